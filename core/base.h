@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_H
+#define QUERN_CORE_BASE_H
+
+/* The floor everything stands on: how a call fails, how misuse is reported, where memory comes from. */
+
+#include <quern/base.h>
+
+#include <assert.h>
+#include <string.h>
+
+#ifndef QUERN_CHECKS
+#define QUERN_CHECKS 0
+#endif
+
+#define QUERN__PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define QUERN__COUNT_OF(array)                   (sizeof(array) / sizeof((array)[0]))
+#define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
+
+/* What _default() functions write into a definition, so that one that was never initialised is caught. */
+#define QUERN__COOKIE 0x51554E31u
+
+/* Remembers the message for quern_error_message() and gives the code back:
+ *     return quern__fail(QUERN_ERROR_LIMIT, "component '%s': ...", name);  */
+quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* A call with a NULL where it must not be. */
+quern_result quern__fail_null(const char *function, const char *argument);
+
+/* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
+quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);
+
+/* 1 to QUERN_MAX_NAME_BYTES bytes. `what` names the kind of thing in the message. */
+quern_result quern__check_name(const char *name, const char *what);
+
+void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* Misuse by a running system: it is logged as an error, becomes the error message, and in a build with
+ * QUERN_CHECKS goes to the assert hook. The caller then refuses the access. Returns code. */
+quern_result quern__violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* ------------------------------------------------------------------------------------------ memory */
+
+/* NULL when there is none; size 0 is not asked for. Sets no message. */
+void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes);
+
+/* pointer may be NULL. */
+void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
+                    size_t alignment_bytes);
+
+/* Both functions of a user's allocator must be there. */
+quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
+
+static inline size_t quern__align_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+static inline bool quern__is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BASE_H
+#define QUERN_BASE_H
+
+/* What every other header needs: results and their messages, the log and assert hooks, the allocator.
+ *
+ * How a call fails: functions that can fail return a quern_result, or NULL where they return a pointer.
+ * Whichever it is, quern_error_message() then says in words what happened, to whom, and what to do, and
+ * nothing has been changed. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_VERSION_MAJOR 0
+#define QUERN_VERSION_MINOR 1
+#define QUERN_VERSION_PATCH 0
+
+#if defined(__GNUC__) || defined(__clang__)
+#define QUERN_API __attribute__((visibility("default")))
+#else
+#define QUERN_API
+#endif
+
+#define QUERN_MAX_NAME_BYTES 63 /* of a component, resource, field, phase or system */
+
+/* ---------------------------------------------------------------------------------------- results */
+
+typedef enum quern_result {
+    QUERN_OK = 0,
+    QUERN_ERROR_NULL_ARGUMENT,       /* a pointer that must not be NULL was */
+    QUERN_ERROR_INVALID_ARGUMENT,    /* a value out of range, or a definition not made by its _default() */
+    QUERN_ERROR_OUT_OF_MEMORY,       /* the allocator returned NULL */
+    QUERN_ERROR_LIMIT,               /* one of the QUERN_MAX_ constants was reached */
+    QUERN_ERROR_NULL_ENTITY,         /* the all-zero handle was given */
+    QUERN_ERROR_STALE_ENTITY,        /* the entity was destroyed */
+    QUERN_ERROR_FOREIGN_ENTITY,      /* the handle belongs to another world */
+    QUERN_ERROR_PROVISIONAL_ENTITY,  /* a handle from a deferred create was used outside its stream */
+    QUERN_ERROR_UNKNOWN_COMPONENT,   /* the component is not registered in this world */
+    QUERN_ERROR_UNKNOWN_RESOURCE,    /* the resource is not registered in this world */
+    QUERN_ERROR_UNKNOWN_SYSTEM,      /* before/after names a system that the schedule does not have */
+    QUERN_ERROR_COMPONENT_PRESENT,   /* add: the entity has the component already */
+    QUERN_ERROR_COMPONENT_ABSENT,    /* remove: the entity does not have the component */
+    QUERN_ERROR_DUPLICATE_COMPONENT, /* the same component stands twice in one list */
+    QUERN_ERROR_DUPLICATE_NAME,      /* the schedule already has a system of this name */
+    QUERN_ERROR_COMPONENT_TOO_LARGE, /* one row does not fit a chunk */
+    QUERN_ERROR_BAD_ALIGNMENT,       /* not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES */
+    QUERN_ERROR_LAYOUT_MISMATCH,     /* the name is registered with another layout */
+    QUERN_ERROR_TOO_MANY_COMPONENTS, /* more than QUERN_MAX_ENTITY_COMPONENTS on one entity */
+    QUERN_ERROR_WORLD_LOCKED,        /* a frame is running: record a command instead */
+    QUERN_ERROR_STRUCTURE_CHANGED,   /* the world changed its structure while a query was iterated */
+    QUERN_ERROR_UNDECLARED_ACCESS,   /* a system touched what it had not declared */
+    QUERN_ERROR_SCHEDULE_CONFLICT,   /* systems whose declarations contradict each other (cycle, lookup) */
+    QUERN_ERROR_POOL_BUSY,           /* another thread is running work on this job pool */
+    QUERN_ERROR_THREAD,              /* the system refused to start a thread */
+    QUERN_ERROR_CORRUPT /* validation found a broken invariant: a bug in Quern or a stray write */
+} quern_result;
+
+/* The name of a result, such as "QUERN_ERROR_STALE_ENTITY". Never NULL. Any thread. */
+QUERN_API const char *quern_result_string(quern_result result);
+
+/* What the latest failed call on this thread had to say, or "" when none failed yet. The text stays
+ * valid until the next failing call on this thread. Any thread. */
+QUERN_API const char *quern_error_message(void);
+
+/* True when the library was built with QUERN_CHECKS: declared access, invariants and misuse are checked,
+ * and a violation goes to the assert hook. Any thread. */
+QUERN_API bool quern_has_checks(void);
+
+/* ------------------------------------------------------------------------------------------ hooks */
+
+typedef enum quern_log_level { QUERN_LOG_INFO, QUERN_LOG_WARNING, QUERN_LOG_ERROR } quern_log_level;
+
+typedef void quern_log_function(void *context, quern_log_level level, const char *message);
+
+/* Where the library's messages go, for the whole process. NULL restores the default (warnings and errors
+ * to stderr). The function may be called from any worker thread. Set it while no frame runs. */
+QUERN_API void quern_log_set(quern_log_function *function, void *context);
+
+typedef void quern_assert_function(void *context, const char *message);
+
+/* What happens when a check finds misuse in a build with QUERN_CHECKS, for the whole process. NULL
+ * restores the default (print the message and abort). When the function returns, the offending call is
+ * refused, as it would be in a build without checks. Set it while no frame runs. */
+QUERN_API void quern_assert_set(quern_assert_function *function, void *context);
+
+/* -------------------------------------------------------------------------------------- allocator */
+
+/* Where memory comes from. Both functions are given together or not at all; they may be called from
+ * several threads at once. */
+typedef struct quern_allocator {
+    /* At least size_bytes (> 0), aligned to alignment_bytes (a power of two, 8 up to 2 MiB), or NULL. */
+    void *(*allocate)(void *context, size_t size_bytes, size_t alignment_bytes);
+    /* Takes back what allocate returned for the same size and alignment. pointer is not NULL. */
+    void (*release)(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes);
+    void *context;
+} quern_allocator;
+
+/* aligned_alloc and free. Any thread. */
+QUERN_API quern_allocator quern_allocator_default(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

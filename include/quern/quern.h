@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_QUERN_H
+#define QUERN_QUERN_H
+
+/* Quern, a multithreaded, job-scheduled ECS runtime. Table of contents:
+ *
+ *   base.h       results and their messages, log and assert hooks, allocator
+ *   id.h         entity, component, resource and system handles
+ *   component.h  registering component types and resources
+ *   world.h      the world: entities, and the calls that change them at once
+ *   query.h      finding entities, and views of their components
+ *   commands.h   structural changes from inside systems, applied at sync points
+ *   schedule.h   systems, phases, frames
+ *   jobs.h       the job pool, usable on its own                                                    */
+
+#include <quern/base.h>      /* IWYU pragma: export */
+#include <quern/commands.h>  /* IWYU pragma: export */
+#include <quern/component.h> /* IWYU pragma: export */
+#include <quern/id.h>        /* IWYU pragma: export */
+#include <quern/jobs.h>      /* IWYU pragma: export */
+#include <quern/query.h>     /* IWYU pragma: export */
+#include <quern/schedule.h>  /* IWYU pragma: export */
+#include <quern/world.h>     /* IWYU pragma: export */
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_QUERY_H
+#define QUERN_QUERY_H
+
+/* Queries find the entities that have some components and lack others, and hand them out as *views*:
+ * runs of rows of one chunk, with one plain array per component, which a compiler can vectorise.
+ *
+ *     quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
+ *     ...
+ *     quern_query_iterator it = quern_query_iterate(query);
+ *     while (quern_query_next(&it)) {
+ *         Position *p = quern_view_write(&it.view, 0);
+ *         const Velocity *v = quern_view_read(&it.view, 1);
+ *         for (uint32_t i = 0; i < it.view.count; i++) p[i].x += v[i].x;
+ *     }                                                                                            */
+
+#include <quern/base.h>
+#include <quern/component.h>
+#include <quern/id.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_TERMS 32 /* per query or system */
+
+/* ------------------------------------------------------------------------------------------ terms */
+
+typedef enum quern_match {
+    QUERN_MATCH_ALL,      /* the entity has it */
+    QUERN_MATCH_NONE,     /* the entity does not have it */
+    QUERN_MATCH_OPTIONAL, /* either way; the view tells */
+    QUERN_MATCH_ANY       /* the entity has at least one of the query's ANY terms; the view tells which */
+} quern_match;
+
+typedef enum quern_access {
+    QUERN_NO_ACCESS, /* matched only */
+    QUERN_READ,
+    QUERN_WRITE, /* read and write */
+    /* Resources only: chunk jobs of one system write at the same time, each its own part, and the
+     * system vouches that the result does not depend on their order. Other systems see a write. */
+    QUERN_WRITE_CONCURRENT
+} quern_access;
+
+/* One term of a query. Its index is how a view is asked for the column. */
+typedef struct quern_term {
+    quern_component component;
+    quern_match match;
+    quern_access access;
+} quern_term;
+
+static inline quern_term quern_term_make(quern_component component, quern_match match, quern_access access)
+{
+    quern_term term;
+    term.component = component;
+    term.match = match;
+    term.access = access;
+    return term;
+}
+
+static inline quern_term quern_term_read(quern_component component)
+{
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_READ);
+}
+
+static inline quern_term quern_term_write(quern_component component)
+{
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_WRITE);
+}
+
+/* The entity has it; the values are not touched (tags). */
+static inline quern_term quern_term_with(quern_component component)
+{
+    return quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+}
+
+static inline quern_term quern_term_without(quern_component component)
+{
+    return quern_term_make(component, QUERN_MATCH_NONE, QUERN_NO_ACCESS);
+}
+
+static inline quern_term quern_term_optional(quern_component component, quern_access access)
+{
+    return quern_term_make(component, QUERN_MATCH_OPTIONAL, access);
+}
+
+static inline quern_term quern_term_any(quern_component component, quern_access access)
+{
+    return quern_term_make(component, QUERN_MATCH_ANY, access);
+}
+
+/* ------------------------------------------------------------------------------------------- view */
+
+typedef struct quern_context quern_context;
+
+/* Where a term's column lies in the chunks of one archetype. Internal; read through quern_view_. */
+typedef struct quern_view_column {
+    uint16_t offset_bytes; /* from the chunk; 0: the term has no values here */
+    uint16_t size_bytes;   /* of one value */
+    uint8_t access;        /* quern_access */
+    uint8_t present;       /* the archetype has the component */
+} quern_view_column;
+
+/* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
+typedef struct quern_view {
+    uint32_t count;   /* rows, at least 1 (0 only in a system without terms) */
+    uint32_t ordinal; /* 0, 1, 2 … over the views of one system run or one iteration, in order */
+    const quern_entity *entities; /* count handles */
+    /* internal */
+    uint32_t first_row;
+    uint32_t term_count;
+    char *chunk;
+    const quern_view_column *columns; /* term_count */
+    const quern_context *context;     /* of the system; NULL in a plain iteration */
+} quern_view;
+
+/* Says why a column was refused (log, assert hook, error message) and returns NULL. */
+QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);
+
+static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
+{
+    const quern_view_column *column = &view->columns[term];
+    if (column->offset_bytes == 0) return 0;
+    return view->chunk + column->offset_bytes + (size_t)view->first_row * column->size_bytes;
+}
+
+/* The view.count values of a term declared with QUERN_WRITE; NULL when the entities lack an optional
+ * component, for tags, and, refused with a message, when the term was not declared so. */
+static inline void *quern_view_write(const quern_view *view, uint32_t term)
+{
+    if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
+        return quern__view_refuse(view, term, QUERN_WRITE);
+    return quern__view_column_at(view, term);
+}
+
+/* The same, to read: for terms declared with QUERN_READ or QUERN_WRITE. */
+static inline const void *quern_view_read(const quern_view *view, uint32_t term)
+{
+    if (term >= view->term_count || view->columns[term].access == QUERN_NO_ACCESS)
+        return quern__view_refuse(view, term, QUERN_READ);
+    return quern__view_column_at(view, term);
+}
+
+/* Whether the entities of this view have the component of a term (optional, any). */
+static inline bool quern_view_has(const quern_view *view, uint32_t term)
+{
+    return term < view->term_count && view->columns[term].present;
+}
+
+/* ------------------------------------------------------------------------------------------ query */
+
+typedef struct quern_query quern_query;
+
+/* Start from quern_query_def_default(); one that was not is refused. */
+typedef struct quern_query_def {
+    const quern_term *terms; /* copied */
+    uint32_t term_count;     /* 1 to QUERN_MAX_TERMS */
+    uint32_t cookie;         /* internal: set by _default() */
+} quern_query_def;
+
+QUERN_API quern_query_def quern_query_def_default(void);
+
+/* Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, WORLD_LOCKED,
+ * OUT_OF_MEMORY. Main thread, between frames. */
+QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
+                                          quern_query **out_query);
+
+/* NULL is allowed. */
+QUERN_API void quern_query_destroy(quern_query *query);
+
+/* How many entities match now. Between frames; 0, with a message, when memory for new matches is missing. */
+QUERN_API uint64_t quern_query_count(quern_query *query);
+
+/* Walks the matches in order of archetype, chunk and row. */
+typedef struct quern_query_iterator {
+    quern_view view;
+    quern_result result; /* QUERN_OK, or why the iteration ended early */
+    /* internal */
+    quern_query *query;
+    uint64_t structure_version;
+    uint32_t match_index;
+    uint32_t chunk_index;
+} quern_query_iterator;
+
+/* Starts an iteration on the thread that owns the world, between frames. */
+QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
+
+/* Moves to the next view; false at the end. When entities were created, destroyed or changed their
+ * components meanwhile, the iteration ends with result STRUCTURE_CHANGED: collect first, change after. */
+QUERN_API bool quern_query_next(quern_query_iterator *iterator);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHEDULE_H
+#define QUERN_SCHEDULE_H
+
+/* Systems, and the schedule that runs them over a world, frame after frame.
+ *
+ * A frame gives the result that running every system one after another would give, phase by phase and
+ * in the order of before/after and registration, on one thread. Systems run side by side only where their
+ * declared accesses do not meet. At the end of each phase stands a sync point, where the phase's
+ * commands are applied. */
+
+#include <quern/base.h>
+#include <quern/commands.h>
+#include <quern/component.h>
+#include <quern/id.h>
+#include <quern/jobs.h>
+#include <quern/query.h>
+#include <quern/world.h>
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_SYSTEMS 1024 /* per schedule */
+#define QUERN_MAX_PHASES  32   /* per schedule */
+#define QUERN_MAX_ACCESS  32   /* lookups, and resources, per system */
+
+typedef struct quern_schedule quern_schedule;
+
+/* ---------------------------------------------------------------------------------------- systems */
+
+/* What a system may do on one view. It touches the rows of the view through the columns its terms
+ * declare, what it declared else through the context, and nothing more. It may run on any worker, at the
+ * same time as other views of the same system, unless flags say otherwise. */
+typedef void quern_system_function(quern_context *context, const quern_view *view);
+
+/* Called once per frame, before the first or after the last view. */
+typedef void quern_system_hook(quern_context *context);
+
+typedef enum quern_system_flags {
+    QUERN_SYSTEM_DEFAULT = 0,
+    /* Its views run one after another, in order, as one job. Implied by writing a resource with QUERN_WRITE. */
+    QUERN_SYSTEM_SERIAL = 1,
+    /* As serial, and all callbacks run on the thread that called quern_schedule_run (windows, GPUs). */
+    QUERN_SYSTEM_MAIN_THREAD = 2,
+    /* As main thread, and nothing else runs meanwhile: commands recorded so far in the phase are applied
+     * first, and quern_context_world lets it change the world at once. It takes no terms. */
+    QUERN_SYSTEM_EXCLUSIVE = 4
+} quern_system_flags;
+
+typedef struct quern_resource_access {
+    quern_resource resource;
+    quern_access access; /* QUERN_READ, QUERN_WRITE or QUERN_WRITE_CONCURRENT */
+} quern_resource_access;
+
+/* Start from quern_system_def_default(); one that was not is refused. Arrays and strings are copied. */
+typedef struct quern_system_def {
+    const char *name;           /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule */
+    uint32_t phase;             /* index into the schedule's phases; default 0 */
+    quern_system_function *run; /* per view; once, with an empty view, when there are no terms */
+    quern_system_hook *begin;   /* default none */
+    quern_system_hook *end;     /* default none */
+    const quern_term *terms;    /* what its views are made of; default none */
+    uint32_t term_count;        /* 0 to QUERN_MAX_TERMS */
+    /* Components it reads from any entity by handle, through quern_context_lookup. */
+    const quern_component *lookups;
+    uint32_t lookup_count; /* 0 to QUERN_MAX_ACCESS */
+    const quern_resource_access *resources;
+    uint32_t resource_count; /* 0 to QUERN_MAX_ACCESS */
+    /* Names of systems of the same phase that must run after this one (before) or before it (after). */
+    const char *const *before;
+    uint32_t before_count;
+    const char *const *after;
+    uint32_t after_count;
+    uint32_t flags;         /* quern_system_flags, or-ed */
+    uint32_t partial_bytes; /* zeroed scratch for each view's partial result; default 0 */
+    void *user_data;        /* quern_context_user_data */
+    uint32_t cookie;        /* internal: set by _default() */
+} quern_system_def;
+
+QUERN_API quern_system_def quern_system_def_default(void);
+
+/* --------------------------------------------------------------------------------------- schedule */
+
+/* Start from quern_schedule_def_default(); one that was not is refused. */
+typedef struct quern_schedule_def {
+    const char *const *phases; /* names, in order; copied; default one phase, "update" */
+    uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
+    bool timing;               /* measure each system's time (two clock readings per view); default false */
+    uint32_t cookie;           /* internal: set by _default() */
+} quern_schedule_def;
+
+QUERN_API quern_schedule_def quern_schedule_def_default(void);
+
+/* def may be NULL for the defaults. The world must outlive the schedule. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
+                                             quern_schedule **out_schedule);
+
+/* NULL is allowed. Between frames. */
+QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
+
+/* Adds a system at the end of the registration order. out_system may be NULL. Between frames.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT,
+ * DUPLICATE_NAME, LIMIT, SCHEDULE_CONFLICT (it looks up what its own parallel views write),
+ * WORLD_LOCKED, OUT_OF_MEMORY. */
+QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
+                                                 quern_system *out_system);
+
+/* A disabled system is left out of the frames until it is enabled again. Between frames.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_system system, bool enabled);
+
+/* The system of that name, or null. */
+QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const char *name);
+
+/* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run.
+ * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), OUT_OF_MEMORY. */
+QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
+
+/* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds is
+ * handed to the systems. The result is the same whatever the number of threads.
+ * Errors: NULL_ARGUMENT, WORLD_LOCKED (called from inside a frame), POOL_BUSY, those of
+ * quern_schedule_compile, UNDECLARED_ACCESS (a system was refused something; see the log), and
+ * OUT_OF_MEMORY: before the first system, with the world as it was; from a command that could not be
+ * recorded, with the rest of the frame done; or at a sync point, with the world as it was before that sync
+ * point, its commands dropped and the later phases not run. */
+QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
+
+/* ------------------------------------------------------------------------------------- what it did */
+
+/* Of the latest frame. */
+typedef struct quern_frame_stats {
+    uint64_t frame_index;   /* 0 for the first */
+    uint64_t time_ns;       /* of quern_schedule_run */
+    uint64_t sync_ns;       /* of it, spent at sync points */
+    uint64_t command_count; /* recorded */
+    uint64_t dropped_count; /* of them, dropped because their entity had been destroyed */
+    uint64_t created_count; /* entities, by commands */
+    uint64_t destroyed_count;
+} quern_frame_stats;
+
+QUERN_API quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule);
+
+/* One system in the latest frame. */
+typedef struct quern_system_stats {
+    const char *name;
+    uint32_t phase;
+    uint32_t view_count;    /* runs of rows it was called on */
+    uint64_t entity_count;  /* their rows */
+    uint64_t time_ns;       /* in its callbacks, added up over the threads; 0 without timing */
+    uint64_t command_count; /* it recorded */
+} quern_system_stats;
+
+/* Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+QUERN_API quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_system system,
+                                                   quern_system_stats *out_stats);
+
+QUERN_API uint32_t quern_schedule_system_count(const quern_schedule *schedule);
+
+/* The i-th system in the order of execution, i from 0; null beyond the last or before it is compiled. */
+QUERN_API quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i);
+
+/* Whether a conflict or before/after makes `after` wait for `before`, directly. In the compiled state. */
+QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before,
+                                       quern_system after);
+
+/* Prints phases, systems and passes in order, and every edge with what causes it. Compiles first.
+ * Errors: as quern_schedule_compile. */
+QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file);
+
+/* ---------------------------------------------------------------------------------------- context */
+
+/* What a running system has besides its view. Good until the callback returns. */
+
+/* The recorder of this system on this view. Never NULL. */
+QUERN_API quern_commands *quern_context_commands(quern_context *context);
+
+/* The component of any living entity, to read; NULL when it has none, or when the entity is not alive.
+ * The component must be declared in `lookups`, otherwise the call is refused (UNDECLARED_ACCESS). */
+QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
+                                           quern_component component);
+
+/* Whether the entity lives. What commands of this phase do to it does not show yet. */
+QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);
+
+/* A declared resource, to read. NULL, refused, when it was not declared. */
+QUERN_API const void *quern_context_resource(quern_context *context, quern_resource resource);
+
+/* A resource declared with QUERN_WRITE or QUERN_WRITE_CONCURRENT. NULL, refused, when it was not. */
+QUERN_API void *quern_context_resource_write(quern_context *context, quern_resource resource);
+
+/* In run: this view's own partial result, partial_bytes, zeroed before the frame, aligned to 64.
+ * NULL in begin and end, or without partial_bytes. */
+QUERN_API void *quern_context_partial(quern_context *context);
+
+/* In end: how many partial results there are (one per view), and each, in the order of views. Combining
+ * them in that order gives the same bits at every thread count. NULL beyond the last. */
+QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
+QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);
+
+/* The user_data of the definition. */
+QUERN_API void *quern_context_user_data(const quern_context *context);
+
+/* As given to quern_schedule_run. */
+QUERN_API double quern_context_delta_seconds(const quern_context *context);
+
+/* 0 in the first frame of the schedule. */
+QUERN_API uint64_t quern_context_frame_index(const quern_context *context);
+
+/* 0 to thread count - 1. For scratch memory per worker; results must not depend on it. */
+QUERN_API uint32_t quern_context_worker_index(const quern_context *context);
+
+/* The pool of this frame, for quern_jobs_parallel_for inside a system; NULL when it has none. */
+QUERN_API quern_jobs *quern_context_jobs(const quern_context *context);
+
+/* The world: in exclusive systems only; NULL, refused, in others. */
+QUERN_API quern_world *quern_context_world(quern_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_WORLD_H
+#define QUERN_WORLD_H
+
+/* The world: entities and their components, and the calls that change them at once.
+ *
+ * These calls are for the time between frames (set-up, loading, tools) and for exclusive systems. While
+ * a frame runs they are refused with WORLD_LOCKED: systems use their views, lookups and commands.
+ *
+ * A world is used by one thread at a time; several worlds may be used by several threads. */
+
+#include <quern/base.h>
+#include <quern/component.h>
+#include <quern/id.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_WORLDS     255         /* alive in one process at a time */
+#define QUERN_MAX_ENTITIES   0xFFFFFFF0u /* slots per world; those retired after 16,777,215 lives count */
+#define QUERN_MAX_ARCHETYPES 65536       /* distinct component sets per world */
+
+/* ------------------------------------------------------------------------------------------ world */
+
+/* Start from quern_world_def_default(); one that was not is refused. */
+typedef struct quern_world_def {
+    quern_allocator allocator; /* default quern_allocator_default() */
+    uint32_t cookie;           /* internal: set by _default() */
+} quern_world_def;
+
+QUERN_API quern_world_def quern_world_def_default(void);
+
+/* def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, LIMIT (QUERN_MAX_WORLDS),
+ * OUT_OF_MEMORY. Any thread. */
+QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
+
+/* Destroys every component value and gives all memory back. The world's queries and schedules must
+ * have been destroyed before. NULL is allowed. */
+QUERN_API void quern_world_destroy(quern_world *world);
+
+/* A 64-bit fingerprint of everything the world promises to keep the same at every thread count: entity
+ * handles (without world tag), free slots, row order in every chunk, component bytes, and resources with
+ * described fields. Where a component's fields are described they alone count; otherwise all its bytes
+ * do, so a plain type with padding should describe its fields or be zeroed before it is written.
+ * Between frames. Costs a walk over the whole world. */
+QUERN_API uint64_t quern_world_hash(const quern_world *world);
+
+/* Checks every invariant of the storage. QUERN_OK, or CORRUPT with a message that names what is broken.
+ * Between frames. Costs a walk over the whole world; meant for tests and for hunting stray writes. */
+QUERN_API quern_result quern_world_validate(const quern_world *world);
+
+typedef struct quern_world_stats {
+    uint64_t entity_count;    /* alive */
+    uint64_t retired_count;   /* slots whose generation ran out */
+    uint32_t archetype_count; /* empty ones too */
+    uint32_t component_count;
+    uint64_t chunk_count;      /* chunks that hold at least one row */
+    uint64_t chunk_free_count; /* chunks held in slabs and not used */
+    uint64_t held_bytes;       /* slabs and entity records */
+    uint64_t used_bytes; /* what the rows that exist need: components and handles, and their records */
+} quern_world_stats;
+
+QUERN_API quern_world_stats quern_world_stats_get(const quern_world *world);
+
+/* --------------------------------------------------------------------------------------- entities */
+
+/* Common errors of the calls below: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,
+ * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. Each leaves the world as it was. */
+
+/* An entity without components. Errors also: LIMIT. */
+QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out_entity);
+
+/* An entity with count components in one go. values may be NULL (all constructed), and so may each of
+ * values[i] (that one is constructed, or zero bytes). out_entity may be NULL.
+ * Errors also: DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE (a row of all of them does
+ * not fit a chunk), LIMIT. */
+QUERN_API quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                                const void *const *values, uint32_t count,
+                                                quern_entity *out_entity);
+
+/* Destroys the entity and its components. Its handle is stale from now on. */
+QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity entity);
+
+/* Whether the handle stands for a living entity of this world. False for null, stale, foreign and
+ * provisional handles. */
+QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity entity);
+
+/* Adds a component. value: size_bytes to copy, or NULL to construct (zero bytes without a hook).
+ * Errors also: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                                        const void *value);
+
+/* Removes and destroys a component. Errors also: COMPONENT_ABSENT. */
+QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity entity,
+                                           quern_component component);
+
+/* Gives a component a new value, and adds it first when it is not there. value must not be NULL (unless
+ * the component is a tag). Errors also: as quern_entity_add, less COMPONENT_PRESENT. */
+QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                                        const void *value);
+
+/* The value, to read or to write, or NULL when the entity does not have the component (no message: that
+ * is an answer) or the call is wrong (with a message). A tag has no value: use quern_entity_has.
+ * The pointer is good until the next structural change of the world. */
+QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
+
+/* Whether the entity has the component. False, with a message, when the call is wrong. */
+QUERN_API bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -93,6 +93,7 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
 /* ------------------------------------------------------------------------------------------- view */
 
 typedef struct quern_context quern_context;
+typedef struct quern_query quern_query;
 
 /* Where a term's column lies in the chunks of one archetype. Internal; read through quern_view_. */
 typedef struct quern_view_column {
@@ -112,7 +113,8 @@ typedef struct quern_view {
     uint32_t term_count;
     char *chunk;
     const quern_view_column *columns; /* term_count */
-    const quern_context *context;     /* of the system; NULL in a plain iteration */
+    const quern_query *query;
+    quern_context *context; /* of the system; NULL in a plain iteration */
 } quern_view;
 
 /* Says why a column was refused (log, assert hook, error message) and returns NULL. */
@@ -149,8 +151,6 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 }
 
 /* ------------------------------------------------------------------------------------------ query */
-
-typedef struct quern_query quern_query;
 
 /* Start from quern_query_def_default(); one that was not is refused. */
 typedef struct quern_query_def {

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/archetype.h"
+
+enum { PART_ALIGNMENT_BYTES = 64, ARRAY_ALIGNMENT_BYTES = 64 };
+
+/* ------------------------------------------------------------------------------------- definition */
+
+/* The chunk bytes that `rows` rows need. */
+static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
+{
+    size_t bytes = QUERN__CHUNK_HEADER_BYTES;
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        bytes += quern__align_up((size_t)rows * archetype->columns[i].size_bytes, PART_ALIGNMENT_BYTES);
+    return bytes + rows * sizeof(quern_entity);
+}
+
+static uint32_t find_row_capacity(const quern__archetype *archetype)
+{
+    size_t row_bytes = sizeof(quern_entity);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        row_bytes += archetype->columns[i].size_bytes;
+    uint32_t rows = (uint32_t)((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
+    while (rows > 0 && layout_bytes(archetype, rows) > QUERN__CHUNK_BYTES)
+        rows--;
+    return rows;
+}
+
+static quern_result lay_out(quern__archetype *archetype)
+{
+    archetype->row_capacity = find_row_capacity(archetype);
+    if (archetype->row_capacity == 0)
+        return quern__fail(
+            QUERN_ERROR_COMPONENT_TOO_LARGE,
+            "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
+            archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
+    size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES;
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        quern__column *column = &archetype->columns[i];
+        column->offset_bytes = (uint16_t)offset_bytes;
+        offset_bytes +=
+            quern__align_up((size_t)archetype->row_capacity * column->size_bytes, PART_ALIGNMENT_BYTES);
+    }
+    archetype->entities_offset_bytes = (uint32_t)offset_bytes;
+    return QUERN_OK;
+}
+
+/* Columns for those components that have values, and the map from component to column. */
+static void fill_columns(quern__archetype *archetype, const quern__components *components)
+{
+    memset(archetype->column_of, QUERN__COLUMN_NONE, archetype->column_of_count);
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        uint16_t index = archetype->component_indices[i];
+        const quern__type *type = quern__components_type(components, index);
+        archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
+        if (type->size_bytes == 0) continue;
+        archetype->columns[columns++] = (quern__column){
+            .type = type, .component_index = index, .size_bytes = (uint16_t)type->size_bytes};
+    }
+    archetype->column_count = columns;
+}
+
+/* The parts of one allocation: the archetype, its columns (one per component at most), set and map. */
+typedef struct archetype_parts {
+    size_t columns_offset, set_offset, map_offset, total_bytes;
+} archetype_parts;
+
+static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
+{
+    archetype_parts parts;
+    parts.columns_offset = quern__align_up(sizeof(quern__archetype), ARRAY_ALIGNMENT_BYTES);
+    parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
+    parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);
+    parts.total_bytes = parts.map_offset + column_of_count;
+    return parts;
+}
+
+static quern__archetype *archetype_allocate(const quern_allocator *allocator,
+                                            const uint16_t *component_indices, uint32_t component_count)
+{
+    uint32_t column_of_count = component_count ? component_indices[component_count - 1] + 1u : 0;
+    archetype_parts parts = parts_of(component_count, column_of_count);
+    char *memory = quern__allocate(allocator, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+    if (memory == NULL) return NULL;
+    quern__archetype *archetype = (quern__archetype *)(void *)memory;
+    *archetype = (quern__archetype){
+        .component_count = component_count,
+        .columns = (quern__column *)(void *)(memory + parts.columns_offset),
+        .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
+        .column_of = (uint8_t *)(memory + parts.map_offset),
+        .column_of_count = column_of_count,
+    };
+    if (component_count > 0)
+        memcpy(archetype->component_indices, component_indices,
+               component_count * sizeof *component_indices);
+    return archetype;
+}
+
+quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
+                                     const uint16_t *component_indices, uint32_t component_count,
+                                     quern__archetype **out_archetype)
+{
+    quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
+    if (archetype == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
+                           component_count);
+    fill_columns(archetype, components);
+    quern_result result = lay_out(archetype);
+    if (result != QUERN_OK)
+        quern__archetype_release(archetype, allocator);
+    else
+        *out_archetype = archetype;
+    return result;
+}
+
+void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    quern__release(allocator, archetype->slots, archetype->slot_capacity * sizeof *archetype->slots,
+                   ARRAY_ALIGNMENT_BYTES);
+    quern__map_release(&archetype->plans, allocator);
+    archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
+    quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+}
+
+void quern__archetype_destroy_values(quern__archetype *archetype)
+{
+    for (uint32_t c = 0; c < archetype->column_count; c++) {
+        const quern__column *column = &archetype->columns[c];
+        if (column->type->hooks.destroy == NULL) continue;
+        for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+            const quern__chunk_slot *slot = &archetype->slots[i];
+            quern__type_destroy(column->type, quern__column_value(column, slot->chunk, 0), slot->row_count);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+static bool grow_slots(quern__archetype *archetype, const quern_allocator *allocator, uint32_t wanted)
+{
+    return wanted <= archetype->slot_capacity ||
+           quern__array_grow(allocator, (void *)&archetype->slots, &archetype->slot_capacity,
+                             archetype->held_count, wanted, sizeof *archetype->slots);
+}
+
+static bool hold_chunk(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+{
+    if (!grow_slots(archetype, allocator, archetype->held_count + 1)) return false;
+    quern__chunk *chunk = quern__chunk_allocate(slabs, allocator);
+    if (chunk == NULL) return false;
+    chunk->archetype = archetype;
+    chunk->index = archetype->held_count;
+    archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
+    return true;
+}
+
+static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                          const quern_allocator *allocator, uint32_t keep_count)
+{
+    while (archetype->held_count > keep_count)
+        quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
+}
+
+static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+{
+    uint64_t rows = quern__archetype_row_count(archetype) + archetype->reserved_count;
+    uint32_t needed = (uint32_t)((rows + archetype->row_capacity - 1) / archetype->row_capacity);
+    uint32_t spare = archetype->chunk_count + 1;
+    unhold_chunks(archetype, slabs, allocator, needed > spare ? needed : spare);
+}
+
+quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
+                                      const quern_allocator *allocator, uint32_t count)
+{
+    uint64_t wanted = quern__archetype_row_count(archetype) + archetype->reserved_count + count;
+    uint32_t held_before = archetype->held_count;
+    while ((uint64_t)archetype->held_count * archetype->row_capacity < wanted) {
+        if (hold_chunk(archetype, slabs, allocator)) continue;
+        unhold_chunks(archetype, slabs, allocator, held_before);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
+                           archetype->component_count);
+    }
+    archetype->reserved_count += count;
+    return QUERN_OK;
+}
+
+void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator)
+{
+    archetype->reserved_count = 0;
+    trim(archetype, slabs, allocator);
+}
+
+uintptr_t quern__archetype_append(quern__archetype *archetype)
+{
+    assert(archetype->reserved_count > 0);
+    archetype->reserved_count--;
+    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
+    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+        last = archetype->chunk_count++;
+        archetype->slots[last].row_count = 0;
+    }
+    quern__chunk_slot *slot = &archetype->slots[last];
+    return quern__location_make(slot->chunk, slot->row_count++);
+}
+
+void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator)
+{
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    slot->row_count--;
+    if (slot->row_count > 0) return;
+    archetype->chunk_count--;
+    trim(archetype, slabs, allocator);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_ARCHETYPE_H
+#define QUERN_CORE_ARCHETYPE_H
+
+/* One archetype: all entities with exactly the same set of components, in chunks.
+ *
+ *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
+ *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
+ *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
+ *   rows in all + reserved_count <= held_count * row_capacity
+ *
+ * The table of slots is what a pass walks: it never has to touch a chunk's header. */
+
+#include "core/array.h"
+#include "core/chunk.h"
+#include "core/component.h"
+#include "core/map.h"
+
+#include <quern/id.h>
+
+/* One component's array inside every chunk of the archetype. Tags have none. */
+typedef struct quern__column {
+    const quern__type *type;
+    uint16_t component_index;
+    uint16_t offset_bytes; /* from the chunk; a multiple of 64 */
+    uint16_t size_bytes;   /* of one value */
+} quern__column;
+
+typedef struct quern__chunk_slot {
+    quern__chunk *chunk;
+    uint32_t row_count;
+} quern__chunk_slot;
+
+typedef struct quern__archetype {
+    uint32_t index;        /* in the order archetypes were made */
+    uint32_t row_capacity; /* of one chunk */
+    uint32_t entities_offset_bytes;
+    uint32_t column_count;
+    uint32_t component_count;
+    uint32_t chunk_count;
+    uint32_t held_count;
+    uint32_t slot_capacity;
+    quern__chunk_slot *slots;
+    quern__column *columns;      /* ascending by component */
+    uint16_t *component_indices; /* tags too; ascending */
+    uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
+    uint32_t column_of_count;    /* components from here on are absent */
+    uint32_t reserved_count;     /* rows promised to appends to come; 0 between structural changes */
+    quern__map plans;            /* to other archetypes: see storage.h */
+    uint64_t set_hash;
+    struct quern__archetype *next_same_hash;
+} quern__archetype;
+
+enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254 };
+_Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
+
+/* An archetype without chunks for a sorted set of components. Errors: COMPONENT_TOO_LARGE (a row does not
+ * fit a chunk), OUT_OF_MEMORY. */
+quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
+                                     const uint16_t *component_indices, uint32_t component_count,
+                                     quern__archetype **out_archetype);
+
+/* Releases the archetype but neither its chunks (they go with their slabs) nor the values in them. */
+void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Destroys every value that has a destroy hook. */
+void quern__archetype_destroy_values(quern__archetype *archetype);
+
+static inline uint64_t quern__archetype_row_count(const quern__archetype *archetype)
+{
+    if (archetype->chunk_count == 0) return 0;
+    uint32_t last = archetype->chunk_count - 1;
+    return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
+}
+
+static inline uint32_t quern__archetype_column(const quern__archetype *archetype, uint32_t component_index)
+{
+    return component_index < archetype->column_of_count ? archetype->column_of[component_index]
+                                                        : (uint32_t)QUERN__COLUMN_NONE;
+}
+
+static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)
+{
+    return quern__archetype_column(archetype, component_index) != QUERN__COLUMN_NONE;
+}
+
+static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,
+                                                      const quern__chunk *chunk)
+{
+    return (quern_entity *)(void *)((char *)(uintptr_t)chunk + archetype->entities_offset_bytes);
+}
+
+static inline void *quern__column_value(const quern__column *column, const quern__chunk *chunk,
+                                        uint32_t row)
+{
+    return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+/* Promises room for `count` more appends. On failure nothing is held that was not before. */
+quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
+                                      const quern_allocator *allocator, uint32_t count);
+
+/* Takes back all promises that were not used. */
+void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator);
+
+/* A new last row, out of those reserved; its columns and handle are raw memory. */
+uintptr_t quern__archetype_append(quern__archetype *archetype);
+
+/* Takes the last row out, whose columns are raw memory already. Chunks without rows go back, but for those
+ * promised and one that is kept for the next row. */
+void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator);
+
+#endif

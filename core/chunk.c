@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#endif
+
+#include "core/chunk.h"
+
+#include "core/bitset.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+_Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
+_Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
+
+static void advise_huge_pages(char *memory)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    madvise(memory, QUERN__SLAB_BYTES, MADV_HUGEPAGE); /* only advice: a refusal changes nothing */
+#else
+    (void)memory;
+#endif
+}
+
+void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < slabs->list.count; i++)
+        quern__release(allocator, slabs->list.items[i].memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+    quern__array_release(allocator, &slabs->list);
+}
+
+static uint32_t find_unused_entry(const quern__slabs *slabs)
+{
+    uint32_t i = 0;
+    while (i < slabs->list.count && slabs->list.items[i].memory != NULL)
+        i++;
+    return i;
+}
+
+/* Adds a slab with all chunks free and returns its entry, or NULL. */
+static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocator)
+{
+    uint32_t index = find_unused_entry(slabs);
+    if (!quern__array_reserve(allocator, &slabs->list, index + 1)) return NULL;
+    char *memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+    if (memory == NULL) return NULL;
+    advise_huge_pages(memory);
+
+    quern__slab *slab = &slabs->list.items[index];
+    *slab = (quern__slab){.memory = memory, .free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
+    if (index == slabs->list.count) slabs->list.count++;
+    if (index < slabs->first_index) slabs->first_index = index;
+    slabs->slab_count++;
+    slabs->empty_count++;
+    slabs->free_count += QUERN__SLAB_CHUNKS;
+    return slab;
+}
+
+static quern__slab *find_slab_with_room(quern__slabs *slabs)
+{
+    for (; slabs->first_index < slabs->list.count; slabs->first_index++)
+        if (slabs->list.items[slabs->first_index].free_count > 0)
+            return &slabs->list.items[slabs->first_index];
+    return NULL;
+}
+
+quern__chunk *quern__chunk_allocate(quern__slabs *slabs, const quern_allocator *allocator)
+{
+    quern__slab *slab = find_slab_with_room(slabs);
+    if (slab == NULL) slab = slab_add(slabs, allocator);
+    if (slab == NULL) return NULL;
+
+    if (slab->free_count == QUERN__SLAB_CHUNKS) slabs->empty_count--;
+    uint32_t word = slab->free_mask[0] != 0 ? 0 : 1;
+    uint32_t slot = word * 64 + quern__bitset_take_lowest(&slab->free_mask[word]);
+    slab->free_count--;
+    slabs->free_count--;
+
+    quern__chunk *chunk = (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
+    chunk->slab_index = (uint32_t)(slab - slabs->list.items);
+    return chunk;
+}
+
+static void slab_drop(quern__slabs *slabs, const quern_allocator *allocator, quern__slab *slab)
+{
+    quern__release(allocator, slab->memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+    *slab = (quern__slab){0};
+    slabs->slab_count--;
+    slabs->empty_count--;
+    slabs->free_count -= QUERN__SLAB_CHUNKS;
+}
+
+void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk)
+{
+    uint32_t index = chunk->slab_index;
+    quern__slab *slab = &slabs->list.items[index];
+    quern__bitset_add(slab->free_mask, (uint32_t)(((char *)chunk - slab->memory) / QUERN__CHUNK_BYTES));
+    slab->free_count++;
+    slabs->free_count++;
+    if (index < slabs->first_index) slabs->first_index = index;
+    if (slab->free_count < QUERN__SLAB_CHUNKS) return;
+    slabs->empty_count++;
+    if (slabs->empty_count > 1) slab_drop(slabs, allocator, slab);
+}

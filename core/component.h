@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_COMPONENT_H
+#define QUERN_CORE_COMPONENT_H
+
+/* The registry of a world's component types, and for each the archetypes that have it. */
+
+#include "core/array.h"
+#include "core/type.h"
+
+typedef struct quern__component {
+    quern__type type;
+    /* Archetypes with this component, by index, ascending because archetypes are appended as they are made. */
+    QUERN__ARRAY(uint32_t) archetypes;
+} quern__component;
+
+typedef struct quern__components {
+    QUERN__ARRAY(quern__component *) list; /* types never move */
+    uint32_t world_tag;
+} quern__components;
+
+void quern__components_release(quern__components *components, const quern_allocator *allocator);
+
+quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
+                                        const quern_component_def *def, quern_component *out_component);
+
+quern_component quern__components_find(const quern__components *components, const char *name);
+
+/* The handle of the index-th type. */
+quern_component quern__component_handle(const quern__components *components, uint32_t index);
+
+/* UNKNOWN_COMPONENT, with a message that tells a foreign from a null handle, unless it is one of ours. */
+quern_result quern__components_check(const quern__components *components, quern_component component);
+
+/* The index of a component that has been checked. */
+static inline uint32_t quern__component_index(quern_component component)
+{
+    return (component.bits & 0xFFFF) - 1;
+}
+
+static inline const quern__type *quern__components_type(const quern__components *components, uint32_t index)
+{
+    return &components->list.items[index]->type;
+}
+
+#endif

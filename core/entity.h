@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_ENTITY_H
+#define QUERN_CORE_ENTITY_H
+
+/* Where each entity is. One 16-byte record per slot, in pages that never move.
+ *
+ *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
+ *                                                           into the low 14 bits)
+ *   free slot:   location = 0, archetype_index = next free slot or QUERN__SLOT_NONE
+ *
+ * The archetype stands in the record rather than behind the chunk's header, so that a random get costs two
+ * cache misses, record and value, and not three.
+ *
+ *   alive_count + free_count + retired_count = slot_count
+ *   a handle is alive when its slot is and the generations are equal; a slot whose generation would
+ *   exceed 24 bits is retired: neither alive nor in the free list, for ever. */
+
+#include "core/array.h"
+
+#include <quern/id.h>
+
+enum {
+    QUERN__PAGE_RECORDS_LOG2 = 12,
+    QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2,
+    QUERN__MAX_GENERATION = 0xFFFFFF
+};
+
+#define QUERN__SLOT_NONE UINT32_MAX
+
+typedef struct quern__record {
+    uintptr_t location;
+    uint32_t archetype_index;
+    uint32_t generation; /* of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION */
+} quern__record;
+
+typedef struct quern__entities {
+    QUERN__ARRAY(quern__record *) pages;
+    uint32_t slot_count; /* slots that were ever used; their pages exist */
+    uint32_t first_free; /* head of the free list: last freed, first reused */
+    uint32_t alive_count;
+    uint32_t free_count;
+    uint32_t retired_count;
+    uint32_t world_tag;
+} quern__entities;
+
+void quern__entities_init(quern__entities *entities, uint32_t world_tag);
+
+void quern__entities_release(quern__entities *entities, const quern_allocator *allocator);
+
+/* Makes sure that the next `count` takes succeed. Errors: LIMIT, OUT_OF_MEMORY. */
+quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
+                                     uint32_t count);
+
+/* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
+quern_entity quern__entities_take(quern__entities *entities);
+
+/* Frees the slot of a living entity, or retires it. */
+void quern__entities_give(quern__entities *entities, uint32_t index);
+
+/* Says with code and message what is wrong with a handle that is not alive, or QUERN_OK when it is. */
+quern_result quern__entities_check(const quern__entities *entities, quern_entity entity);
+
+static inline quern__record *quern__entities_record(const quern__entities *entities, uint32_t index)
+{
+    return &entities->pages.items[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
+}
+
+/* The record of a living entity, or NULL. */
+static inline quern__record *quern__entities_find(const quern__entities *entities, quern_entity entity)
+{
+    uint32_t index = (uint32_t)entity.bits;
+    if (QUERN__UNLIKELY(index >= entities->slot_count)) return NULL;
+    quern__record *record = quern__entities_record(entities, index);
+    uint64_t expected = (uint64_t)entities->world_tag << 24 | record->generation;
+    return entity.bits >> 32 == expected && record->location != 0 ? record : NULL;
+}
+
+static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t generation, uint32_t index)
+{
+    return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
+}
+
+#endif

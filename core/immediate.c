@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
+ * everything that may fail, and then changes the world. */
+
+#include "core/world.h"
+
+/* A living entity of an unlocked world, or what is wrong. */
+static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
+                                 quern__record **out_record)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    *out_record = quern__entities_find(&world->storage.entities, entity);
+    if (*out_record == NULL) return quern__entities_check(&world->storage.entities, entity);
+    return QUERN_OK;
+}
+
+static quern_result check_entity_and_component(const quern_world *world, quern_entity entity,
+                                               quern_component component, const char *function,
+                                               quern__record **out_record)
+{
+    quern_result result = check_entity(world, entity, function, out_record);
+    return result != QUERN_OK ? result : quern__components_check(&world->storage.components, component);
+}
+
+static const char *component_name(const quern_world *world, quern_component component)
+{
+    return quern__components_type(&world->storage.components, quern__component_index(component))->name;
+}
+
+/* ----------------------------------------------------------------------------------------- create */
+
+typedef struct component_set {
+    uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
+    uint32_t count;
+} component_set;
+
+/* Keeps the set sorted; lists are short, so insertion it is. */
+static quern_result set_insert(component_set *set, const quern_world *world, quern_component component)
+{
+    uint16_t index = (uint16_t)quern__component_index(component);
+    uint32_t i = set->count;
+    for (; i > 0 && set->indices[i - 1] >= index; i--)
+        if (set->indices[i - 1] == index)
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "'%s' stands twice in the list of components",
+                               component_name(world, component));
+    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
+    set->indices[i] = index;
+    set->count++;
+    return QUERN_OK;
+}
+
+static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
+                                component_set *set)
+{
+    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "quern_entity_create_with: %u components; the limit is %d "
+                           "(QUERN_MAX_ENTITY_COMPONENTS)",
+                           count, QUERN_MAX_ENTITY_COMPONENTS);
+    set->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern_result result = quern__components_check(&world->storage.components, components[i]);
+        if (result == QUERN_OK) result = set_insert(set, world, components[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* A new entity in the archetype, its values raw memory; its location, or 0 on failure. */
+static quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
+                               quern_entity *out_entity, uintptr_t *out_location)
+{
+    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
+    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, archetype, 1);
+    if (result != QUERN_OK) return result;
+    *out_entity = quern__entities_take(&storage->entities);
+    *out_location = quern__storage_insert(storage, *out_entity, archetype);
+    return QUERN_OK;
+}
+
+static void fill_value(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
+                       quern_component component, const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    void *target = quern__storage_value(archetype, location, index);
+    if (target == NULL) return;
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    if (value != NULL)
+        quern__type_copy(type, target, value);
+    else
+        quern__type_construct(type, target);
+}
+
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
+    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
+    component_set set;
+    if (result == QUERN_OK) result = collect_set(world, components, count, &set);
+    quern__archetype *archetype = NULL;
+    if (result == QUERN_OK)
+        result = quern__storage_archetype(&world->storage, set.indices, set.count, &archetype);
+    quern_entity entity;
+    uintptr_t location = 0;
+    if (result == QUERN_OK) result = create_raw(&world->storage, archetype, &entity, &location);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++)
+        fill_value(world, archetype, location, components[i], values ? values[i] : NULL);
+    if (out_entity != NULL) *out_entity = entity;
+    return QUERN_OK;
+}
+
+quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
+{
+    if (out_entity == NULL) return quern__fail_null("quern_entity_create", "out_entity");
+    return quern_entity_create_with(world, NULL, NULL, 0, out_entity);
+}
+
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+{
+    quern__record *record;
+    quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
+    if (result == QUERN_OK) quern__storage_erase(&world->storage, entity);
+    return result;
+}
+
+bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
+{
+    return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
+}
+
+/* ------------------------------------------------------------------------------------ add, remove */
+
+/* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
+static quern_result toggle(quern_world *world, quern__record *record, quern_component component,
+                           const void *value)
+{
+    quern__storage *storage = &world->storage;
+    quern__archetype *source = quern__storage_archetype_of(storage, record);
+    const quern__move_plan *plan;
+    quern_result result = quern__storage_toggle(storage, source, quern__component_index(component), &plan);
+    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, plan->target, 1);
+    if (result != QUERN_OK) return result;
+    uintptr_t location = quern__archetype_append(plan->target);
+    fill_value(world, plan->target, location, component, value);
+    quern__storage_move(storage, record, plan, location);
+    return QUERN_OK;
+}
+
+static bool has(const quern_world *world, const quern__record *record, quern_component component)
+{
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    return quern__archetype_has(archetype, quern__component_index(component));
+}
+
+quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, "quern_entity_add", &record);
+    if (result != QUERN_OK) return result;
+    if (has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
+                           "entity %u:%u has '%s' already; quern_entity_set gives it a new value",
+                           quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    return toggle(world, record, component, value);
+}
+
+quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    quern_result result =
+        check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+                           quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    return toggle(world, record, component, NULL);
+}
+
+/* ----------------------------------------------------------------------------------------- values */
+
+static void replace_value(quern_world *world, const quern__record *record, quern_component component,
+                          const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    void *target = quern__storage_value(archetype, record->location, index);
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    if (target == NULL || target == value) return;
+    quern__type_destroy(type, target, 1);
+    quern__type_copy(type, target, value);
+}
+
+quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, "quern_entity_set", &record);
+    if (result != QUERN_OK) return result;
+    uint32_t index = quern__component_index(component);
+    if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
+        return quern__fail_null("quern_entity_set", "value");
+    if (!has(world, record, component)) return toggle(world, record, component, value);
+    replace_value(world, record, component, value);
+    return QUERN_OK;
+}
+
+void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_get", &record) != QUERN_OK)
+        return NULL;
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    return quern__storage_value(archetype, record->location, quern__component_index(component));
+}
+
+bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_has", &record) != QUERN_OK)
+        return false;
+    return has(world, record, component);
+}

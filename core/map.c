@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/map.h"
+
+enum { SLOT_ALIGNMENT_BYTES = 64 };
+
+static quern__map_slot *slots_allocate(const quern_allocator *allocator, uint32_t capacity)
+{
+    size_t size_bytes = (size_t)capacity * sizeof(quern__map_slot);
+    quern__map_slot *slots = quern__allocate(allocator, size_bytes, SLOT_ALIGNMENT_BYTES);
+    if (slots != NULL) memset(slots, 0, size_bytes);
+    return slots;
+}
+
+void quern__map_release(quern__map *map, const quern_allocator *allocator)
+{
+    quern__release(allocator, map->slots, (size_t)map->capacity * sizeof(quern__map_slot),
+                   SLOT_ALIGNMENT_BYTES);
+    *map = (quern__map){0};
+}
+
+bool quern__map_reserve(quern__map *map, const quern_allocator *allocator, uint32_t wanted)
+{
+    uint32_t capacity = map->capacity ? map->capacity : 4;
+    while (capacity / 2 < wanted)
+        capacity *= 2;
+    if (capacity == map->capacity) return true;
+
+    quern__map grown = {.slots = slots_allocate(allocator, capacity), .capacity = capacity};
+    if (grown.slots == NULL) return false;
+    for (uint32_t i = 0; i < map->capacity; i++)
+        if (map->slots[i].key != 0) quern__map_put(&grown, map->slots[i].key, map->slots[i].value);
+    quern__map_release(map, allocator);
+    *map = grown;
+    return true;
+}
+
+void quern__map_clear(quern__map *map)
+{
+    if (map->count > 0) memset(map->slots, 0, (size_t)map->capacity * sizeof(quern__map_slot));
+    map->count = 0;
+}
+
+void quern__map_put(quern__map *map, uint64_t key, uint64_t value)
+{
+    assert(key != 0 && map->count < map->capacity / 2);
+    uint32_t mask = map->capacity - 1;
+    uint32_t i = (uint32_t)quern__hash_mix(key) & mask;
+    while (map->slots[i].key != 0)
+        i = (i + 1) & mask;
+    map->slots[i] = (quern__map_slot){.key = key, .value = value};
+    map->count++;
+}

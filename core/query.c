@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/query.h"
+
+#include "core/world.h"
+
+#include <stdio.h>
+
+/* ------------------------------------------------------------------------------------- definition */
+
+static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
+{
+    const quern_term *term = &terms[i];
+    quern_result result = quern__components_check(&storage->components, term->component);
+    if (result != QUERN_OK) return result;
+    const char *name =
+        quern__components_type(&storage->components, quern__component_index(term->component))->name;
+    if ((unsigned)term->match > QUERN_MATCH_ANY || (unsigned)term->access > QUERN_WRITE)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "term %u ('%s') has unknown match %d or access %d",
+                           i, name, (int)term->match, (int)term->access);
+    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks for access to it: what is not there cannot be touched", i,
+            name);
+    for (uint32_t k = 0; k < i; k++)
+        if (quern_component_equal(terms[k].component, term->component))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
+                               name, k, i);
+    return QUERN_OK;
+}
+
+/* Few archetypes have the rarest component: looking only at those spares the others. */
+static uint32_t find_driver(const quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    uint32_t driver = QUERN__NO_DRIVER, fewest = UINT32_MAX;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (terms[i].match != QUERN_MATCH_ALL) continue;
+        uint32_t index = quern__component_index(terms[i].component);
+        uint32_t count = storage->components.list.items[index]->archetypes.count;
+        if (count < fewest) {
+            fewest = count;
+            driver = index;
+        }
+    }
+    return driver;
+}
+
+quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
+                               uint32_t term_count)
+{
+    if (term_count > QUERN_MAX_TERMS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%u terms; the limit is %d (QUERN_MAX_TERMS)",
+                           term_count, QUERN_MAX_TERMS);
+    for (uint32_t i = 0; i < term_count; i++) {
+        quern_result result = check_term(storage, terms, i);
+        if (result != QUERN_OK) return result;
+    }
+    *query = (quern__query){.storage = storage, .term_count = term_count};
+    if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
+    query->driver = find_driver(storage, terms, term_count);
+    return QUERN_OK;
+}
+
+void quern__query_release(quern__query *query)
+{
+    quern__array_release(&query->storage->allocator, &query->matches);
+    quern__array_release(&query->storage->allocator, &query->columns);
+}
+
+/* --------------------------------------------------------------------------------------- matching */
+
+static bool matches(const quern__query *query, const quern__archetype *archetype)
+{
+    bool wants_any = false, has_any = false;
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        bool has = quern__archetype_has(archetype, quern__component_index(term->component));
+        if (term->match == QUERN_MATCH_ALL && !has) return false;
+        if (term->match == QUERN_MATCH_NONE && has) return false;
+        if (term->match == QUERN_MATCH_ANY) {
+            wants_any = true;
+            has_any |= has;
+        }
+    }
+    return !wants_any || has_any;
+}
+
+static quern_view_column view_column(const quern__archetype *archetype, const quern_term *term)
+{
+    uint32_t column = quern__archetype_column(archetype, quern__component_index(term->component));
+    quern_view_column view = {.access = (uint8_t)term->access, .present = column != QUERN__COLUMN_NONE};
+    if (column < QUERN__COLUMN_TAG) {
+        view.offset_bytes = archetype->columns[column].offset_bytes;
+        view.size_bytes = archetype->columns[column].size_bytes;
+    }
+    return view;
+}
+
+static quern_result append_match(quern__query *query, quern__archetype *archetype)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    if (!quern__array_reserve(allocator, &query->matches, query->matches.count + 1) ||
+        !quern__array_reserve(allocator, &query->columns, query->columns.count + query->term_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query",
+                           query->matches.count);
+    query->matches.items[query->matches.count++] =
+        (quern__query_match){.archetype = archetype, .first_column = query->columns.count};
+    for (uint32_t i = 0; i < query->term_count; i++)
+        query->columns.items[query->columns.count++] = view_column(archetype, &query->terms[i]);
+    return QUERN_OK;
+}
+
+quern_result quern__query_refresh(quern__query *query)
+{
+    const quern__storage *storage = query->storage;
+    bool driven = query->driver != QUERN__NO_DRIVER;
+    const quern__component *driver = driven ? storage->components.list.items[query->driver] : NULL;
+    uint32_t candidates = driven ? driver->archetypes.count : storage->archetypes.count;
+    for (; query->scanned_count < candidates; query->scanned_count++) {
+        uint32_t index = driven ? driver->archetypes.items[query->scanned_count] : query->scanned_count;
+        quern__archetype *archetype = storage->archetypes.items[index];
+        if (!matches(query, archetype)) continue;
+        quern_result result = append_match(query, archetype);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------- refusals */
+
+static const char *const access_verbs[] = {"match", "read", "write"};
+
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < query->term_count && used < text_bytes; i++) {
+        const quern_term *term = &query->terms[i];
+        const quern__type *type =
+            quern__components_type(&query->storage->components, quern__component_index(term->component));
+        int written =
+            snprintf(text + used, text_bytes - used, "%s%s %s", i ? ", " : "",
+                     term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name);
+        if (written < 0) return;
+        used += (size_t)written;
+    }
+}
+
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+{
+    char declared[256] = "nothing";
+    const char *component = "(no such term)";
+    if (view->query != NULL && view->query->term_count > 0) {
+        quern__query_declared(view->query, declared, sizeof declared);
+        if (term < view->term_count)
+            component = quern__components_type(&view->query->storage->components,
+                                               quern__component_index(view->query->terms[term].component))
+                            ->name;
+    }
+    quern__scope *scope = (quern__scope *)view->context;
+    const char *name = scope ? scope->system_name : "(iteration)";
+    quern_result result =
+        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS, "%s '%s' asked to %s '%s', term %u (declared: %s)",
+                         scope ? "system" : "query", name, access_verbs[access], component, term, declared);
+    if (scope != NULL) scope->refused = result;
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------------- public calls */
+
+quern_query_def quern_query_def_default(void)
+{
+    return (quern_query_def){.cookie = QUERN__COOKIE};
+}
+
+static quern_result check_def(const quern_query_def *def)
+{
+    quern_result result = quern__check_cookie(def->cookie, "quern_query_create", "quern_query_def_default");
+    if (result != QUERN_OK) return result;
+    if (def->term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_query_create: a query needs at least one term");
+    if (def->terms == NULL) return quern__fail_null("quern_query_create", "def->terms");
+    return QUERN_OK;
+}
+
+quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (world == NULL) return quern__fail_null("quern_query_create", "world");
+    if (def == NULL) return quern__fail_null("quern_query_create", "def");
+    if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
+    quern_result result = quern__world_check_unlocked(world, "quern_query_create");
+    if (result == QUERN_OK) result = check_def(def);
+    if (result != QUERN_OK) return result;
+
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
+    if (query == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a query");
+    result = quern__query_init(query, &world->storage, def->terms, def->term_count);
+    if (result == QUERN_OK) {
+        query->world = world;
+        result = quern__query_refresh(query);
+        if (result == QUERN_OK) {
+            *out_query = query;
+            return QUERN_OK;
+        }
+        quern__query_release(query);
+    }
+    quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
+    return result;
+}
+
+void quern_query_destroy(quern_query *query)
+{
+    if (query == NULL) return;
+    quern__query_release(query);
+    quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
+}
+
+uint64_t quern_query_count(quern_query *query)
+{
+    if (query == NULL) {
+        quern__fail_null("quern_query_count", "query");
+        return 0;
+    }
+    if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
+        quern__query_refresh(query) != QUERN_OK)
+        return 0;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += quern__archetype_row_count(query->matches.items[i].archetype);
+    return count;
+}
+
+quern_query_iterator quern_query_iterate(quern_query *query)
+{
+    quern_query_iterator iterator = {.query = query};
+    if (query == NULL) {
+        iterator.result = quern__fail_null("quern_query_iterate", "query");
+        return iterator;
+    }
+    iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
+    if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
+    iterator.structure_version = query->storage->structure_version;
+    iterator.view.query = query;
+    return iterator;
+}
+
+/* Moves on to the next chunk that has rows, in this match or a later one. */
+static bool advance(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    for (; iterator->match_index < query->matches.count;
+         iterator->match_index++, iterator->chunk_index = 0) {
+        const quern__query_match *match = &query->matches.items[iterator->match_index];
+        if (iterator->chunk_index == match->archetype->chunk_count) continue;
+        quern__view_set(&iterator->view, query, match, &match->archetype->slots[iterator->chunk_index++]);
+        return true;
+    }
+    return false;
+}
+
+bool quern_query_next(quern_query_iterator *iterator)
+{
+    if (iterator == NULL) {
+        quern__fail_null("quern_query_next", "iterator");
+        return false;
+    }
+    if (iterator->result != QUERN_OK) return false;
+    if (QUERN__UNLIKELY(iterator->structure_version != iterator->query->storage->structure_version)) {
+        iterator->result =
+            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED,
+                        "the world changed its structure while a query was iterated: collect the entities "
+                        "first and change them after the loop");
+        return false;
+    }
+    bool first = iterator->view.chunk == NULL;
+    if (!advance(iterator)) return false;
+    if (!first) iterator->view.ordinal++;
+    return true;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_QUERY_H
+#define QUERN_CORE_QUERY_H
+
+/* Queries: which archetypes match some terms, and where the terms' columns lie in each of them. Matches are
+ * cached; refreshing looks only at archetypes that appeared since the last time, of these only at those that
+ * have the query's rarest component. */
+
+#include "core/array.h"
+#include "core/storage.h"
+
+#include <quern/query.h>
+
+typedef struct quern_query quern__query;
+
+/* An archetype that matches. Its columns are query->columns.items[first_column .. + term_count). */
+typedef struct quern__query_match {
+    quern__archetype *archetype;
+    uint32_t first_column;
+} quern__query_match;
+
+struct quern_query {
+    quern_world *world; /* NULL for a system's own query */
+    quern__storage *storage;
+    quern_term terms[QUERN_MAX_TERMS];
+    uint32_t term_count;
+    uint32_t
+        driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
+    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
+    QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
+    QUERN__ARRAY(quern_view_column) columns;
+};
+
+#define QUERN__NO_DRIVER UINT32_MAX
+
+/* What a refused access needs to know of the system that asked. First member of every quern_context. */
+typedef struct quern__scope {
+    const char *system_name;
+    quern_result refused; /* the latest refusal, or QUERN_OK */
+} quern__scope;
+
+/* Checks and copies the terms. Errors: as quern_query_create. Nothing to release on failure. */
+quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
+                               uint32_t term_count);
+
+void quern__query_release(quern__query *query);
+
+/* Takes up the archetypes that are new. Errors: OUT_OF_MEMORY, with the matches found so far kept. */
+quern_result quern__query_refresh(quern__query *query);
+
+/* Writes "read Velocity, write Position" into text. */
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes);
+
+/* Points a view at row_count rows of a chunk. ordinal, query and context are the caller's. */
+static inline void quern__view_set(quern_view *view, const quern__query *query,
+                                   const quern__query_match *match, const quern__chunk_slot *slot)
+{
+    view->count = slot->row_count;
+    view->entities = quern__archetype_entities(match->archetype, slot->chunk);
+    view->first_row = 0;
+    view->term_count = query->term_count;
+    view->chunk = (char *)slot->chunk;
+    view->columns = query->columns.items + match->first_column;
+}
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage.h"
+
+#include <quern/world.h>
+
+/* ------------------------------------------------------------------------------------- life cycle */
+
+quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
+                                 uint32_t world_tag)
+{
+    *storage = (quern__storage){.allocator = *allocator, .components = {.world_tag = world_tag}};
+    quern__entities_init(&storage->entities, world_tag);
+    quern__archetype *empty;
+    return quern__storage_archetype(storage, NULL, 0, &empty);
+}
+
+static size_t plan_bytes(const quern__move_plan *plan)
+{
+    size_t steps = (size_t)plan->shared_count + plan->added_count + plan->removed_count;
+    return sizeof *plan + steps * sizeof plan->steps[0];
+}
+
+/* Plans are known under several keys; each is released under its target's. */
+static uint64_t plan_key_of_target(const quern__archetype *target)
+{
+    return 1ull << 32 | target->index;
+}
+
+static uint64_t plan_key_of_component(uint32_t component_index)
+{
+    return component_index + 1;
+}
+
+static void release_plans(quern__storage *storage, quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->plans.capacity; i++) {
+        const quern__map_slot *slot = &archetype->plans.slots[i];
+        if (slot->key < 1ull << 32) continue;
+        quern__move_plan *plan = (quern__move_plan *)(uintptr_t)slot->value;
+        quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
+    }
+}
+
+void quern__storage_release(quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        quern__archetype_destroy_values(archetype);
+        release_plans(storage, archetype);
+        quern__archetype_release(archetype, &storage->allocator);
+    }
+    quern__array_release(&storage->allocator, &storage->archetypes);
+    quern__map_release(&storage->archetype_by_set, &storage->allocator);
+    quern__slabs_release(&storage->slabs, &storage->allocator);
+    quern__entities_release(&storage->entities, &storage->allocator);
+    quern__components_release(&storage->components, &storage->allocator);
+}
+
+/* ------------------------------------------------------------------------------------- archetypes */
+
+/* Never 0, which a map cannot hold as a key. */
+static uint64_t hash_set(const uint16_t *component_indices, uint32_t count)
+{
+    return quern__hash_bytes(count, component_indices, count * sizeof *component_indices) | 1;
+}
+
+static bool same_set(const quern__archetype *archetype, const uint16_t *component_indices, uint32_t count)
+{
+    return archetype->component_count == count &&
+           (count == 0 || memcmp(archetype->component_indices, component_indices,
+                                 count * sizeof *component_indices) == 0);
+}
+
+static quern_result check_new_archetype(const quern__storage *storage, uint32_t component_count)
+{
+    if (component_count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(
+            QUERN_ERROR_TOO_MANY_COMPONENTS,
+            "the entity would have %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
+            component_count, QUERN_MAX_ENTITY_COMPONENTS);
+    if (storage->archetypes.count == QUERN_MAX_ARCHETYPES)
+        return quern__fail(QUERN_ERROR_LIMIT, "the world has %d archetypes already (QUERN_MAX_ARCHETYPES)",
+                           QUERN_MAX_ARCHETYPES);
+    return QUERN_OK;
+}
+
+/* Room in every list that will name the new archetype, so that linking it cannot fail half way. */
+static bool reserve_links(quern__storage *storage, const uint16_t *component_indices, uint32_t count)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__component *component = storage->components.list.items[component_indices[i]];
+        if (!quern__array_reserve(allocator, &component->archetypes, component->archetypes.count + 1))
+            return false;
+    }
+    return quern__array_reserve(allocator, &storage->archetypes, storage->archetypes.count + 1) &&
+           quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
+}
+
+static void link_archetype(quern__storage *storage, quern__archetype *archetype)
+{
+    archetype->index = storage->archetypes.count;
+    storage->archetypes.items[storage->archetypes.count++] = archetype;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        quern__component *component = storage->components.list.items[archetype->component_indices[i]];
+        component->archetypes.items[component->archetypes.count++] = archetype->index;
+    }
+    uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
+    if (first == NULL) {
+        quern__map_put(&storage->archetype_by_set, archetype->set_hash, (uintptr_t)archetype);
+    } else {
+        archetype->next_same_hash = (quern__archetype *)(uintptr_t)*first;
+        *first = (uintptr_t)archetype;
+    }
+}
+
+static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
+                                  uint32_t count, uint64_t set_hash, quern__archetype **out_archetype)
+{
+    quern_result result = check_new_archetype(storage, count);
+    if (result != QUERN_OK) return result;
+    if (!reserve_links(storage, component_indices, count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
+                           storage->archetypes.count);
+    result = quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
+                                     out_archetype);
+    if (result != QUERN_OK) return result;
+    (*out_archetype)->set_hash = set_hash;
+    link_archetype(storage, *out_archetype);
+    return QUERN_OK;
+}
+
+quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                      uint32_t count, quern__archetype **out_archetype)
+{
+    uint64_t set_hash = hash_set(component_indices, count);
+    quern__archetype *archetype = quern__map_find_pointer(&storage->archetype_by_set, set_hash);
+    while (archetype != NULL && !same_set(archetype, component_indices, count))
+        archetype = archetype->next_same_hash;
+    if (archetype == NULL) return archetype_add(storage, component_indices, count, set_hash, out_archetype);
+    *out_archetype = archetype;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ plans */
+
+static const quern__type *hooked_type(const quern__type *type)
+{
+    const quern_hooks *hooks = &type->hooks;
+    return hooks->construct || hooks->copy || hooks->move || hooks->destroy ? type : NULL;
+}
+
+/* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks it. */
+typedef void plan_visit(void *argument, const quern__column *source, const quern__column *target);
+
+static void walk_columns(const quern__archetype *source, const quern__archetype *target, plan_visit *visit,
+                         void *argument)
+{
+    const quern__column *s = source->columns, *s_end = s + source->column_count;
+    const quern__column *t = target->columns, *t_end = t + target->column_count;
+    while (s < s_end || t < t_end) {
+        if (t == t_end || (s < s_end && s->component_index < t->component_index))
+            visit(argument, s++, NULL);
+        else if (s == s_end || t->component_index < s->component_index)
+            visit(argument, NULL, t++);
+        else
+            visit(argument, s++, t++);
+    }
+}
+
+static void count_step(void *argument, const quern__column *source, const quern__column *target)
+{
+    quern__move_plan *plan = argument;
+    if (source != NULL && target != NULL)
+        plan->shared_count++;
+    else if (target != NULL)
+        plan->added_count++;
+    else
+        plan->removed_count++;
+}
+
+/* Where the next step of each kind goes while a plan is filled. */
+typedef struct plan_cursor {
+    quern__move_step *shared, *added, *removed;
+} plan_cursor;
+
+static void fill_step(void *argument, const quern__column *source, const quern__column *target)
+{
+    plan_cursor *cursor = argument;
+    quern__move_step **next = source && target ? &cursor->shared
+                              : target         ? &cursor->added
+                                               : &cursor->removed;
+    const quern__column *either = source ? source : target;
+    *(*next)++ = (quern__move_step){
+        .type = hooked_type(either->type),
+        .source_offset_bytes = source ? source->offset_bytes : 0,
+        .target_offset_bytes = target ? target->offset_bytes : 0,
+        .size_bytes = either->size_bytes,
+    };
+}
+
+static quern__move_plan *plan_create(quern__storage *storage, const quern__archetype *source,
+                                     quern__archetype *target)
+{
+    quern__move_plan counts = {.target = target};
+    walk_columns(source, target, count_step, &counts);
+    quern__move_plan *plan =
+        quern__allocate(&storage->allocator, plan_bytes(&counts), _Alignof(quern__move_plan));
+    if (plan == NULL) return NULL;
+    *plan = counts;
+    plan_cursor cursor = {.shared = plan->steps,
+                          .added = plan->steps + plan->shared_count,
+                          .removed = plan->steps + plan->shared_count + plan->added_count};
+    walk_columns(source, target, fill_step, &cursor);
+    return plan;
+}
+
+quern_result quern__storage_plan(quern__storage *storage, quern__archetype *source,
+                                 quern__archetype *target, const quern__move_plan **out_plan)
+{
+    uint64_t key = plan_key_of_target(target);
+    quern__move_plan *plan = quern__map_find_pointer(&source->plans, key);
+    if (plan == NULL) {
+        if (quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
+            plan = plan_create(storage, source, target);
+        if (plan == NULL)
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                               "no memory for the plan to move between archetypes");
+        quern__map_put(&source->plans, key, (uintptr_t)plan);
+    }
+    *out_plan = plan;
+    return QUERN_OK;
+}
+
+/* The source's set with one component put in or taken out. Returns its size. */
+static uint32_t toggled_set(const quern__archetype *source, uint16_t component_index, uint16_t *out_indices)
+{
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < component_index; i++)
+        out_indices[count++] = source->component_indices[i];
+    if (i < source->component_count && source->component_indices[i] == component_index)
+        i++;
+    else
+        out_indices[count++] = component_index;
+    for (; i < source->component_count; i++)
+        out_indices[count++] = source->component_indices[i];
+    return count;
+}
+
+quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
+                                   uint32_t component_index, const quern__move_plan **out_plan)
+{
+    uint64_t key = plan_key_of_component(component_index);
+    *out_plan = quern__map_find_pointer(&source->plans, key);
+    if (*out_plan != NULL) return QUERN_OK;
+
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    uint32_t count = toggled_set(source, (uint16_t)component_index, set);
+    quern__archetype *target;
+    quern_result result = quern__storage_archetype(storage, set, count, &target);
+    if (result == QUERN_OK) result = quern__storage_plan(storage, source, target, out_plan);
+    if (result != QUERN_OK) return result;
+    if (!quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an edge between archetypes");
+    quern__map_put(&source->plans, key, (uintptr_t)*out_plan);
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+/* The sizes that components mostly have become single moves of a register or two. */
+static inline void copy_bytes(char *target, const char *source, uint32_t size_bytes)
+{
+    switch (size_bytes) {
+    case 4:
+        memcpy(target, source, 4);
+        break;
+    case 8:
+        memcpy(target, source, 8);
+        break;
+    case 12:
+        memcpy(target, source, 12);
+        break;
+    case 16:
+        memcpy(target, source, 16);
+        break;
+    default:
+        memcpy(target, source, size_bytes);
+        break;
+    }
+}
+
+static char *at(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
+{
+    return (char *)quern__chunk_of(location) + offset_bytes +
+           (size_t)quern__location_row(location) * size_bytes;
+}
+
+static void place(quern__storage *storage, quern_entity entity, const quern__archetype *archetype,
+                  uintptr_t location)
+{
+    quern__archetype_entities(archetype, quern__chunk_of(location))[quern__location_row(location)] = entity;
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    record->location = location;
+    record->archetype_index = archetype->index;
+}
+
+uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype)
+{
+    uintptr_t location = quern__archetype_append(archetype);
+    place(storage, entity, archetype, location);
+    storage->structure_version++;
+    return location;
+}
+
+/* Moves all values of one row of an archetype to another row of it that is raw memory. */
+static void relocate_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
+{
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        char *to = at(target, column->offset_bytes, column->size_bytes);
+        char *from = at(source, column->offset_bytes, column->size_bytes);
+        if (QUERN__UNLIKELY(column->type->hooks.move != NULL))
+            quern__type_move(column->type, to, from);
+        else
+            copy_bytes(to, from, column->size_bytes);
+    }
+}
+
+/* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. */
+static void close_gap(quern__storage *storage, quern__archetype *archetype, uintptr_t gap)
+{
+    const quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    uintptr_t last = quern__location_make(slot->chunk, slot->row_count - 1);
+    if (last != gap) {
+        relocate_row(archetype, gap, last);
+        place(storage, quern__archetype_entities(archetype, slot->chunk)[slot->row_count - 1], archetype,
+              gap);
+    }
+    quern__archetype_drop_last(archetype, &storage->slabs, &storage->allocator);
+}
+
+static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
+{
+    const quern__move_step *step = plan->steps;
+    for (const quern__move_step *end = step + plan->shared_count; step < end; step++) {
+        char *to = at(target, step->target_offset_bytes, step->size_bytes);
+        char *from = at(source, step->source_offset_bytes, step->size_bytes);
+        if (QUERN__UNLIKELY(step->type != NULL))
+            quern__type_move(step->type, to, from);
+        else
+            copy_bytes(to, from, step->size_bytes);
+    }
+    step += plan->added_count;
+    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
+        if (step->type != NULL)
+            quern__type_destroy(step->type, at(source, step->source_offset_bytes, step->size_bytes), 1);
+}
+
+void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
+                         uintptr_t to)
+{
+    quern__archetype *source = quern__storage_archetype_of(storage, record);
+    uintptr_t from = record->location;
+    quern_entity entity =
+        quern__archetype_entities(source, quern__chunk_of(from))[quern__location_row(from)];
+    carry_values(plan, to, from);
+    place(storage, entity, plan->target, to);
+    close_gap(storage, source, from);
+    storage->structure_version++;
+}
+
+void quern__storage_construct_added(const quern__move_plan *plan, uintptr_t location)
+{
+    const quern__move_step *step = plan->steps + plan->shared_count;
+    for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
+        char *value = at(location, step->target_offset_bytes, step->size_bytes);
+        if (step->type != NULL)
+            quern__type_construct(step->type, value);
+        else
+            memset(value, 0, step->size_bytes);
+    }
+}
+
+void quern__storage_erase(quern__storage *storage, quern_entity entity)
+{
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    uintptr_t location = record->location;
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        if (QUERN__UNLIKELY(column->type->hooks.destroy != NULL))
+            quern__type_destroy(column->type, at(location, column->offset_bytes, column->size_bytes), 1);
+    }
+    close_gap(storage, archetype, location);
+    quern__entities_give(&storage->entities, quern_entity_index(entity));
+    storage->structure_version++;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_H
+#define QUERN_CORE_STORAGE_H
+
+/* The storage of a world, and every structural change that can be made to it.
+ *
+ * A change is made in two steps. First everything that may fail: find or make the archetype, the plan, room
+ * for rows and records (results are returned, an unused empty archetype may stay behind, nothing else).
+ * Then the change itself, which cannot fail.
+ *
+ * Invariants (checked by quern_world_validate):
+ *   record of an alive slot -> chunk and row; handle in that row = slot index and generation
+ *   chunk -> archetype and index; archetype->slots[index].chunk = chunk
+ *   rows of all archetypes together = alive entities */
+
+#include "core/archetype.h"
+#include "core/component.h"
+#include "core/entity.h"
+
+/* One value of a row, on its way from one archetype to another. */
+typedef struct quern__move_step {
+    const quern__type *type;      /* NULL: plain bytes */
+    uint16_t source_offset_bytes; /* of the column; unused when the value is added */
+    uint16_t target_offset_bytes; /* unused when it is removed */
+    uint16_t size_bytes;
+} quern__move_step;
+
+/* How to move a row to another archetype: steps[0 .. shared) carry a value over, [shared .. shared + added)
+ * make a new one, and the remaining `removed` steps destroy one. Cached in the source archetype twice: under
+ * the target's index, and, where the sets differ by one component, under that component. */
+typedef struct quern__move_plan {
+    quern__archetype *target;
+    uint32_t shared_count, added_count, removed_count;
+    quern__move_step steps[];
+} quern__move_plan;
+
+typedef struct quern__storage {
+    quern_allocator allocator;
+    quern__components components;
+    quern__entities entities;
+    quern__slabs slabs;
+    QUERN__ARRAY(quern__archetype *) archetypes; /* [0] is the one without components */
+    quern__map archetype_by_set;                 /* hash of the set -> first archetype with it */
+    uint64_t structure_version;                  /* changes whenever rows come, go or move */
+} quern__storage;
+
+quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
+                                 uint32_t world_tag);
+
+/* Destroys all values and gives all memory back. Also fit for a storage whose init failed. */
+void quern__storage_release(quern__storage *storage);
+
+/* ------------------------------------------------------------------------- steps that may fail */
+
+/* The archetype of a sorted set without duplicates. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
+ * OUT_OF_MEMORY. */
+quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                      uint32_t count, quern__archetype **out_archetype);
+
+/* The plan between two archetypes. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_plan(quern__storage *storage, quern__archetype *source,
+                                 quern__archetype *target, const quern__move_plan **out_plan);
+
+/* The plan to the archetype with one component more, or less where the source has it. Errors: as both above. */
+quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
+                                   uint32_t component_index, const quern__move_plan **out_plan);
+
+static inline quern_result quern__storage_reserve_rows(quern__storage *storage, quern__archetype *archetype,
+                                                       uint32_t count)
+{
+    return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
+}
+
+/* ---------------------------------------------------------------------- steps that cannot fail */
+
+/* Gives a taken entity a reserved row of the archetype. Its values are raw memory; the new location. */
+uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype);
+
+/* Moves a row to `to`, a row of raw memory just appended to the plan's target. Values that the source did not
+ * have (steps `added` of the plan) are left alone, those that the target lacks are destroyed. New values are
+ * filled in before the move: until then pointers into the storage, where a user may have them from, hold. */
+void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
+                         uintptr_t to);
+
+/* Constructs the values that the plan adds, in a row of its target. */
+void quern__storage_construct_added(const quern__move_plan *plan, uintptr_t location);
+
+/* Destroys all values of a living entity and frees its row and slot. */
+void quern__storage_erase(quern__storage *storage, quern_entity entity);
+
+/* ---------------------------------------------------------------------------------------- looking */
+
+static inline quern__archetype *quern__storage_archetype_of(const quern__storage *storage,
+                                                            const quern__record *record)
+{
+    return storage->archetypes.items[record->archetype_index];
+}
+
+/* The value of a component in a row, or NULL where the archetype has no such column. */
+static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
+                                         uint32_t component_index)
+{
+    uint32_t column = quern__archetype_column(archetype, component_index);
+    if (column >= QUERN__COLUMN_TAG) return NULL;
+    return quern__column_value(&archetype->columns[column], quern__chunk_of(location),
+                               quern__location_row(location));
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_TYPE_H
+#define QUERN_CORE_TYPE_H
+
+/* What the runtime knows of a value's type, component or resource: its layout, its lifecycle, its fields.
+ * Everything that is done to a value goes through here, so plain bytes and hooks live side by side. */
+
+#include "core/base.h"
+
+#include <quern/component.h>
+
+typedef struct quern__field {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern_field_type type;
+    uint32_t offset_bytes;
+    uint32_t count; /* at least 1 */
+} quern__field;
+
+typedef struct quern__type {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t size_bytes; /* 0 for tags */
+    uint32_t alignment_bytes;
+    quern_hooks hooks;
+    quern__field *fields;
+    uint32_t field_count;
+    bool has_entity_fields;
+} quern__type;
+
+/* Checks the parts that components and resources share, and copies them. `what` is "component" or "resource".
+ * Errors: INVALID_ARGUMENT, BAD_ALIGNMENT, OUT_OF_MEMORY; the type is then released already. */
+quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
+                              const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
+                              const quern_hooks *hooks, const quern_field *fields, uint32_t field_count);
+
+void quern__type_release(quern__type *type, const quern_allocator *allocator);
+
+/* Same size, alignment, hooks and fields. */
+bool quern__type_same_layout(const quern__type *a, const quern__type *b);
+
+/* Turns raw memory into a value. */
+void quern__type_construct(const quern__type *type, void *value);
+
+/* Turns raw memory into a copy of source. */
+void quern__type_copy(const quern__type *type, void *target, const void *source);
+
+/* Turns raw memory into what source was, and source into raw memory. */
+void quern__type_move(const quern__type *type, void *target, void *source);
+
+/* Turns values that lie next to each other into raw memory. */
+void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
+
+/* Described fields alone, or all bytes; handles without their world tag. */
+uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value);
+
+typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
+
+/* Replaces every handle in described fields by what remap makes of it. */
+void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument);
+
+#endif

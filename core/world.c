@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world.h"
+
+#include <stdatomic.h>
+
+/* ----------------------------------------------------------------------------------------- world tags */
+
+/* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional handles. */
+static _Atomic uint64_t tags_used[4] = {1};
+
+/* 1 to 255, or 0 when all are in use. */
+static uint32_t tag_take(void)
+{
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(tags_used); word++) {
+        uint64_t used = atomic_load_explicit(&tags_used[word], memory_order_relaxed);
+        while (used != UINT64_MAX) {
+            uint64_t bit = ~used & (used + 1); /* the lowest that is not set */
+            /* acquire: pairs with the release in tag_give, the last act of the world that had the tag */
+            if (atomic_compare_exchange_weak_explicit(&tags_used[word], &used, used | bit,
+                                                      memory_order_acquire, memory_order_relaxed))
+                return word * 64 + (uint32_t)__builtin_ctzll(bit);
+        }
+    }
+    return 0;
+}
+
+static void tag_give(uint32_t tag)
+{
+    atomic_fetch_and_explicit(&tags_used[tag / 64], ~(1ull << tag % 64), memory_order_release);
+}
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+quern_world_def quern_world_def_default(void)
+{
+    return (quern_world_def){.allocator = quern_allocator_default(), .cookie = QUERN__COOKIE};
+}
+
+static quern_result world_init(const quern_allocator *allocator, uint32_t tag, quern_world **out_world)
+{
+    quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
+    if (world == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a world");
+    *world = (quern_world){.resources = {.world_tag = tag}};
+    quern_result result = quern__storage_init(&world->storage, allocator, tag);
+    if (result == QUERN_OK) {
+        *out_world = world;
+        return QUERN_OK;
+    }
+    quern__storage_release(&world->storage);
+    quern__release(allocator, world, sizeof *world, _Alignof(quern_world));
+    return result;
+}
+
+quern_result quern_world_create(const quern_world_def *def, quern_world **out_world)
+{
+    quern_world_def defaults = quern_world_def_default();
+    if (def == NULL) def = &defaults;
+    if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
+    quern_result result = quern__check_cookie(def->cookie, "quern_world_create", "quern_world_def_default");
+    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_world_create");
+    if (result != QUERN_OK) return result;
+
+    uint32_t tag = tag_take();
+    if (tag == 0)
+        return quern__fail(QUERN_ERROR_LIMIT, "%d worlds are alive already (QUERN_MAX_WORLDS)",
+                           QUERN_MAX_WORLDS);
+    result = world_init(&def->allocator, tag, out_world);
+    if (result != QUERN_OK) tag_give(tag);
+    return result;
+}
+
+void quern_world_destroy(quern_world *world)
+{
+    if (world == NULL) return;
+    if (quern__world_check_unlocked(world, "quern_world_destroy") != QUERN_OK) {
+        quern__log(QUERN_LOG_ERROR, "%s", quern_error_message());
+        return;
+    }
+    quern_allocator allocator = world->storage.allocator;
+    uint32_t tag = world->resources.world_tag;
+    quern__resources_release(&world->resources, &allocator);
+    quern__storage_release(&world->storage);
+    quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));
+    tag_give(tag);
+}
+
+quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
+{
+    if (!QUERN__UNLIKELY(world->locked)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_WORLD_LOCKED,
+        "%s: a frame is running on this world; inside systems use views, lookups, resources and "
+        "commands, or an exclusive system",
+        function);
+}
+
+quern_world_stats quern_world_stats_get(const quern_world *world)
+{
+    quern_world_stats stats = {0};
+    if (world == NULL) {
+        quern__fail_null("quern_world_stats_get", "world");
+        return stats;
+    }
+    const quern__storage *storage = &world->storage;
+    stats.entity_count = storage->entities.alive_count;
+    stats.retired_count = storage->entities.retired_count;
+    stats.archetype_count = storage->archetypes.count;
+    stats.component_count = storage->components.list.count;
+    stats.chunk_free_count = storage->slabs.free_count;
+    stats.held_bytes =
+        (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
+        (uint64_t)storage->entities.pages.count * QUERN__PAGE_RECORDS * sizeof(quern__record);
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        uint64_t row_bytes = sizeof(quern_entity) + sizeof(quern__record);
+        for (uint32_t c = 0; c < archetype->column_count; c++)
+            row_bytes += archetype->columns[c].size_bytes;
+        stats.chunk_count += archetype->chunk_count;
+        stats.used_bytes += row_bytes * quern__archetype_row_count(archetype);
+    }
+    return stats;
+}
+
+/* ------------------------------------------------------------------------------------- components */
+
+quern_result quern_component_register(quern_world *world, const quern_component_def *def,
+                                      quern_component *out_component)
+{
+    if (world == NULL) return quern__fail_null("quern_component_register", "world");
+    if (def == NULL) return quern__fail_null("quern_component_register", "def");
+    if (out_component == NULL) return quern__fail_null("quern_component_register", "out_component");
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_component_register", "quern_component_def_default");
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_component_register");
+    if (result != QUERN_OK) return result;
+    return quern__components_register(&world->storage.components, &world->storage.allocator, def,
+                                      out_component);
+}
+
+quern_result quern__component_register_plain(quern_world *world, const char *name, size_t size_bytes,
+                                             size_t alignment_bytes, quern_component *out_component)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes;
+    def.alignment_bytes = (uint32_t)alignment_bytes;
+    return quern_component_register(world, &def, out_component);
+}
+
+quern_component quern_component_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_component_find", world ? "name" : "world");
+        return (quern_component){0};
+    }
+    return quern__components_find(&world->storage.components, name);
+}
+
+const char *quern_component_name(const quern_world *world, quern_component component)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_component_name", "world");
+        return NULL;
+    }
+    if (quern__components_check(&world->storage.components, component) != QUERN_OK) return NULL;
+    return quern__components_type(&world->storage.components, quern__component_index(component))->name;
+}
+
+/* -------------------------------------------------------------------------------------- resources */
+
+quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
+                                     quern_resource *out_resource)
+{
+    if (world == NULL) return quern__fail_null("quern_resource_register", "world");
+    if (def == NULL) return quern__fail_null("quern_resource_register", "def");
+    if (out_resource == NULL) return quern__fail_null("quern_resource_register", "out_resource");
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_resource_register", "quern_resource_def_default");
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_resource_register");
+    if (result != QUERN_OK) return result;
+    return quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+}
+
+quern_resource quern_resource_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_resource_find", world ? "name" : "world");
+        return (quern_resource){0};
+    }
+    return quern__resources_find(&world->resources, name);
+}
+
+void *quern_resource_get(quern_world *world, quern_resource resource)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_resource_get", "world");
+        return NULL;
+    }
+    if (quern__world_check_unlocked(world, "quern_resource_get") != QUERN_OK ||
+        quern__resources_check(&world->resources, resource) != QUERN_OK)
+        return NULL;
+    return world->resources.list.items[quern__resource_index(resource)].value;
+}

@@ -58,7 +58,7 @@ bool quern_has_checks(void)
     return QUERN_CHECKS != 0;
 }
 
-quern_result quern__fail(quern_result code, const char *format, ...)
+quern_result(quern__fail)(quern_result code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -67,7 +67,7 @@ quern_result quern__fail(quern_result code, const char *format, ...)
     return code;
 }
 
-quern_result quern__fail_null(const char *function, const char *argument)
+quern_result(quern__fail_null)(const char *function, const char *argument)
 {
     return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
 }

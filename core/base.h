@@ -28,6 +28,16 @@ quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRIN
 /* A call with a NULL where it must not be. */
 quern_result quern__fail_null(const char *function, const char *argument);
 
+/* Both give back the code they are given; said here, where the compiler can see it. */
+static inline quern_result quern__first(quern_result code, quern_result same)
+{
+    (void)same;
+    return code;
+}
+#define quern__fail(code, ...) quern__first((code), (quern__fail)((code), __VA_ARGS__))
+#define quern__fail_null(function, argument) \
+    quern__first(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
+
 /* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
 quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);
 

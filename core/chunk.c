@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise */
-#endif
-
 #include "core/chunk.h"
 
 #include "core/bitset.h"

@@ -88,8 +88,14 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
             "large data elsewhere and a pointer or index in the component",
             def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
-    return quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
-                            def->alignment_bytes, &def->hooks, def->fields, def->field_count);
+    quern_result result =
+        quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
+                         def->alignment_bytes, &def->hooks, def->fields, def->field_count);
+    if (result == QUERN_OK && def->size_bytes % def->alignment_bytes != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' has %u bytes, which is not a multiple of its alignment %u",
+                           def->name, def->size_bytes, def->alignment_bytes);
+    return result;
 }
 
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,

@@ -192,6 +192,7 @@ static void fill_step(void *argument, const quern__column *source, const quern__
                               : target         ? &cursor->added
                                                : &cursor->removed;
     const quern__column *either = source ? source : target;
+    assert(either != NULL);
     *(*next)++ = (quern__move_step){
         .type = hooked_type(either->type),
         .source_offset_bytes = source ? source->offset_bytes : 0,

@@ -27,18 +27,13 @@ static quern_result check_field(const quern_field *field, const char *owner, uin
     return QUERN_OK;
 }
 
-static quern_result check_layout(const char *what, const char *name, uint32_t size_bytes,
-                                 uint32_t alignment_bytes)
+static quern_result check_alignment(const char *what, const char *name, uint32_t alignment_bytes)
 {
     if (!quern__is_power_of_two(alignment_bytes) || alignment_bytes > QUERN_MAX_ALIGNMENT_BYTES)
         return quern__fail(QUERN_ERROR_BAD_ALIGNMENT,
                            "%s '%s' has alignment %u; use a power of two up to %d "
                            "(QUERN_MAX_ALIGNMENT_BYTES)",
                            what, name, alignment_bytes, QUERN_MAX_ALIGNMENT_BYTES);
-    if (size_bytes % alignment_bytes != 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s '%s' has %u bytes, which is not a multiple of its alignment %u", what, name,
-                           size_bytes, alignment_bytes);
     return QUERN_OK;
 }
 
@@ -67,7 +62,7 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
                               const quern_hooks *hooks, const quern_field *fields, uint32_t field_count)
 {
     quern_result result = quern__check_name(name, what);
-    if (result == QUERN_OK) result = check_layout(what, name, size_bytes, alignment_bytes);
+    if (result == QUERN_OK) result = check_alignment(what, name, alignment_bytes);
     if (result != QUERN_OK) return result;
     if (field_count > QUERN_MAX_FIELDS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -166,18 +161,31 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
     return hash;
 }
 
-void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
+/* to may be NULL: then the walk only looks. */
+static void walk_entities(const quern__type *type, const char *from, char *to, quern__remap_function *remap,
+                          void *argument)
 {
     if (!type->has_entity_fields) return;
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern__field *field = &type->fields[i];
         if (field->type != QUERN_FIELD_ENTITY) continue;
         for (uint32_t k = 0; k < field->count; k++) {
-            char *at = (char *)value + field->offset_bytes + k * sizeof(quern_entity);
-            quern_entity entity;
-            memcpy(&entity, at, sizeof entity);
+            size_t offset_bytes = field->offset_bytes + k * sizeof(quern_entity);
+            quern_entity entity; /* through memcpy: fields need not be aligned */
+            memcpy(&entity, from + offset_bytes, sizeof entity);
             entity = remap(argument, entity);
-            memcpy(at, &entity, sizeof entity);
+            if (to != NULL) memcpy(to + offset_bytes, &entity, sizeof entity);
         }
     }
+}
+
+void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
+                                void *argument)
+{
+    walk_entities(type, value, NULL, remap, argument);
+}
+
+void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
+{
+    walk_entities(type, value, value, remap, argument);
 }

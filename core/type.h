@@ -55,6 +55,10 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
 
 typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
 
+/* Calls remap for every handle in described fields; what it returns is not used. */
+void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
+                                void *argument);
+
 /* Replaces every handle in described fields by what remap makes of it. */
 void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument);
 

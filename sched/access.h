@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_ACCESS_H
+#define QUERN_SCHED_ACCESS_H
+
+/* What a system may touch, and whether two systems may run at the same time.
+ *
+ * Two systems conflict when one writes what the other touches *and the two can meet*:
+ *   resource   both declare it, one of them to write
+ *   component  both match some archetype that has it, and one of them writes it there
+ *   lookup     one writes it in some archetype that it matches; the other reads it from any entity
+ * The last two depend on the archetypes there are. Archetypes are only ever added, so a conflict once found
+ * stays, and only new archetypes have to be looked at. */
+
+#include "core/bitset.h"
+#include "core/query.h"
+#include "core/resource.h"
+
+#include <quern/schedule.h>
+
+enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+
+typedef struct quern__resource_use {
+    uint16_t index;
+    uint8_t access; /* quern_access */
+} quern__resource_use;
+
+typedef struct quern__access {
+    uint64_t reads[QUERN__COMPONENT_WORDS];  /* through terms; what is written is read, too */
+    uint64_t writes[QUERN__COMPONENT_WORDS]; /* through terms */
+    uint64_t lookups[QUERN__COMPONENT_WORDS];
+    quern__resource_use resources[QUERN_MAX_ACCESS];
+    uint32_t resource_count;
+} quern__access;
+
+typedef enum quern__conflict_kind {
+    QUERN__NO_CONFLICT,
+    QUERN__CONFLICT_DECLARED, /* before/after */
+    QUERN__CONFLICT_RESOURCE,
+    QUERN__CONFLICT_COMPONENT,
+    QUERN__CONFLICT_LOOKUP
+} quern__conflict_kind;
+
+/* The first reason found for two systems not to run at the same time. */
+typedef struct quern__conflict {
+    uint8_t kind;
+    uint16_t index; /* of the resource or component */
+} quern__conflict;
+
+/* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * UNKNOWN_COMPONENT, UNKNOWN_RESOURCE. */
+quern_result quern__access_init(quern__access *access, const quern_world *world,
+                                const quern_system_def *def);
+
+/* The access declared to a resource, or QUERN_NO_ACCESS. */
+quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
+
+/* A component that the system looks up and writes through its own terms, or QUERN_MAX_COMPONENTS. */
+uint32_t quern__access_self_conflict(const quern__access *access);
+
+/* What does not depend on archetypes: resources. */
+quern__conflict quern__access_meet(const quern__access *a, const quern__access *b);
+
+/* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
+quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
+                                      const quern__archetype *archetype, bool b_matches);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/context.h"
+
+quern_commands *quern_context_commands(quern_context *context)
+{
+    return context->commands;
+}
+
+/* Logs what the system did, what it had declared, and remembers it for the result of the frame. */
+static void refuse(quern_context *context, const char *did, const char *what)
+{
+    char declared[256];
+    quern__query_declared(&context->system->query, declared, sizeof declared);
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' %s '%s' without declaring it (its terms: %s)",
+        context->system->name, did, what, declared[0] ? declared : "none");
+}
+
+const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
+{
+    const quern__storage *storage = &context->schedule->world->storage;
+    if (quern__components_check(&storage->components, component) != QUERN_OK) return NULL;
+    uint32_t index = quern__component_index(component);
+    if (QUERN__UNLIKELY(!quern__bitset_has(context->system->access.lookups, index))) {
+        refuse(context, "looked up", quern__components_type(&storage->components, index)->name);
+        return NULL;
+    }
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (record == NULL) return NULL;
+    return quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
+}
+
+bool quern_context_is_alive(const quern_context *context, quern_entity entity)
+{
+    return quern__entities_find(&context->schedule->world->storage.entities, entity) != NULL;
+}
+
+/* The resource, if the system declared at least this access to it. */
+static void *find_resource(quern_context *context, quern_resource resource, bool writes)
+{
+    const quern__resources *resources = &context->schedule->world->resources;
+    if (quern__resources_check(resources, resource) != QUERN_OK) return NULL;
+    uint32_t index = quern__resource_index(resource);
+    quern_access access = quern__access_to_resource(&context->system->access, index);
+    if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
+    refuse(context, writes ? "wrote resource" : "read resource", resources->list.items[index].type.name);
+    return NULL;
+}
+
+const void *quern_context_resource(quern_context *context, quern_resource resource)
+{
+    return find_resource(context, resource, false);
+}
+
+void *quern_context_resource_write(quern_context *context, quern_resource resource)
+{
+    return find_resource(context, resource, true);
+}
+
+void *quern_context_partial(quern_context *context)
+{
+    if (context->stage != QUERN__STAGE_RUN) return NULL;
+    return quern__system_partial(context->system, context->ordinal);
+}
+
+uint32_t quern_context_partial_count(const quern_context *context)
+{
+    return context->system->partial_bytes > 0 ? context->system->view_count : 0;
+}
+
+const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
+{
+    if (context->stage != QUERN__STAGE_END) return NULL;
+    return quern__system_partial(context->system, ordinal);
+}
+
+void *quern_context_user_data(const quern_context *context)
+{
+    return context->system->user_data;
+}
+
+double quern_context_delta_seconds(const quern_context *context)
+{
+    return context->schedule->delta_seconds;
+}
+
+uint64_t quern_context_frame_index(const quern_context *context)
+{
+    return context->schedule->frame_index;
+}
+
+uint32_t quern_context_worker_index(const quern_context *context)
+{
+    return context->worker_index;
+}
+
+quern_jobs *quern_context_jobs(const quern_context *context)
+{
+    return context->schedule->jobs;
+}
+
+quern_world *quern_context_world(quern_context *context)
+{
+    if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->world;
+    refuse(context, "asked for", "the world");
+    return NULL;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_CONTEXT_H
+#define QUERN_SCHED_CONTEXT_H
+
+/* What a callback can reach besides its view. One per worker, set anew for each callback. */
+
+#include "sched/schedule.h"
+
+typedef enum quern__stage { QUERN__STAGE_BEGIN, QUERN__STAGE_RUN, QUERN__STAGE_END } quern__stage;
+
+struct quern_context {
+    quern__scope scope; /* first: core/query.h reports refused columns through it */
+    quern_schedule *schedule;
+    const quern__system *system;
+    quern_commands *commands;
+    uint32_t worker_index;
+    quern__stage stage;
+    uint32_t ordinal;           /* of the view, in stage RUN */
+    const char *refused_system; /* the latest that was refused something in this frame, or NULL */
+};
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/loop.h"
+
+#include <assert.h>
+
+/* How a range is divided.
+ *
+ *     slots:  |0 ..... 24|25 ..... 49|50 ..... 74|75 ..... 99|     worker w starts in slot w, every time
+ *              ^ claims   ^                     ^
+ *              from the   not come yet:         a thief takes the back half
+ *              front      all of it goes
+ *
+ * A slot is one 64-bit word with begin and end, changed by compare-and-swap; so an item is in one slot at a
+ * time, and whoever swaps it out has it alone. The word says all there is to know of a slot: a value that
+ * comes back (ABA) does no harm. Relaxed order is enough, since no data is handed over with items: what
+ * the loop reads was written before it began, and reaches helpers through the deques; what it writes reaches
+ * whoever waits through `references`.
+ *
+ * Who takes an offer and finds items makes two new offers before it begins, until there are as many
+ * participants as there is work for; so they come in a growing tree and no single thread has to call them
+ * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
+ * deque, or, since thieves take the oldest first, the deque is empty.
+ *
+ * Whoever waits for the last participants looks for items of this loop only, and then sleeps. Other work
+ * would let the stack grow without bound. */
+
+enum {
+    OFFERS_PER_WORKER = 2,
+    FEW_THREADS = 16,            /* with no more, slots take 1 KiB of stack per nested call */
+    LOOKS_BEFORE_SLEEP = 64,     /* at least; for when spinning is off */
+    SLEEPING_REFERENCE = 1 << 30 /* added to references: the caller sleeps until no other is left */
+};
+
+/* ------------------------------------------------------------------------------------------ ranges */
+
+bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
+{
+    return thread_count == 1 || range->count <= 1 || range->count <= range->grain;
+}
+
+void quern__range_run(const quern__range *range, uint32_t worker_index)
+{
+    uint32_t grain = range->grain != 0 ? range->grain : range->count;
+    for (uint32_t begin = 0, end; begin < range->count; begin = end) {
+        end = range->count - begin > grain ? begin + grain : range->count;
+        range->function(range->argument, begin, end, worker_index);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- slots */
+
+static uint64_t pack(uint32_t begin, uint32_t end)
+{
+    return (uint64_t)end << 32 | begin;
+}
+
+static uint32_t begin_of(uint64_t items)
+{
+    return (uint32_t)items;
+}
+
+static uint32_t end_of(uint64_t items)
+{
+    return (uint32_t)(items >> 32);
+}
+
+static bool is_empty(uint64_t items)
+{
+    return begin_of(items) == end_of(items);
+}
+
+static bool replace(quern__slot *slot, uint64_t *expected, uint64_t items)
+{
+    return atomic_compare_exchange_weak_explicit(&slot->items, expected, items, memory_order_relaxed,
+                                                 memory_order_relaxed);
+}
+
+/* Where a call that starts at the front of these ends. Automatic: a quarter of what is left, so that calls
+ * get smaller toward the end, where they even out the finish. */
+static uint32_t call_end(const quern__loop *loop, uint64_t items)
+{
+    uint32_t left = end_of(items) - begin_of(items);
+    uint32_t size = loop->grain;
+    if (loop->range.grain == 0 && left / 4 > size) size = left / 4;
+    return size < left ? begin_of(items) + size : end_of(items);
+}
+
+/* Claims what one call is to work on from the worker's own slot. */
+static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
+{
+    uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
+    while (!is_empty(items)) {
+        uint32_t end = call_end(loop, items);
+        *out_call = pack(begin_of(items), end);
+        if (replace(own, &items, pack(end, end_of(items)))) return true;
+    }
+    return false;
+}
+
+/* Where the part of a victim's items begins that a thief takes: the back half in whole grains, or all when
+ * that is one grain or the worker whose slot it is has not come. */
+static uint32_t cut(const quern__loop *loop, const quern__slot *victim, uint64_t items)
+{
+    if (!atomic_load_explicit(&victim->is_owned, memory_order_relaxed)) return begin_of(items);
+    uint32_t grain_count = 1 + (end_of(items) - begin_of(items) - 1) / loop->grain;
+    return begin_of(items) + grain_count / 2 * loop->grain;
+}
+
+static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_items)
+{
+    uint64_t items = atomic_load_explicit(&victim->items, memory_order_relaxed);
+    while (!is_empty(items)) {
+        uint32_t middle = cut(loop, victim, items);
+        *out_items = pack(middle, end_of(items));
+        if (replace(victim, &items, pack(begin_of(items), middle))) return true;
+    }
+    return false;
+}
+
+/* A plain store puts stolen items into the own slot: it is empty, and nobody swaps an empty slot. */
+static bool claim_stolen(quern__loop *loop, uint32_t own, uint64_t *out_call)
+{
+    uint64_t items;
+    uint32_t victim = own;
+    do {
+        if (++victim == loop->slot_count) victim = 0;
+        if (victim == own) return false;
+    } while (!steal_items(loop, &loop->slots[victim], &items));
+    uint32_t end = call_end(loop, items);
+    *out_call = pack(begin_of(items), end);
+    atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
+    return true;
+}
+
+static bool claim(quern__loop *loop, uint32_t worker_index, uint64_t *out_call)
+{
+    return claim_own(loop, &loop->slots[worker_index], out_call) ||
+           claim_stolen(loop, worker_index, out_call);
+}
+
+static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
+{
+    loop->range.function(loop->range.argument, begin_of(items), end_of(items), worker_index);
+}
+
+/* ------------------------------------------------------------------------------------- participants */
+
+void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
+                      const quern__range *range, quern__slot *slots, uint32_t slot_count)
+{
+    loop->offer.run = run;
+    loop->range = *range;
+    loop->grain = range->grain != 0 ? range->grain : 1;
+    loop->wake = true;
+    loop->slots = slots;
+    loop->slot_count = slot_count;
+    uint64_t grain_count = 1 + (range->count - 1) / loop->grain;
+    uint64_t share_count = grain_count < slot_count ? grain_count : slot_count;
+    atomic_init(&loop->references, 0);
+    atomic_init(&loop->invitation_count, (uint32_t)share_count - 1);
+    uint64_t begin = 0;
+    for (uint64_t index = 0; index < slot_count; index++) {
+        uint64_t end = index < share_count ? grain_count * (index + 1) / share_count * loop->grain : begin;
+        if (end > range->count) end = range->count;
+        atomic_init(&slots[index].items, pack((uint32_t)begin, (uint32_t)end));
+        atomic_init(&slots[index].is_owned, false);
+        begin = end;
+    }
+}
+
+static uint32_t take_invitations(quern__loop *loop)
+{
+    uint32_t left = atomic_load_explicit(&loop->invitation_count, memory_order_relaxed);
+    while (left != 0) {
+        uint32_t taken = left < OFFERS_PER_WORKER ? left : OFFERS_PER_WORKER;
+        if (atomic_compare_exchange_weak_explicit(&loop->invitation_count, &left, left - taken,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return taken;
+    }
+    return 0;
+}
+
+/* Returns how many offers went into the deque. Relaxed: the worker's own reference, or being the caller,
+ * keeps the count from meaning anything meanwhile; the push publishes the loop. */
+static uint32_t invite(quern__loop *loop, quern__worker *worker)
+{
+    uint32_t invited_count = take_invitations(loop);
+    if (invited_count == 0) return 0;
+    atomic_fetch_add_explicit(&loop->references, invited_count, memory_order_relaxed);
+    uint32_t pushed_count = 0;
+    while (pushed_count < invited_count && quern__deque_push(&worker->deque, &loop->offer))
+        pushed_count++;
+    if (pushed_count < invited_count)
+        atomic_fetch_sub_explicit(&loop->references, invited_count - pushed_count, memory_order_relaxed);
+    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs);
+    return pushed_count;
+}
+
+static uint32_t withdraw(quern__loop *loop, quern__worker *worker, uint32_t offer_count)
+{
+    uint32_t withdrawn_count = 0;
+    while (withdrawn_count < offer_count) {
+        quern__job *job = quern__deque_pop(&worker->deque);
+        if (job == NULL) break;
+        assert(job == &loop->offer);
+        withdrawn_count++;
+    }
+    (void)loop;
+    return withdrawn_count;
+}
+
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker)
+{
+    uint64_t items;
+    /* Relaxed: a thief that does not see it yet takes more than it might have. */
+    atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
+    if (!claim(loop, worker->index, &items)) return 0;
+    uint32_t offer_count = invite(loop, worker);
+    do {
+        call(loop, items, worker->index);
+    } while (claim(loop, worker->index, &items));
+    return withdraw(loop, worker, offer_count);
+}
+
+/* ------------------------------------------------------------------------------------ parallel loop */
+
+/* A loop on the stack of the caller, who waits for it. */
+typedef struct awaited_loop {
+    quern__loop loop;
+    quern__worker *caller;
+} awaited_loop;
+
+static void run_awaitedoffer(quern__job *job, quern__worker *worker)
+{
+    awaited_loop *awaited = (awaited_loop *)(void *)job;
+    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker);
+    quern__worker *caller = awaited->caller;
+    /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
+    uint32_t before =
+        atomic_fetch_sub_explicit(&awaited->loop.references, done_count, memory_order_release);
+    if (before == SLEEPING_REFERENCE + done_count) quern__parker_give(&caller->parker);
+}
+
+static void sleep_until_left(quern__loop *loop, quern__worker *caller)
+{
+    uint32_t before =
+        atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_acquire);
+    if (before == 0) return;
+    /* Whoever leaves last gives a permit after subtracting; a permit may also be an old one. */
+    while (atomic_load_explicit(&loop->references, memory_order_acquire) != SLEEPING_REFERENCE)
+        quern__parker_take(&caller->parker);
+}
+
+/* Acquire pairs with the release of those who leave: what they wrote is visible now. */
+static bool all_left(const quern__loop *loop)
+{
+    return atomic_load_explicit(&loop->references, memory_order_acquire) == 0;
+}
+
+static void wait_until_left(quern__loop *loop, quern__worker *caller)
+{
+    uint64_t spin_ns = caller->jobs->spin_ns;
+    uint64_t start_ns = spin_ns != 0 ? quern__clock_ns() : 0;
+    do {
+        for (uint32_t look = 0; look < LOOKS_BEFORE_SLEEP; look++) {
+            if (all_left(loop)) return;
+            uint64_t items;
+            if (claim(loop, caller->index, &items)) call(loop, items, caller->index);
+            quern__relax();
+        }
+    } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns);
+    sleep_until_left(loop, caller);
+}
+
+static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots)
+{
+    awaited_loop awaited;
+    awaited.caller = caller;
+    quern__loop_init(&awaited.loop, run_awaitedoffer, range, slots, caller->jobs->thread_count);
+    uint32_t withdrawn_count = quern__loop_join(&awaited.loop, caller);
+    if (withdrawn_count != 0)
+        atomic_fetch_sub_explicit(&awaited.loop.references, withdrawn_count, memory_order_relaxed);
+    if (!all_left(&awaited.loop)) wait_until_left(&awaited.loop, caller);
+}
+
+/* Not inlined, so that each caller pays for the slots it needs. */
+__attribute__((noinline)) static void run_awaitedfew(quern__worker *caller, const quern__range *range)
+{
+    quern__slot slots[FEW_THREADS];
+    run_shared(caller, range, slots);
+}
+
+__attribute__((noinline)) static void run_awaitedmany(quern__worker *caller, const quern__range *range)
+{
+    quern__slot slots[QUERN_MAX_THREADS];
+    run_shared(caller, range, slots);
+}
+
+static void run_on(quern__worker *worker, const quern__range *range)
+{
+    uint32_t thread_count = worker->jobs->thread_count;
+    if (quern__range_is_plain(range, thread_count))
+        quern__range_run(range, worker->index);
+    else if (thread_count <= FEW_THREADS)
+        run_awaitedfew(worker, range);
+    else
+        run_awaitedmany(worker, range);
+}
+
+quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
+                                     quern_range_function *function, void *argument)
+{
+    if (jobs == NULL) return quern__fail_null("quern_jobs_parallel_for", "jobs");
+    if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
+    if (count == 0) return QUERN_OK;
+    quern__range range = {function, argument, count, grain};
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker != NULL) {
+        run_on(worker, &range);
+        return QUERN_OK;
+    }
+    quern_result result = quern__jobs_enter(jobs, "quern_jobs_parallel_for");
+    if (result != QUERN_OK) return result;
+    run_on(&jobs->workers[0], &range);
+    quern__jobs_leave(jobs);
+    return QUERN_OK;
+}

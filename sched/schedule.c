@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule.h"
+
+#include "sched/compile.h"
+#include "sched/frame.h"
+
+quern_schedule_def quern_schedule_def_default(void)
+{
+    static const char *const phases[] = {"update"};
+    return (quern_schedule_def){.phases = phases, .phase_count = 1, .cookie = QUERN__COOKIE};
+}
+
+/* -------------------------------------------------------------------------------------- life cycle */
+
+static quern_result check_def(const quern_schedule_def *def)
+{
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_schedule_create", "quern_schedule_def_default");
+    if (result != QUERN_OK) return result;
+    if (def->phases == NULL) return quern__fail_null("quern_schedule_create", "def->phases");
+    if (def->phase_count == 0 || def->phase_count > QUERN_MAX_PHASES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_create: %u phases; give 1 to %d (QUERN_MAX_PHASES)",
+                           def->phase_count, QUERN_MAX_PHASES);
+    for (uint32_t i = 0; i < def->phase_count && result == QUERN_OK; i++)
+        result = quern__check_name(def->phases[i], "phase");
+    return result;
+}
+
+quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
+                                   quern_schedule **out_schedule)
+{
+    quern_schedule_def defaults = quern_schedule_def_default();
+    if (def == NULL) def = &defaults;
+    if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
+    if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
+    quern_result result = check_def(def);
+    if (result != QUERN_OK) return result;
+
+    const quern_allocator *allocator = &world->storage.allocator;
+    size_t names_bytes = def->phase_count * sizeof(*((quern_schedule *)0)->phases);
+    quern_schedule *schedule =
+        quern__allocate(allocator, sizeof *schedule + names_bytes, _Alignof(quern_schedule));
+    if (schedule == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a schedule");
+    *schedule = (quern_schedule){.world = world,
+                                 .phases = (void *)(schedule + 1),
+                                 .phase_count = def->phase_count,
+                                 .timing = def->timing};
+    for (uint32_t i = 0; i < def->phase_count; i++)
+        memcpy(schedule->phases[i], def->phases[i], strlen(def->phases[i]) + 1);
+    quern__playback_init(&schedule->playback, &world->storage);
+    *out_schedule = schedule;
+    return QUERN_OK;
+}
+
+void quern_schedule_destroy(quern_schedule *schedule)
+{
+    if (schedule == NULL) return;
+    if (schedule->is_running) {
+        quern__log(QUERN_LOG_ERROR, "quern_schedule_destroy: the schedule is running a frame");
+        return;
+    }
+    const quern_allocator *allocator = &schedule->world->storage.allocator;
+    quern__compile_release(schedule);
+    quern__frame_release(schedule);
+    quern__playback_release(&schedule->playback);
+    for (uint32_t i = 0; i < schedule->systems.count; i++)
+        quern__system_destroy(schedule->systems.items[i]);
+    quern__array_release(allocator, &schedule->systems);
+    quern__release(allocator, schedule, sizeof *schedule + schedule->phase_count * sizeof *schedule->phases,
+                   _Alignof(quern_schedule));
+}
+
+/* ------------------------------------------------------------------------------------------ systems */
+
+quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system)
+{
+    if (system.bits == 0 || system.bits > schedule->systems.count) return NULL;
+    return schedule->systems.items[system.bits - 1];
+}
+
+static quern_system handle_of(const quern__system *system)
+{
+    return (quern_system){.bits = system->index + 1};
+}
+
+static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
+{
+    quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
+    if (result != QUERN_OK) return result;
+    if (schedule->is_running)
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_schedule_add_system: the schedule is running a frame");
+    if (def->name != NULL && quern_schedule_find(schedule, def->name).bits != 0)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
+    if (schedule->systems.count == QUERN_MAX_SYSTEMS)
+        return quern__fail(QUERN_ERROR_LIMIT, "the schedule has %d systems already (QUERN_MAX_SYSTEMS)",
+                           QUERN_MAX_SYSTEMS);
+    if (!quern__array_reserve(&schedule->world->storage.allocator, &schedule->systems,
+                              schedule->systems.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for one more system");
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
+                                       quern_system *out_system)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_add_system", "schedule");
+    if (def == NULL) return quern__fail_null("quern_schedule_add_system", "def");
+    quern_result result = check_add(schedule, def);
+    quern__system *system = NULL;
+    if (result == QUERN_OK)
+        result = quern__system_create(schedule->world, def, schedule->phase_count, &system);
+    if (result != QUERN_OK) return result;
+    system->schedule = schedule;
+    system->index = schedule->systems.count;
+    schedule->systems.items[schedule->systems.count++] = system;
+    schedule->is_compiled = false;
+    if (out_system != NULL) *out_system = handle_of(system);
+    return QUERN_OK;
+}
+
+static quern_result find_checked(const quern_schedule *schedule, quern_system handle, const char *function,
+                                 quern__system **out_system)
+{
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    *out_system = quern__schedule_system(schedule, handle);
+    if (*out_system != NULL) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: system handle %u; the schedule has %u systems",
+                       function, handle.bits, schedule->systems.count);
+}
+
+quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle, bool enabled)
+{
+    quern__system *system;
+    quern_result result = find_checked(schedule, handle, "quern_schedule_enable", &system);
+    if (result != QUERN_OK) return result;
+    if (schedule->is_running)
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_schedule_enable: the schedule is running a frame");
+    system->enabled = enabled;
+    return QUERN_OK;
+}
+
+quern_system quern_schedule_find(const quern_schedule *schedule, const char *name)
+{
+    if (schedule == NULL || name == NULL) {
+        quern__fail_null("quern_schedule_find", schedule ? "name" : "schedule");
+        return (quern_system){0};
+    }
+    for (uint32_t i = 0; i < schedule->systems.count; i++)
+        if (strcmp(schedule->systems.items[i]->name, name) == 0)
+            return handle_of(schedule->systems.items[i]);
+    return (quern_system){0};
+}
+
+quern_result quern_schedule_compile(quern_schedule *schedule)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_compile", "schedule");
+    quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_compile");
+    return result != QUERN_OK ? result : quern__compile(schedule);
+}
+
+/* ---------------------------------------------------------------------------------------- looking */
+
+quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule)
+{
+    if (schedule != NULL) return schedule->stats;
+    quern__fail_null("quern_schedule_frame_stats", "schedule");
+    return (quern_frame_stats){0};
+}
+
+quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_system handle,
+                                         quern_system_stats *out_stats)
+{
+    quern__system *system;
+    quern_result result = find_checked(schedule, handle, "quern_schedule_system_stats", &system);
+    if (result != QUERN_OK) return result;
+    if (out_stats == NULL) return quern__fail_null("quern_schedule_system_stats", "out_stats");
+    *out_stats = (quern_system_stats){
+        .name = system->name,
+        .phase = system->phase,
+        .view_count = system->view_count,
+        .entity_count = system->entity_count,
+        .time_ns = quern__frame_time_ns(schedule, system),
+        .command_count = system->command_count,
+    };
+    return QUERN_OK;
+}
+
+uint32_t quern_schedule_system_count(const quern_schedule *schedule)
+{
+    return schedule ? schedule->systems.count : 0;
+}
+
+quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i)
+{
+    if (schedule == NULL || !schedule->is_compiled || i >= schedule->order.count) return (quern_system){0};
+    return handle_of(schedule->order.items[i]);
+}
+
+bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before, quern_system after)
+{
+    quern__system *earlier, *later;
+    if (find_checked(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
+        find_checked(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
+        return false;
+    if (!schedule->is_compiled || earlier->position >= later->position) return false;
+    return quern__schedule_conflict(schedule, earlier->position, later->position)->kind !=
+           QUERN__NO_CONFLICT;
+}

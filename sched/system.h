@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SYSTEM_H
+#define QUERN_SCHED_SYSTEM_H
+
+/* A system: its checked definition, its query, and its state in the frame that runs. */
+
+#include "sched/access.h"
+
+/* A before or after of the definition, by name until the schedule is compiled. */
+typedef struct quern__order_rule {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    bool is_before; /* this system runs before the one of that name */
+} quern__order_rule;
+
+typedef struct quern__system {
+    struct quern_schedule *schedule;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t index; /* in the order of registration */
+    uint32_t phase;
+    uint32_t flags; /* quern_system_flags; serial where it is implied */
+    bool enabled;
+    quern_system_function *run;
+    quern_system_hook *begin, *end;
+    void *user_data;
+    quern__access access;
+    quern__query query; /* without terms: no archetype matches, and run is called once */
+    QUERN__ARRAY(quern__order_rule) rules;
+
+    /* compiled */
+    uint32_t position;                       /* in the order of execution */
+    uint32_t judged_count;                   /* matches of the query whose conflicts are known */
+    uint32_t begin_node, run_node, end_node; /* in the graph of its step */
+
+    /* in a frame, from the start of its step */
+    uint32_t view_count;
+    uint64_t entity_count;
+    uint64_t serial_base; /* of its streams: see frame.h */
+    size_t partial_bytes; /* as declared */
+    size_t partial_stride_bytes;
+    char *partials; /* view_count times the stride */
+    size_t partials_capacity_bytes;
+    uint64_t command_count;
+} quern__system;
+
+/* Checks and copies a definition. Errors: as quern_schedule_add_system, less DUPLICATE_NAME and LIMIT. */
+quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
+                                  quern__system **out_system);
+
+void quern__system_destroy(quern__system *system);
+
+static inline bool quern__system_is(const quern__system *system, quern_system_flags flag)
+{
+    return (system->flags & (uint32_t)flag) != 0;
+}
+
+/* Counts the views of the coming step, and makes room for their partial results. The query has been refreshed.
+ * Errors: OUT_OF_MEMORY. */
+quern_result quern__system_prepare(quern__system *system);
+
+static inline void *quern__system_partial(const quern__system *system, uint32_t ordinal)
+{
+    return system->partial_bytes > 0 && ordinal < system->view_count
+               ? system->partials + ordinal * system->partial_stride_bytes
+               : NULL;
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#if !defined(_GNU_SOURCE) && defined(__linux__)
+#define _GNU_SOURCE
+#endif
+#include "sched/thread.h"
+
+#include <quern/jobs.h>
+
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if QUERN__FUTEX
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
+/* ----------------------------------------------------------------------------------------- threads */
+
+bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument)
+{
+    return pthread_create(&thread->handle, NULL, entry, argument) == 0;
+}
+
+void quern__thread_join(quern__thread *thread)
+{
+    pthread_join(thread->handle, NULL);
+}
+
+void quern__thread_set_name(const char *name)
+{
+#if defined(__linux__)
+    pthread_setname_np(pthread_self(), name);
+#elif defined(__APPLE__)
+    pthread_setname_np(name);
+#else
+    (void)name;
+#endif
+}
+
+uint64_t quern__clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint32_t quern_processor_count(void)
+{
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (uint32_t)CPU_COUNT(&allowed);
+#endif
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* ------------------------------------------------------------------------------------------ parker */
+
+/* SLEEPING is set by the owner alone, PERMIT by anybody, EMPTY by the owner alone. The owner blocks only
+ * while the state is SLEEPING, and whoever replaces SLEEPING by PERMIT unblocks it; so no permit is missed,
+ * and giving one to an owner that is awake needs no system call. */
+enum { EMPTY, PERMIT, SLEEPING };
+
+#if QUERN__FUTEX
+
+/* The kernel compares the state with SLEEPING and sleeps as one step. */
+static void block(quern__parker *parker)
+{
+    syscall(SYS_futex, &parker->state, FUTEX_WAIT_PRIVATE, SLEEPING, NULL, NULL, 0);
+}
+
+static void unblock(quern__parker *parker)
+{
+    syscall(SYS_futex, &parker->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool quern__parker_init(quern__parker *parker)
+{
+    atomic_init(&parker->state, EMPTY);
+    return true;
+}
+
+void quern__parker_deinit(quern__parker *parker)
+{
+    (void)parker;
+}
+
+#else
+
+/* The mutex makes "compare and sleep" one step: unblock cannot signal in between. */
+static void block(quern__parker *parker)
+{
+    pthread_mutex_lock(&parker->mutex);
+    while (atomic_load_explicit(&parker->state, memory_order_relaxed) == SLEEPING)
+        pthread_cond_wait(&parker->condition, &parker->mutex);
+    pthread_mutex_unlock(&parker->mutex);
+}
+
+static void unblock(quern__parker *parker)
+{
+    pthread_mutex_lock(&parker->mutex);
+    pthread_cond_signal(&parker->condition);
+    pthread_mutex_unlock(&parker->mutex);
+}
+
+bool quern__parker_init(quern__parker *parker)
+{
+    atomic_init(&parker->state, EMPTY);
+    if (pthread_mutex_init(&parker->mutex, NULL) != 0) return false;
+    if (pthread_cond_init(&parker->condition, NULL) == 0) return true;
+    pthread_mutex_destroy(&parker->mutex);
+    return false;
+}
+
+void quern__parker_deinit(quern__parker *parker)
+{
+    pthread_cond_destroy(&parker->condition);
+    pthread_mutex_destroy(&parker->mutex);
+}
+
+#endif
+
+/* Release: pairs with the acquire in take. */
+void quern__parker_give(quern__parker *parker)
+{
+    if (atomic_exchange_explicit(&parker->state, PERMIT, memory_order_release) == SLEEPING) unblock(parker);
+}
+
+void quern__parker_take(quern__parker *parker)
+{
+    while (atomic_exchange_explicit(&parker->state, EMPTY, memory_order_acquire) != PERMIT) {
+        uint32_t expected = EMPTY;
+        /* Fails when a permit arrived since the exchange, which then finds it. */
+        if (atomic_compare_exchange_strong_explicit(&parker->state, &expected, SLEEPING,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            block(parker);
+    }
+}
+
+/* Acquire: the owner may look at once for what the giver announced. */
+bool quern__parker_has_permit(const quern__parker *parker)
+{
+    return atomic_load_explicit(&parker->state, memory_order_acquire) == PERMIT;
+}

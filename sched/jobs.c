@@ -340,5 +340,5 @@ void quern_jobs_destroy(quern_jobs *jobs)
 
 uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 {
-    return jobs->thread_count;
+    return jobs != NULL ? jobs->thread_count : 0;
 }

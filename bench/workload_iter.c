@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* iter: the least work there is. N entities with Position and Velocity; position += velocity * step. */
+
+#include "bench/raw.h"
+#include "bench/team.h"
+#include "bench/workloads.h"
+#include "bench/world.h"
+
+#include <stdlib.h>
+
+/* --------------------------------------------------------------------------------------------- raw */
+
+typedef struct raw_iter {
+    raw_store store;
+    uint32_t thread_count;
+    raw_team *team;
+} raw_iter;
+
+static void *open_raw(const bench_case *scene)
+{
+    raw_iter *iter = bench_allocate(1, sizeof *iter);
+    iter->thread_count = scene->thread_count;
+    raw_store_open(&iter->store, RAW_MOVING);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        raw_create_moving(&iter->store, i);
+    return iter;
+}
+
+static void enter_raw(void *state)
+{
+    raw_iter *iter = state;
+    iter->team = raw_team_start(iter->thread_count);
+}
+
+static void leave_raw(void *state)
+{
+    raw_iter *iter = state;
+    raw_team_stop(iter->team);
+}
+
+static void raw_move(void *state, uint32_t part, uint32_t part_count)
+{
+    const raw_iter *iter = state;
+    const raw_table *table = &iter->store.tables[RAW_MAIN];
+    const raw_range rows = raw_team_share(table->count, part, part_count);
+    Position *positions = raw_column(table, RAW_POSITION);
+    const Velocity *velocities = raw_column(table, RAW_VELOCITY);
+    kernel_move(positions + rows.begin, velocities + rows.begin, rows.count);
+}
+
+static void run_raw(void *state, uint32_t pass_count)
+{
+    const raw_iter *iter = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        raw_team_run(iter->team, raw_move, state);
+}
+
+static uint64_t checksum_raw(void *state)
+{
+    const raw_iter *iter = state;
+    return raw_checksum_moving(&iter->store);
+}
+
+static void close_raw(void *state)
+{
+    raw_iter *iter = state;
+    raw_store_close(&iter->store);
+    free(iter);
+}
+
+/* ------------------------------------------------------------------------------------------- quern */
+
+/* On one thread the plain loop over a query is the fastest way that the library documents; on more it is
+ * a schedule with one system. */
+typedef struct iter_scene {
+    bench_world bench;
+    quern_query *query;
+    quern_jobs *jobs;         /* NULL on one thread */
+    quern_schedule *schedule; /* NULL on one thread */
+} iter_scene;
+
+static void *open_quern(const bench_case *scene)
+{
+    iter_scene *iter = bench_allocate(1, sizeof *iter);
+    bench_world *bench = &iter->bench;
+    bench_world_open(bench);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        bench_world_create_moving(bench, i);
+    const quern_term terms[] = {quern_term_write(bench->position), quern_term_read(bench->velocity)};
+    iter->query = bench_world_query(bench, terms, 2);
+    if (scene->thread_count > 1) {
+        iter->jobs = bench_jobs_create(scene->thread_count);
+        REQUIRE(quern_schedule_create(bench->world, NULL, &iter->schedule));
+        bench_add_move(iter->schedule, bench);
+    }
+    return iter;
+}
+
+static void enter_quern(void *state)
+{
+    const iter_scene *iter = state;
+    if (iter->jobs != NULL) bench_jobs_wake(iter->jobs);
+}
+
+static void iterate(quern_query *query)
+{
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        kernel_move(quern_view_write(&it.view, 0), quern_view_read(&it.view, 1), it.view.count);
+    REQUIRE(it.result);
+}
+
+static void run_quern(void *state, uint32_t pass_count)
+{
+    const iter_scene *iter = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        if (iter->schedule == NULL)
+            iterate(iter->query);
+        else
+            REQUIRE(quern_schedule_run(iter->schedule, iter->jobs, (double)STEP_SECONDS));
+    }
+}
+
+static uint64_t checksum_quern(void *state)
+{
+    iter_scene *iter = state;
+    return bench_world_checksum_moving(&iter->bench);
+}
+
+static void close_quern(void *state)
+{
+    iter_scene *iter = state;
+    quern_schedule_destroy(iter->schedule);
+    quern_jobs_destroy(iter->jobs);
+    quern_query_destroy(iter->query);
+    bench_world_close(&iter->bench);
+    free(iter);
+}
+
+const bench_workload workload_iter = {
+    .name = "iter",
+    .summary = "position += velocity * step over entities with Position and Velocity",
+    .unit = "entity",
+    .entity_count = 1000000,
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, enter_raw, run_raw, leave_raw, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern},
+        },
+};

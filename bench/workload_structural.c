@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Structural changes one at a time, and access by handle, outside of frames: create, destroy (in the order
+ * of creation, or shuffled), add_remove, get. All work on entities with Position and Velocity. */
+
+#include "bench/raw.h"
+#include "bench/workloads.h"
+#include "bench/world.h"
+
+#include <stdlib.h>
+
+/* Every 64th entity survives destroy, so that there is something left to check. */
+enum { SURVIVOR_INTERVAL = 64 };
+
+static const Health added_health = {.points = 100, .maximum = 100};
+
+static bool survives(uint32_t i)
+{
+    return i % SURVIVOR_INTERVAL == SURVIVOR_INTERVAL - 1;
+}
+
+static uint64_t destroyed_count(uint32_t entity_count)
+{
+    return entity_count - entity_count / SURVIVOR_INTERVAL;
+}
+
+/* --------------------------------------------------------------------------------------------- raw */
+
+typedef struct raw_structural {
+    raw_store store;
+    uint32_t entity_count;
+    uint32_t *order;      /* numbers of entities, in the order in which they are visited */
+    raw_entity *entities; /* the i-th created; in get, the i-th visited */
+    uint32_t bits_sum;
+} raw_structural;
+
+static void *open_raw(const bench_case *scene)
+{
+    raw_structural *raw = bench_allocate(1, sizeof *raw);
+    raw->entity_count = scene->entity_count;
+    raw->entities = bench_allocate(scene->entity_count, sizeof *raw->entities);
+    return raw;
+}
+
+static void fill_raw(void *state)
+{
+    raw_structural *raw = state;
+    raw_store_open(&raw->store, RAW_MOVING);
+    for (uint32_t i = 0; i < raw->entity_count; i++)
+        raw->entities[i] = raw_create_moving(&raw->store, i);
+}
+
+static void *open_filled_raw(const bench_case *scene)
+{
+    raw_structural *raw = open_raw(scene);
+    fill_raw(raw);
+    return raw;
+}
+
+static void begin_raw(void *state)
+{
+    raw_structural *raw = state;
+    raw_store_open(&raw->store, RAW_MOVING);
+}
+
+static void end_raw(void *state)
+{
+    raw_structural *raw = state;
+    raw_store_close(&raw->store);
+}
+
+static uint64_t checksum_raw(void *state)
+{
+    const raw_structural *raw = state;
+    return raw_checksum_moving(&raw->store);
+}
+
+static void close_raw(void *state)
+{
+    raw_structural *raw = state;
+    free(raw->order);
+    free(raw->entities);
+    free(raw);
+}
+
+static void close_filled_raw(void *state)
+{
+    end_raw(state);
+    close_raw(state);
+}
+
+static void run_create_raw(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    raw_structural *raw = state;
+    for (uint32_t i = 0; i < raw->entity_count; i++)
+        raw_create_moving(&raw->store, i);
+}
+
+static void run_destroy_raw(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    raw_structural *raw = state;
+    for (uint32_t i = 0; i < raw->entity_count; i++) {
+        const uint32_t number = raw->order != NULL ? raw->order[i] : i;
+        if (!survives(number)) raw_destroy(&raw->store, raw->entities[number], RAW_MOVING);
+    }
+}
+
+static void *open_shuffled_raw(const bench_case *scene)
+{
+    raw_structural *raw = open_raw(scene);
+    raw->order = bench_shuffled_indices(scene->entity_count);
+    return raw;
+}
+
+static void raw_add_health(raw_store *store, raw_entity entity)
+{
+    const uint32_t index = (uint32_t)entity;
+    if (!raw_is_alive(store, entity) || store->records[index].table == RAW_WITH_HEALTH) return;
+    const uint32_t row = raw_migrate(store, index, RAW_WITH_HEALTH, RAW_MOVING, RAW_MOVING_HEALTH);
+    ((Health *)raw_column(&store->tables[RAW_WITH_HEALTH], RAW_HEALTH))[row] = added_health;
+}
+
+static void raw_remove_health(raw_store *store, raw_entity entity)
+{
+    const uint32_t index = (uint32_t)entity;
+    if (!raw_is_alive(store, entity) || store->records[index].table == RAW_MAIN) return;
+    raw_migrate(store, index, RAW_MAIN, RAW_MOVING_HEALTH, RAW_MOVING);
+}
+
+static void run_add_remove_raw(void *state, uint32_t pass_count)
+{
+    raw_structural *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        for (uint32_t i = 0; i < raw->entity_count; i++) {
+            raw_add_health(&raw->store, raw->entities[i]);
+            raw_remove_health(&raw->store, raw->entities[i]);
+        }
+    }
+}
+
+static void *open_get_raw(const bench_case *scene)
+{
+    raw_structural *raw = open_shuffled_raw(scene);
+    fill_raw(raw);
+    raw_entity *visited = bench_allocate(scene->entity_count, sizeof *visited);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        visited[i] = raw->entities[raw->order[i]];
+    free(raw->entities);
+    raw->entities = visited;
+    return raw;
+}
+
+static uint32_t get_all_raw(const raw_store *store, const raw_entity *entities, uint32_t count)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!raw_is_alive(store, entities[i])) continue;
+        const raw_record record = store->records[(uint32_t)entities[i]];
+        const Position *positions = raw_column(&store->tables[record.table], RAW_POSITION);
+        sum += position_bits(&positions[record.row]);
+    }
+    return sum;
+}
+
+static void run_get_raw(void *state, uint32_t pass_count)
+{
+    raw_structural *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        raw->bits_sum += get_all_raw(&raw->store, raw->entities, raw->entity_count);
+}
+
+static uint64_t bits_sum_raw(void *state)
+{
+    const raw_structural *raw = state;
+    return raw->bits_sum;
+}
+
+/* ------------------------------------------------------------------------------------------- quern */
+
+typedef struct structural_scene {
+    bench_world bench;
+    uint32_t entity_count;
+    uint32_t *order;
+    quern_entity *entities;
+    uint32_t bits_sum;
+} structural_scene;
+
+static void *open_quern(const bench_case *scene)
+{
+    structural_scene *quern = bench_allocate(1, sizeof *quern);
+    quern->entity_count = scene->entity_count;
+    quern->entities = bench_allocate(scene->entity_count, sizeof *quern->entities);
+    return quern;
+}
+
+static void begin_quern(void *state)
+{
+    structural_scene *quern = state;
+    bench_world_open(&quern->bench);
+}
+
+static void fill_quern(void *state)
+{
+    structural_scene *quern = state;
+    bench_world_open(&quern->bench);
+    for (uint32_t i = 0; i < quern->entity_count; i++)
+        quern->entities[i] = bench_world_create_moving(&quern->bench, i);
+}
+
+static void *open_filled_quern(const bench_case *scene)
+{
+    structural_scene *quern = open_quern(scene);
+    fill_quern(quern);
+    return quern;
+}
+
+static void end_quern(void *state)
+{
+    structural_scene *quern = state;
+    bench_world_close(&quern->bench);
+}
+
+static uint64_t checksum_quern(void *state)
+{
+    structural_scene *quern = state;
+    return bench_world_checksum_moving(&quern->bench);
+}
+
+static void close_quern(void *state)
+{
+    structural_scene *quern = state;
+    free(quern->order);
+    free(quern->entities);
+    free(quern);
+}
+
+static void close_filled_quern(void *state)
+{
+    end_quern(state);
+    close_quern(state);
+}
+
+static void run_create_quern(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    structural_scene *quern = state;
+    for (uint32_t i = 0; i < quern->entity_count; i++)
+        bench_world_create_moving(&quern->bench, i);
+}
+
+static void run_destroy_quern(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    structural_scene *quern = state;
+    for (uint32_t i = 0; i < quern->entity_count; i++) {
+        const uint32_t number = quern->order != NULL ? quern->order[i] : i;
+        if (!survives(number)) REQUIRE(quern_entity_destroy(quern->bench.world, quern->entities[number]));
+    }
+}
+
+static void *open_shuffled_quern(const bench_case *scene)
+{
+    structural_scene *quern = open_quern(scene);
+    quern->order = bench_shuffled_indices(scene->entity_count);
+    return quern;
+}
+
+static void run_add_remove_quern(void *state, uint32_t pass_count)
+{
+    structural_scene *quern = state;
+    quern_world *world = quern->bench.world;
+    const quern_component health = quern->bench.health;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        for (uint32_t i = 0; i < quern->entity_count; i++) {
+            REQUIRE(quern_entity_add(world, quern->entities[i], health, &added_health));
+            REQUIRE(quern_entity_remove(world, quern->entities[i], health));
+        }
+    }
+}
+
+static void *open_get_quern(const bench_case *scene)
+{
+    structural_scene *quern = open_shuffled_quern(scene);
+    fill_quern(quern);
+    quern_entity *visited = bench_allocate(scene->entity_count, sizeof *visited);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        visited[i] = quern->entities[quern->order[i]];
+    free(quern->entities);
+    quern->entities = visited;
+    return quern;
+}
+
+static uint32_t get_all_quern(structural_scene *quern)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < quern->entity_count; i++) {
+        const Position *position =
+            quern_entity_get(quern->bench.world, quern->entities[i], quern->bench.position);
+        if (position == NULL) bench_die("quern_entity_get: %s", quern_error_message());
+        sum += position_bits(position);
+    }
+    return sum;
+}
+
+static void run_get_quern(void *state, uint32_t pass_count)
+{
+    structural_scene *quern = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        quern->bits_sum += get_all_quern(quern);
+}
+
+static uint64_t bits_sum_quern(void *state)
+{
+    const structural_scene *quern = state;
+    return quern->bits_sum;
+}
+
+/* --------------------------------------------------------------------------------------- workloads */
+
+const bench_workload workload_create = {
+    .name = "create",
+    .summary = "create entities with Position and Velocity in a new world, one at a time",
+    .unit = "entity",
+    .entity_count = 1000000,
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_quern, begin_quern, run_create_quern, end_quern, checksum_quern,
+                             close_quern},
+        },
+};
+
+const bench_workload workload_destroy = {
+    .name = "destroy",
+    .summary = "destroy 63 of 64 entities one at a time, in the order of their creation",
+    .unit = "destroy",
+    .entity_count = 1000000,
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = destroyed_count,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_quern, fill_quern, run_destroy_quern, end_quern, checksum_quern,
+                             close_quern},
+        },
+};
+
+const bench_workload workload_destroy_shuffled = {
+    .name = "destroy_shuffled",
+    .summary = "the same in a shuffled order",
+    .unit = "destroy",
+    .entity_count = 1000000,
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = destroyed_count,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_shuffled_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_shuffled_quern, fill_quern, run_destroy_quern, end_quern, checksum_quern,
+                             close_quern},
+        },
+};
+
+const bench_workload workload_add_remove = {
+    .name = "add_remove",
+    .summary = "for each entity in turn: add a third component, then remove it",
+    .unit = "pair",
+    .entity_count = 1000000,
+    .single_thread = true,
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_filled_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_filled_raw},
+            [BENCH_QUERN] = {open_filled_quern, NULL, run_add_remove_quern, NULL, checksum_quern,
+                             close_filled_quern},
+        },
+};
+
+const bench_workload workload_get = {
+    .name = "get",
+    .summary = "read Position through handles in a shuffled order",
+    .unit = "read",
+    .entity_count = 1000000,
+    .single_thread = true,
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_get_raw, NULL, run_get_raw, NULL, bits_sum_raw, close_filled_raw},
+            [BENCH_QUERN] = {open_get_quern, NULL, run_get_quern, NULL, bits_sum_quern, close_filled_quern},
+        },
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_WORKLOADS_H
+#define QUERN_BENCH_WORKLOADS_H
+
+/* Every workload, in the order in which they are listed and run. A new one is declared here and
+ * entered in workloads.c. */
+
+#include "bench/harness.h"
+
+extern const bench_workload workload_iter;
+extern const bench_workload workload_frame7;
+extern const bench_workload workload_create;
+extern const bench_workload workload_destroy;
+extern const bench_workload workload_destroy_shuffled;
+extern const bench_workload workload_add_remove;
+extern const bench_workload workload_get;
+extern const bench_workload workload_spawn;
+extern const bench_workload workload_frame_empty0;
+extern const bench_workload workload_frame_empty1;
+
+extern const bench_workload *const bench_workloads[];
+extern const uint32_t bench_workload_count;
+
+#endif

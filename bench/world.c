@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/world.h"
+
+#include <stdatomic.h>
+
+#include "bench/harness.h"
+
+enum { WAKE_LIMIT_NS = 2000000 };
+
+void bench_die_of(quern_result result, const char *call)
+{
+    bench_die("%s: %s: %s", call, quern_result_string(result), quern_error_message());
+}
+
+/* ------------------------------------------------------------------------------------------- world */
+
+void bench_world_open(bench_world *bench)
+{
+    REQUIRE(quern_world_create(NULL, &bench->world));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Position, &bench->position));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Velocity, &bench->velocity));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Rotation, &bench->rotation));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Health, &bench->health));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Damage, &bench->damage));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Brain, &bench->brain));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Life, &bench->life));
+}
+
+void bench_world_close(bench_world *bench)
+{
+    quern_world_destroy(bench->world);
+    bench->world = NULL;
+}
+
+quern_query *bench_world_query(bench_world *bench, const quern_term *terms, uint32_t term_count)
+{
+    quern_query_def def = quern_query_def_default();
+    def.terms = terms;
+    def.term_count = term_count;
+    quern_query *query;
+    REQUIRE(quern_query_create(bench->world, &def, &query));
+    return query;
+}
+
+uint64_t bench_world_checksum_moving(bench_world *bench)
+{
+    const quern_term terms[] = {quern_term_read(bench->position), quern_term_read(bench->velocity)};
+    quern_query *query = bench_world_query(bench, terms, 2);
+    uint64_t sum = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        sum += checksum_moving(quern_view_read(&it.view, 0), quern_view_read(&it.view, 1), it.view.count);
+    REQUIRE(it.result);
+    quern_query_destroy(query);
+    return sum;
+}
+
+/* ----------------------------------------------------------------------------------------- systems */
+
+void bench_add_writer(quern_schedule *schedule, const char *name, quern_system_function *run,
+                      quern_component written, quern_component read)
+{
+    const quern_term terms[] = {quern_term_write(written), quern_term_read(read)};
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    def.terms = terms;
+    def.term_count = quern_component_is_null(read) ? 1 : 2;
+    REQUIRE(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+static void move(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
+}
+
+void bench_add_move(quern_schedule *schedule, const bench_world *bench)
+{
+    bench_add_writer(schedule, "move", move, bench->position, bench->velocity);
+}
+
+/* -------------------------------------------------------------------------------------------- jobs */
+
+quern_jobs *bench_jobs_create(uint32_t thread_count)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    def.thread_count = thread_count;
+    quern_jobs *jobs;
+    REQUIRE(quern_jobs_create(&def, &jobs));
+    return jobs;
+}
+
+typedef struct roll_call {
+    atomic_uint arrived;
+    uint32_t expected;
+    uint64_t deadline_ns;
+} roll_call;
+
+/* Relaxed: the count carries no data, it only keeps each thread in its item until all have come. */
+static void answer(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    roll_call *call = argument;
+    atomic_fetch_add_explicit(&call->arrived, end - begin, memory_order_relaxed);
+    while (atomic_load_explicit(&call->arrived, memory_order_relaxed) < call->expected &&
+           bench_now_ns() < call->deadline_ns) {
+    }
+}
+
+void bench_jobs_wake(quern_jobs *jobs)
+{
+    const uint32_t thread_count = quern_jobs_thread_count(jobs);
+    roll_call call = {.expected = thread_count, .deadline_ns = bench_now_ns() + WAKE_LIMIT_NS};
+    REQUIRE(quern_jobs_parallel_for(jobs, thread_count, 1, answer, &call));
+}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# Installs both libraries, the headers, a CMake package and a pkg-config file.
+
+include(CMakePackageConfigHelpers)
+
+install(
+  TARGETS quern_static quern_shared
+  EXPORT quern
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern)
+
+set(quern_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
+install(
+  EXPORT quern
+  FILE quernTargets.cmake
+  NAMESPACE quern::
+  DESTINATION ${quern_package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/quernConfig.cmake.in quernConfig.cmake
+                              INSTALL_DESTINATION ${quern_package_dir})
+write_basic_package_version_file(quernConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quernConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/quernConfigVersion.cmake
+        DESTINATION ${quern_package_dir})
+
+# The prefix is found from the file's own place, so that an installed tree can be moved.
+file(RELATIVE_PATH quern_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" quern_pc_prefix "${quern_pc_prefix}")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/quern.pc.in quern.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

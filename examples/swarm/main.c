@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 15 systems in 5 phases
+ * over 100,000 agents, on all processors, with the same result on any number of them.
+ *
+ *   components   what an agent is made of        systems_*    what happens in a frame
+ *   simulation   the world and its schedule      grid         finding neighbours
+ *   display      what one sees meanwhile         report       what one reads afterwards             */
+
+#include "check.h"
+#include "display.h"
+#include "options.h"
+#include "record.h"
+#include "report.h"
+#include "simulation.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COMPARED_FRAMES_MAX = 60 };
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    is_interrupted = 1;
+}
+
+/* The first Ctrl-C ends the loop, a second one the program. */
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static quern_jobs *create_jobs(uint32_t thread_count)
+{
+    quern_jobs *jobs;
+    quern_jobs_def def = quern_jobs_def_default();
+    def.thread_count = thread_count;
+    check(quern_jobs_create(&def, &jobs));
+    return jobs;
+}
+
+static void step(Simulation *simulation, quern_jobs *jobs, Record *record)
+{
+    uint64_t start_ns = clock_ns();
+    simulation_step(simulation, jobs);
+    record_frame(record, simulation, clock_ns() - start_ns);
+}
+
+static uint32_t compared_frames(const Options *options)
+{
+    bool is_short = options->frame_count != 0 && options->frame_count < COMPARED_FRAMES_MAX;
+    return is_short ? options->frame_count : COMPARED_FRAMES_MAX;
+}
+
+/* The game loop. Returns the hash of the world after the frames that are compared. */
+static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *jobs, Record *record)
+{
+    uint64_t compared_hash = 0;
+    Display display;
+    display_start(&display, options, quern_jobs_thread_count(jobs));
+    while (!is_interrupted && (options->frame_count == 0 || record->frame_count < options->frame_count)) {
+        step(simulation, jobs, record);
+        if (record->frame_count == compared_frames(options))
+            compared_hash = quern_world_hash(simulation->world);
+        display_update(&display, simulation, record);
+    }
+    display_stop(&display);
+    return compared_hash;
+}
+
+/* The same world from the start, without other threads. */
+static Comparison compare(const Options *options, const Record *record, uint64_t compared_hash)
+{
+    Simulation simulation;
+    Record baseline;
+    uint32_t frame_count = compared_frames(options);
+    simulation_create(&simulation, options->seed, options->entity_count);
+    record_create(&baseline, &simulation);
+    while (!is_interrupted && baseline.frame_count < frame_count)
+        step(&simulation, NULL, &baseline);
+    Comparison comparison = {.made = !is_interrupted, .frame_count = frame_count};
+    if (comparison.made) {
+        comparison.same_hash = quern_world_hash(simulation.world) == compared_hash;
+        comparison.speedup = (double)record_percentile_ns(&baseline, frame_count, 50) /
+                             (double)record_percentile_ns(record, frame_count, 50);
+    }
+    record_destroy(&baseline);
+    simulation_destroy(&simulation);
+    return comparison;
+}
+
+static void print_outcome(const Options *options, const Record *record, const Outcome *outcome)
+{
+    report_print(options, record, outcome);
+    if (options->json) report_print_json(options, record, outcome);
+}
+
+int main(int argc, char **argv)
+{
+    Options options = options_parse(argc, argv);
+    catch_interrupts();
+    Simulation simulation;
+    Record record;
+    simulation_create(&simulation, options.seed, options.entity_count);
+    record_create(&record, &simulation);
+    quern_jobs *jobs = create_jobs(options.thread_count);
+    uint64_t compared_hash = run(&options, &simulation, jobs, &record);
+
+    Outcome outcome = {
+        .thread_count = quern_jobs_thread_count(jobs),
+        .hash = quern_world_hash(simulation.world),
+        .census = *simulation_census(&simulation),
+    };
+    quern_jobs_destroy(jobs);
+    simulation_destroy(&simulation);
+    if (options.baseline && outcome.thread_count > 1 && !is_interrupted)
+        outcome.comparison = compare(&options, &record, compared_hash);
+    print_outcome(&options, &record, &outcome);
+    record_destroy(&record);
+    bool differs = outcome.comparison.made && !outcome.comparison.same_hash;
+    return differs ? EXIT_FAILURE : EXIT_SUCCESS;
+}

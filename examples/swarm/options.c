@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "options.h"
+
+#include <quern/jobs.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ENTITY_COUNT_MAX = 50000000, FRAME_COUNT_MAX = 100000000 };
+
+static const char usage[] =
+    "Usage: swarm [options]\n"
+    "Prey that flock and hunters that chase them, in a world run by Quern.\n"
+    "\n"
+    "  --entities N    agents in the beginning (default 100000)\n"
+    "  --frames N      frames to run; 0 = until interrupted with Ctrl-C (default 300)\n"
+    "  --threads N     threads; 0 = all processors (default 0)\n"
+    "  --seed S        another world (default 1)\n"
+    "  --plain         no live view, even on a terminal\n"
+    "  --no-baseline   do not run again on one thread to compare\n"
+    "  --json          end the output with one line of JSON\n"
+    "  --help          this text\n";
+
+static _Noreturn void refuse(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+    fprintf(stderr, "swarm: --%s takes a whole number from %llu to %llu, not '%s'\n", option,
+            (unsigned long long)min, (unsigned long long)max, text);
+    exit(2);
+}
+
+static uint64_t parse_number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 0);
+    bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+    if (!is_number || number < min || number > max) refuse(option, text, min, max);
+    return number;
+}
+
+static void parse_option(Options *options, int option)
+{
+    switch (option) {
+    case 'e':
+        options->entity_count = (uint32_t)parse_number("entities", optarg, 1, ENTITY_COUNT_MAX);
+        break;
+    case 'f':
+        options->frame_count = (uint32_t)parse_number("frames", optarg, 0, FRAME_COUNT_MAX);
+        break;
+    case 't':
+        options->thread_count = (uint32_t)parse_number("threads", optarg, 0, QUERN_MAX_THREADS);
+        break;
+    case 's':
+        options->seed = parse_number("seed", optarg, 0, UINT64_MAX);
+        break;
+    case 'j':
+        options->json = true;
+        break;
+    case 'p':
+        options->plain = true;
+        break;
+    case 'b':
+        options->baseline = false;
+        break;
+    case 'h':
+        fputs(usage, stdout);
+        exit(EXIT_SUCCESS);
+    default: /* getopt has said what is wrong */
+        fputs("Try 'swarm --help'.\n", stderr);
+        exit(2);
+    }
+}
+
+Options options_parse(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"entities", required_argument, NULL, 'e'},
+        {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"plain", no_argument, NULL, 'p'},
+        {"no-baseline", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1)
+        parse_option(&options, option);
+    if (optind < argc) {
+        fprintf(stderr, "swarm: unexpected argument '%s'\nTry 'swarm --help'.\n", argv[optind]);
+        exit(2);
+    }
+    return options;
+}

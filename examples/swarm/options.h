@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef SWARM_OPTIONS_H
+#define SWARM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Options {
+    uint32_t entity_count;
+    uint32_t frame_count;  /* 0: until interrupted */
+    uint32_t thread_count; /* 0: all processors */
+    uint64_t seed;
+    bool json;     /* the last line of the output is one JSON object */
+    bool plain;    /* no live view */
+    bool baseline; /* compare with one thread */
+} Options;
+
+/* Ends the program for --help, and with exit status 2 when it cannot make sense of the arguments. */
+Options options_parse(int argc, char **argv);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef SWARM_RECORD_H
+#define SWARM_RECORD_H
+
+/* What a run took and did, frame by frame. */
+
+#include "simulation.h"
+
+/* Totals over all frames. */
+typedef struct SystemRecord {
+    char name[QUERN_MAX_NAME_BYTES + 1]; /* a copy: it is read after the schedule is gone */
+    uint64_t time_ns;
+    uint64_t view_count;
+    uint64_t entity_count;
+} SystemRecord;
+
+typedef struct Record {
+    uint64_t *frame_ns; /* frame_count of them */
+    uint32_t frame_count;
+    uint32_t frame_capacity;
+    uint64_t sync_ns;
+    uint64_t created_count, destroyed_count;
+    uint32_t system_count;
+    SystemRecord *systems; /* in the order in which they run */
+} Record;
+
+uint64_t clock_ns(void);
+
+void record_create(Record *record, const Simulation *simulation);
+void record_destroy(Record *record);
+
+/* After each frame. frame_ns: what the frame took, seen from outside. */
+void record_frame(Record *record, const Simulation *simulation, uint64_t frame_ns);
+
+/* Of the first frame_count frames, at least 1: the time that percent of them do not exceed. */
+uint64_t record_percentile_ns(const Record *record, uint32_t frame_count, uint32_t percent);
+
+#endif

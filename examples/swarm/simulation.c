@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "simulation.h"
+
+#include "agent.h"
+#include "check.h"
+#include "random.h"
+#include "systems.h"
+
+enum { AGENTS_PER_HUNTER = 32 }; /* in the beginning */
+
+static const double frame_seconds = 1.0 / 60.0;
+
+/* --------------------------------------------------------------------------------------- resources */
+
+static void grid_destroy_hook(void *values, uint32_t count, void *context)
+{
+    (void)context;
+    Grid *grids = values;
+    for (uint32_t i = 0; i < count; i++)
+        grid_free(&grids[i]);
+}
+
+/* The grid owns memory. With a destroy hook and no copy hook the world takes it over, and frees it. */
+static void register_grid(Types *types, quern_world *world, const Rules *rules)
+{
+    Grid grid = grid_make((uint32_t)rules->width + 1, (uint32_t)rules->height + 1);
+    quern_resource_def def = quern_resource_def_default();
+    def.name = "Grid";
+    def.size_bytes = sizeof grid;
+    def.value = &grid;
+    def.hooks.destroy = grid_destroy_hook;
+    check(quern_resource_register(world, &def, &types->grid));
+}
+
+static void register_rules(Types *types, quern_world *world, const Rules *rules)
+{
+    quern_resource_def def = quern_resource_def_default();
+    def.name = "Rules";
+    def.size_bytes = sizeof *rules;
+    def.value = rules;
+    check(quern_resource_register(world, &def, &types->rules));
+}
+
+/* Described, so that it is part of the world's hash. */
+static void register_census(Types *types, quern_world *world)
+{
+    static const quern_field fields[] = {
+        {"prey_count", QUERN_FIELD_U64, offsetof(Census, prey_count), 1},
+        {"hunter_count", QUERN_FIELD_U64, offsetof(Census, hunter_count), 1},
+        {"prey_energy", QUERN_FIELD_F64, offsetof(Census, prey_energy), 1},
+        {"hunter_energy", QUERN_FIELD_F64, offsetof(Census, hunter_energy), 1},
+    };
+    quern_resource_def def = quern_resource_def_default();
+    def.name = "Census";
+    def.size_bytes = sizeof(Census);
+    def.fields = fields;
+    def.field_count = 4;
+    check(quern_resource_register(world, &def, &types->census));
+}
+
+/* ------------------------------------------------------------------------------------------- world */
+
+static void populate(Simulation *simulation, const Rules *rules, uint32_t agent_count)
+{
+    Census *census = quern_resource_get(simulation->world, simulation->types.census);
+    for (uint32_t i = 0; i < agent_count; i++) {
+        bool is_hunter = i % AGENTS_PER_HUNTER == 0;
+        Agent agent = agent_make(rules, random_hash(rules->seed, i), is_hunter);
+        agent_create(simulation->world, &simulation->types, &agent);
+        census->hunter_count += is_hunter;
+        census->prey_count += !is_hunter;
+    }
+}
+
+static void create_schedule(Simulation *simulation)
+{
+    static const char *const phases[PHASE_COUNT] = {
+        [PHASE_SENSE] = "sense", [PHASE_THINK] = "think",     [PHASE_MOVE] = "move",
+        [PHASE_LIFE] = "life",   [PHASE_OBSERVE] = "observe",
+    };
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = phases;
+    def.phase_count = PHASE_COUNT;
+    def.timing = true;
+    check(quern_schedule_create(simulation->world, &def, &simulation->schedule));
+    systems_add_grid(simulation->schedule, &simulation->types);
+    systems_add_flock(simulation->schedule, &simulation->types);
+    systems_add_hunt(simulation->schedule, &simulation->types);
+    systems_add_motion(simulation->schedule, &simulation->types);
+    systems_add_life(simulation->schedule, &simulation->types);
+    systems_add_population(simulation->schedule, &simulation->types);
+    check(quern_schedule_compile(simulation->schedule));
+}
+
+void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count)
+{
+    Rules rules = rules_make(seed, agent_count);
+    check(quern_world_create(NULL, &simulation->world));
+    types_register_components(&simulation->types, simulation->world);
+    register_grid(&simulation->types, simulation->world, &rules);
+    register_rules(&simulation->types, simulation->world, &rules);
+    register_census(&simulation->types, simulation->world);
+    populate(simulation, &rules, agent_count);
+    create_schedule(simulation);
+}
+
+void simulation_destroy(Simulation *simulation)
+{
+    quern_schedule_destroy(simulation->schedule);
+    quern_world_destroy(simulation->world);
+}
+
+void simulation_step(Simulation *simulation, quern_jobs *jobs)
+{
+    check(quern_schedule_run(simulation->schedule, jobs, frame_seconds));
+}
+
+const Census *simulation_census(Simulation *simulation)
+{
+    return quern_resource_get(simulation->world, simulation->types.census);
+}
+
+const Grid *simulation_grid(Simulation *simulation)
+{
+    return quern_resource_get(simulation->world, simulation->types.grid);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef SWARM_SIMULATION_H
+#define SWARM_SIMULATION_H
+
+#include "components.h"
+#include "grid.h"
+#include "rules.h"
+
+/* One world with its systems. What happens in it follows from the seed and the number of agents alone. */
+typedef struct Simulation {
+    quern_world *world;
+    quern_schedule *schedule;
+    Types types;
+} Simulation;
+
+/* The systems keep pointing at it: it must stay where it is. */
+void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count);
+void simulation_destroy(Simulation *simulation);
+
+/* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
+void simulation_step(Simulation *simulation, quern_jobs *jobs);
+
+/* Between frames. */
+const Census *simulation_census(Simulation *simulation);
+const Grid *simulation_grid(Simulation *simulation);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Phase "think", for prey: keep together but not too close, fly as the others fly, flee hunters. */
+
+#include "check.h"
+#include "grid.h"
+#include "random.h"
+#include "rules.h"
+#include "systems.h"
+
+static const float apart_gain = 1.5f;
+static const float align_gain = 4.0f;
+static const float centre_gain = 3.0f;
+static const float flee_gain = 20.0f;
+static const float wander_gain = 1.5f;
+static const float follow_gain = 1.0f;
+static const float child_seconds = 3.0f; /* so long a child follows its mother */
+
+/* ------------------------------------------------------------------------------------------- flock */
+
+enum { FLOCK_POSITION, FLOCK_VELOCITY, FLOCK_CELL, FLOCK_GENES, FLOCK_STEERING, FLOCK_CROWD, FLOCK_PREY };
+
+/* What an agent sees, added up. An agent sees itself too: that only softens what it does. */
+typedef struct Surroundings {
+    float weight;
+    Vector velocity; /* of neighbours, weighted */
+    Vector offset;   /* to neighbours, weighted */
+    Vector apart;    /* away from those too close */
+    Vector danger;   /* away from hunters */
+} Surroundings;
+
+/* The weight falls from 1 on the spot to 0 at distance 1, without a branch for those further away. */
+static inline void see(Surroundings *around, Vector from, const Neighbour *neighbour, float stands_for)
+{
+    float dx = neighbour->position.x - from.x;
+    float dy = neighbour->position.y - from.y;
+    float closeness = 1.0f - (dx * dx + dy * dy);
+    float weight = (closeness > 0.0f ? closeness : 0.0f) * stands_for;
+    if (neighbour->is_hunter) {
+        around->danger.x -= weight * dx;
+        around->danger.y -= weight * dy;
+        return;
+    }
+    around->weight += weight;
+    around->velocity.x += weight * neighbour->velocity.x;
+    around->velocity.y += weight * neighbour->velocity.y;
+    around->offset.x += weight * dx;
+    around->offset.y += weight * dy;
+    around->apart.x -= weight * closeness * dx;
+    around->apart.y -= weight * closeness * dy;
+}
+
+static Surroundings look_around(const Grid *grid, uint32_t cell, Vector from)
+{
+    Surroundings around = {.weight = 0.0f};
+    for (int32_t row = -1; row <= 1; row++) {
+        GridRun run = grid_run(grid, cell, row);
+        for (uint32_t i = run.begin; i < run.end; i += run.stride)
+            see(&around, from, &grid->neighbours[i], (float)run.stride);
+    }
+    return around;
+}
+
+static Steering flock_steering(const Surroundings *around, Velocity velocity, uint64_t random)
+{
+    float scale = 1.0f / (around->weight + 0.01f);
+    return (Steering){
+        .x = apart_gain * around->apart.x + align_gain * (scale * around->velocity.x - velocity.x) +
+             centre_gain * scale * around->offset.x + flee_gain * around->danger.x +
+             wander_gain * random_signed(random),
+        .y = apart_gain * around->apart.y + align_gain * (scale * around->velocity.y - velocity.y) +
+             centre_gain * scale * around->offset.y + flee_gain * around->danger.y +
+             wander_gain * random_signed(random >> 32),
+    };
+}
+
+static void flock(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    const Grid *grid = quern_context_resource(context, types->grid);
+    const Position *position = quern_view_read(view, FLOCK_POSITION);
+    const Velocity *velocity = quern_view_read(view, FLOCK_VELOCITY);
+    const Cell *cell = quern_view_read(view, FLOCK_CELL);
+    const Genes *genes = quern_view_read(view, FLOCK_GENES);
+    Steering *steering = quern_view_write(view, FLOCK_STEERING);
+    Crowd *crowd = quern_view_write(view, FLOCK_CROWD);
+    uint64_t frame = quern_context_frame_index(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        Surroundings around = look_around(grid, cell[i].index, position[i]);
+        steering[i] = flock_steering(&around, velocity[i], random_hash(genes[i].seed, frame));
+        crowd[i].weight = around.weight;
+    }
+}
+
+static void add_flock(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [FLOCK_POSITION] = quern_term_read(types->position),
+        [FLOCK_VELOCITY] = quern_term_read(types->velocity),
+        [FLOCK_CELL] = quern_term_read(types->cell),
+        [FLOCK_GENES] = quern_term_read(types->genes),
+        [FLOCK_STEERING] = quern_term_write(types->steering),
+        [FLOCK_CROWD] = quern_term_write(types->crowd),
+        [FLOCK_PREY] = quern_term_with(types->prey),
+    };
+    const quern_resource_access resources[] = {{types->grid, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "flock";
+    def.phase = PHASE_THINK;
+    def.run = flock;
+    SET_TERMS(def, terms);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* ----------------------------------------------------------------------------------- follow mother */
+
+enum { FOLLOW_POSITION, FOLLOW_AGE, FOLLOW_LINEAGE, FOLLOW_STEERING, FOLLOW_PREY };
+
+static void follow_mother(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    const Position *position = quern_view_read(view, FOLLOW_POSITION);
+    const Age *age = quern_view_read(view, FOLLOW_AGE);
+    const Lineage *lineage = quern_view_read(view, FOLLOW_LINEAGE);
+    Steering *steering = quern_view_write(view, FOLLOW_STEERING);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (age[i].seconds > child_seconds || quern_entity_is_null(lineage[i].mother)) continue;
+        const Position *mother = quern_context_lookup(context, lineage[i].mother, types->position);
+        if (mother == NULL) continue;
+        steering[i].x += follow_gain * (mother->x - position[i].x);
+        steering[i].y += follow_gain * (mother->y - position[i].y);
+    }
+}
+
+static void add_follow_mother(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [FOLLOW_POSITION] = quern_term_read(types->position),
+        [FOLLOW_AGE] = quern_term_read(types->age),
+        [FOLLOW_LINEAGE] = quern_term_read(types->lineage),
+        [FOLLOW_STEERING] = quern_term_write(types->steering),
+        [FOLLOW_PREY] = quern_term_with(types->prey),
+    };
+    const quern_component lookups[] = {types->position};
+    quern_system_def def = quern_system_def_default();
+    def.name = "follow mother";
+    def.phase = PHASE_THINK;
+    def.run = follow_mother;
+    SET_TERMS(def, terms);
+    SET_LOOKUPS(def, lookups);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+void systems_add_flock(quern_schedule *schedule, Types *types)
+{
+    add_flock(schedule, types);
+    add_follow_mother(schedule, types);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Phase "think", for hunters: choose the nearest prey, keep out of each other's way, and chase. */
+
+#include "check.h"
+#include "grid.h"
+#include "rules.h"
+#include "systems.h"
+
+static const float apart_gain = 4.0f;
+static const float chase_gain = 10.0f;
+static const float lead_seconds = 0.15f; /* aims at where the prey will be by then */
+static const float lost_distance = 2.0f; /* further away a target is given up */
+static const float hungry_below = 0.9f;  /* energy */
+
+/* ----------------------------------------------------------------------------------- choose target */
+
+enum {
+    CHOOSE_POSITION,
+    CHOOSE_CELL,
+    CHOOSE_ENERGY,
+    CHOOSE_TARGET,
+    CHOOSE_STEERING,
+    CHOOSE_CROWD,
+    CHOOSE_HUNTER
+};
+
+typedef struct Scene {
+    quern_entity nearest_prey;
+    float nearest_square; /* of its distance */
+    float crowd;          /* of other hunters */
+    Vector apart;         /* away from them */
+} Scene;
+
+static inline void watch(Scene *scene, Vector from, const Neighbour *neighbour, float stands_for)
+{
+    float dx = neighbour->position.x - from.x;
+    float dy = neighbour->position.y - from.y;
+    float square = dx * dx + dy * dy;
+    if (neighbour->is_hunter) {
+        bool is_other = square > 0.0f;
+        float closeness = is_other && square < 1.0f ? (1.0f - square) * stands_for : 0.0f;
+        scene->crowd += closeness;
+        scene->apart.x -= closeness * dx;
+        scene->apart.y -= closeness * dy;
+    } else if (square < scene->nearest_square) {
+        scene->nearest_square = square;
+        scene->nearest_prey = neighbour->entity;
+    }
+}
+
+static Scene watch_out(const Grid *grid, uint32_t cell, Vector from)
+{
+    Scene scene = {.nearest_square = lost_distance * lost_distance};
+    for (int32_t row = -1; row <= 1; row++) {
+        GridRun run = grid_run(grid, cell, row);
+        for (uint32_t i = run.begin; i < run.end; i += run.stride)
+            watch(&scene, from, &grid->neighbours[i], (float)run.stride);
+    }
+    return scene;
+}
+
+/* A hunter stays with its target while that lives and is near. The handle may have gone stale since the
+ * latest frame: the lookup then finds nothing. */
+static bool can_keep(quern_context *context, Target target, Vector from)
+{
+    const Types *types = quern_context_user_data(context);
+    if (quern_entity_is_null(target.prey)) return false;
+    const Position *prey = quern_context_lookup(context, target.prey, types->position);
+    if (prey == NULL) return false;
+    float dx = prey->x - from.x, dy = prey->y - from.y;
+    return dx * dx + dy * dy < lost_distance * lost_distance;
+}
+
+static void choose_target(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    const Grid *grid = quern_context_resource(context, types->grid);
+    const Position *position = quern_view_read(view, CHOOSE_POSITION);
+    const Cell *cell = quern_view_read(view, CHOOSE_CELL);
+    const Energy *energy = quern_view_read(view, CHOOSE_ENERGY);
+    Target *target = quern_view_write(view, CHOOSE_TARGET);
+    Steering *steering = quern_view_write(view, CHOOSE_STEERING);
+    Crowd *crowd = quern_view_write(view, CHOOSE_CROWD);
+    for (uint32_t i = 0; i < view->count; i++) {
+        Scene scene = watch_out(grid, cell[i].index, position[i]);
+        crowd[i].weight = scene.crowd;
+        steering[i].x = apart_gain * scene.apart.x;
+        steering[i].y = apart_gain * scene.apart.y;
+        if (energy[i].value >= hungry_below)
+            target[i].prey = quern_entity_null();
+        else if (!can_keep(context, target[i], position[i]))
+            target[i].prey = scene.nearest_prey;
+    }
+}
+
+static void add_choose_target(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [CHOOSE_POSITION] = quern_term_read(types->position),
+        [CHOOSE_CELL] = quern_term_read(types->cell),
+        [CHOOSE_ENERGY] = quern_term_read(types->energy),
+        [CHOOSE_TARGET] = quern_term_write(types->target),
+        [CHOOSE_STEERING] = quern_term_write(types->steering),
+        [CHOOSE_CROWD] = quern_term_write(types->crowd),
+        [CHOOSE_HUNTER] = quern_term_with(types->hunter),
+    };
+    const quern_component lookups[] = {types->position};
+    const quern_resource_access resources[] = {{types->grid, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "choose target";
+    def.phase = PHASE_THINK;
+    def.run = choose_target;
+    SET_TERMS(def, terms);
+    SET_LOOKUPS(def, lookups);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* ------------------------------------------------------------------------------------------- chase */
+
+enum { CHASE_POSITION, CHASE_TARGET, CHASE_STEERING };
+
+/* Targets live: they were chosen this frame, and nobody dies before the end of phase "life". */
+static void chase(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    const Position *position = quern_view_read(view, CHASE_POSITION);
+    const Target *target = quern_view_read(view, CHASE_TARGET);
+    Steering *steering = quern_view_write(view, CHASE_STEERING);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (quern_entity_is_null(target[i].prey)) continue;
+        const Position *prey = quern_context_lookup(context, target[i].prey, types->position);
+        const Velocity *flight = quern_context_lookup(context, target[i].prey, types->velocity);
+        steering[i].x += chase_gain * (prey->x + lead_seconds * flight->x - position[i].x);
+        steering[i].y += chase_gain * (prey->y + lead_seconds * flight->y - position[i].y);
+    }
+}
+
+static void add_chase(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [CHASE_POSITION] = quern_term_read(types->position),
+        [CHASE_TARGET] = quern_term_read(types->target),
+        [CHASE_STEERING] = quern_term_write(types->steering),
+    };
+    const quern_component lookups[] = {types->position, types->velocity};
+    quern_system_def def = quern_system_def_default();
+    def.name = "chase";
+    def.phase = PHASE_THINK;
+    def.run = chase;
+    SET_TERMS(def, terms);
+    SET_LOOKUPS(def, lookups);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+void systems_add_hunt(quern_schedule *schedule, Types *types)
+{
+    add_choose_target(schedule, types);
+    add_chase(schedule, types);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Phase "life": agents gain and lose energy, hunters eat, and all of them breed and die. What is born and
+ * what dies does so at the end of the phase: until then every system sees the same agents. */
+
+#include "agent.h"
+#include "check.h"
+#include "random.h"
+#include "rules.h"
+#include "systems.h"
+
+static const float reach = 0.3f;         /* at which a hunter gets its prey */
+static const float meal = 0.45f;         /* energy */
+static const float child_seconds = 2.0f; /* so old is the last child before the next one comes */
+
+static const Rules *rules_of(quern_context *context)
+{
+    const Types *types = quern_context_user_data(context);
+    return quern_context_resource(context, types->rules);
+}
+
+static const Species *species_of(const Rules *rules, bool is_hunter)
+{
+    return is_hunter ? &rules->hunter : &rules->prey;
+}
+
+/* -------------------------------------------------------------------------------------- metabolise */
+
+enum { METABOLISE_CROWD, METABOLISE_ENERGY, METABOLISE_HUNTER };
+
+static void metabolise(quern_context *context, const quern_view *view)
+{
+    const Species *species = species_of(rules_of(context), quern_view_has(view, METABOLISE_HUNTER));
+    const Crowd *crowd = quern_view_read(view, METABOLISE_CROWD);
+    Energy *energy = quern_view_write(view, METABOLISE_ENERGY);
+    float dt = (float)quern_context_delta_seconds(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        energy[i].value += dt * (species->income - species->crowding * crowd[i].weight);
+}
+
+static void add_metabolise(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [METABOLISE_CROWD] = quern_term_read(types->crowd),
+        [METABOLISE_ENERGY] = quern_term_write(types->energy),
+        [METABOLISE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
+    };
+    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "metabolise";
+    def.phase = PHASE_LIFE;
+    def.run = metabolise;
+    SET_TERMS(def, terms);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* --------------------------------------------------------------------------------------------- eat */
+
+enum { EAT_POSITION, EAT_ENERGY, EAT_TARGET };
+
+/* Two hunters may get the same prey in one frame: both have eaten, and of two commands to destroy one
+ * entity the runtime drops the second. */
+static void eat(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    const Position *position = quern_view_read(view, EAT_POSITION);
+    Energy *energy = quern_view_write(view, EAT_ENERGY);
+    Target *target = quern_view_write(view, EAT_TARGET);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (quern_entity_is_null(target[i].prey)) continue;
+        const Position *prey = quern_context_lookup(context, target[i].prey, types->position);
+        float dx = prey->x - position[i].x, dy = prey->y - position[i].y;
+        if (dx * dx + dy * dy > reach * reach) continue;
+        check(quern_commands_destroy(quern_context_commands(context), target[i].prey));
+        energy[i].value += meal;
+        target[i].prey = quern_entity_null();
+    }
+}
+
+static void add_eat(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [EAT_POSITION] = quern_term_read(types->position),
+        [EAT_ENERGY] = quern_term_write(types->energy),
+        [EAT_TARGET] = quern_term_write(types->target),
+    };
+    const quern_component lookups[] = {types->position};
+    quern_system_def def = quern_system_def_default();
+    def.name = "eat";
+    def.phase = PHASE_LIFE;
+    def.run = eat;
+    SET_TERMS(def, terms);
+    SET_LOOKUPS(def, lookups);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* ------------------------------------------------------------------------------------------- breed */
+
+enum { BREED_ENERGY, BREED_LINEAGE, BREED_POSITION, BREED_VELOCITY, BREED_GENES, BREED_HUNTER };
+
+/* One child at a time: not before the last one has grown up or died. */
+static bool has_small_child(quern_context *context, const Lineage *lineage)
+{
+    const Types *types = quern_context_user_data(context);
+    if (quern_entity_is_null(lineage->last_child)) return false;
+    const Age *age = quern_context_lookup(context, lineage->last_child, types->age);
+    return age != NULL && age->seconds < child_seconds;
+}
+
+/* The child's handle is provisional until the end of the phase. Inside the mother's new Lineage it becomes
+ * the real one, because the fields of Lineage are described. */
+static void give_birth(quern_context *context, quern_entity mother, Lineage lineage, const Agent *child)
+{
+    const Types *types = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    lineage.last_child = agent_create_deferred(commands, types, child);
+    check(quern_commands_set(commands, mother, types->lineage, &lineage));
+}
+
+static void breed(quern_context *context, const quern_view *view)
+{
+    Energy *energy = quern_view_write(view, BREED_ENERGY);
+    const Lineage *lineage = quern_view_read(view, BREED_LINEAGE);
+    const Position *position = quern_view_read(view, BREED_POSITION);
+    const Velocity *velocity = quern_view_read(view, BREED_VELOCITY);
+    const Genes *genes = quern_view_read(view, BREED_GENES);
+    uint64_t frame = quern_context_frame_index(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (energy[i].value < 1.0f || has_small_child(context, &lineage[i])) continue;
+        energy[i].value *= 0.5f;
+        Agent child = {
+            .is_hunter = quern_view_has(view, BREED_HUNTER),
+            .position = position[i],
+            .velocity = {.x = -velocity[i].y, .y = velocity[i].x},
+            .energy = energy[i],
+            .genes.seed = random_hash(genes[i].seed, frame),
+            .lineage.mother = view->entities[i],
+        };
+        give_birth(context, view->entities[i], lineage[i], &child);
+    }
+}
+
+static void add_breed(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [BREED_ENERGY] = quern_term_write(types->energy),
+        [BREED_LINEAGE] = quern_term_read(types->lineage),
+        [BREED_POSITION] = quern_term_read(types->position),
+        [BREED_VELOCITY] = quern_term_read(types->velocity),
+        [BREED_GENES] = quern_term_read(types->genes),
+        [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
+    };
+    const quern_component lookups[] = {types->age};
+    quern_system_def def = quern_system_def_default();
+    def.name = "breed";
+    def.phase = PHASE_LIFE;
+    def.run = breed;
+    SET_TERMS(def, terms);
+    SET_LOOKUPS(def, lookups);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* --------------------------------------------------------------------------------------------- die */
+
+enum { DIE_ENERGY, DIE_AGE, DIE_GENES, DIE_HUNTER };
+
+static void die(quern_context *context, const quern_view *view)
+{
+    const Species *species = species_of(rules_of(context), quern_view_has(view, DIE_HUNTER));
+    const Energy *energy = quern_view_read(view, DIE_ENERGY);
+    const Age *age = quern_view_read(view, DIE_AGE);
+    const Genes *genes = quern_view_read(view, DIE_GENES);
+    for (uint32_t i = 0; i < view->count; i++) {
+        bool is_old = age[i].seconds > lifetime_seconds(species, genes[i].seed);
+        if (energy[i].value > 0.0f && !is_old) continue;
+        check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+    }
+}
+
+static void add_die(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [DIE_ENERGY] = quern_term_read(types->energy),
+        [DIE_AGE] = quern_term_read(types->age),
+        [DIE_GENES] = quern_term_read(types->genes),
+        [DIE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
+    };
+    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "die";
+    def.phase = PHASE_LIFE;
+    def.run = die;
+    SET_TERMS(def, terms);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+void systems_add_life(quern_schedule *schedule, Types *types)
+{
+    add_metabolise(schedule, types);
+    add_eat(schedule, types);
+    add_breed(schedule, types);
+    add_die(schedule, types);
+}

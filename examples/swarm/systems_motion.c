@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Phase "move": these three touch only rows of their own, so that the runtime can run them in one pass. */
+
+#include "check.h"
+#include "rules.h"
+#include "systems.h"
+
+#include <math.h>
+
+static const Rules *rules_of(quern_context *context)
+{
+    const Types *types = quern_context_user_data(context);
+    return quern_context_resource(context, types->rules);
+}
+
+/* ------------------------------------------------------------------------------------------- steer */
+
+enum { STEER_STEERING, STEER_VELOCITY, STEER_HUNTER };
+
+static void steer(quern_context *context, const quern_view *view)
+{
+    const Rules *rules = rules_of(context);
+    const Species *species = quern_view_has(view, STEER_HUNTER) ? &rules->hunter : &rules->prey;
+    const Steering *steering = quern_view_read(view, STEER_STEERING);
+    Velocity *velocity = quern_view_write(view, STEER_VELOCITY);
+    float dt = (float)quern_context_delta_seconds(context);
+    float slowest = species->min_speed, fastest = species->max_speed;
+    for (uint32_t i = 0; i < view->count; i++) {
+        float x = velocity[i].x + dt * steering[i].x;
+        float y = velocity[i].y + dt * steering[i].y;
+        float speed = sqrtf(x * x + y * y) + 0.0001f;
+        float allowed = speed < slowest ? slowest : speed > fastest ? fastest : speed;
+        velocity[i].x = x * (allowed / speed);
+        velocity[i].y = y * (allowed / speed);
+    }
+}
+
+static void add_steer(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [STEER_STEERING] = quern_term_read(types->steering),
+        [STEER_VELOCITY] = quern_term_write(types->velocity),
+        [STEER_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
+    };
+    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "steer";
+    def.phase = PHASE_MOVE;
+    def.run = steer;
+    SET_TERMS(def, terms);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* -------------------------------------------------------------------------------------------- move */
+
+enum { MOVE_VELOCITY, MOVE_POSITION };
+
+/* Agents bounce off the edges, and end up inside at any speed. */
+static inline void move_along(float *position, float *velocity, float dt, float size)
+{
+    float moved = *position + dt * *velocity;
+    float inside = moved < 0.0f ? 0.0f : moved > size ? size : moved;
+    *velocity = inside == moved ? *velocity : -*velocity;
+    *position = inside;
+}
+
+static void move(quern_context *context, const quern_view *view)
+{
+    const Rules *rules = rules_of(context);
+    Velocity *velocity = quern_view_write(view, MOVE_VELOCITY);
+    Position *position = quern_view_write(view, MOVE_POSITION);
+    float dt = (float)quern_context_delta_seconds(context);
+    float width = rules->width, height = rules->height;
+    for (uint32_t i = 0; i < view->count; i++) {
+        move_along(&position[i].x, &velocity[i].x, dt, width);
+        move_along(&position[i].y, &velocity[i].y, dt, height);
+    }
+}
+
+static void add_move(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {
+        [MOVE_VELOCITY] = quern_term_write(types->velocity),
+        [MOVE_POSITION] = quern_term_write(types->position),
+    };
+    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
+    quern_system_def def = quern_system_def_default();
+    def.name = "move";
+    def.phase = PHASE_MOVE;
+    def.run = move;
+    SET_TERMS(def, terms);
+    SET_RESOURCES(def, resources);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* --------------------------------------------------------------------------------------------- age */
+
+enum { AGE_AGE };
+
+static void age(quern_context *context, const quern_view *view)
+{
+    Age *ages = quern_view_write(view, AGE_AGE);
+    float dt = (float)quern_context_delta_seconds(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        ages[i].seconds += dt;
+}
+
+static void add_age(quern_schedule *schedule, Types *types)
+{
+    const quern_term terms[] = {[AGE_AGE] = quern_term_write(types->age)};
+    quern_system_def def = quern_system_def_default();
+    def.name = "age";
+    def.phase = PHASE_MOVE;
+    def.run = age;
+    SET_TERMS(def, terms);
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+void systems_add_motion(quern_schedule *schedule, Types *types)
+{
+    add_steer(schedule, types);
+    add_move(schedule, types);
+    add_age(schedule, types);
+}

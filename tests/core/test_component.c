@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static quern_world *world;
+
+static void open_world(void)
+{
+    world = setup_world();
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(component, .init = open_world, .fini = close_world);
+
+static quern_component_def def_of(const char *name, uint32_t size_bytes, uint32_t alignment_bytes)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = size_bytes;
+    def.alignment_bytes = alignment_bytes;
+    return def;
+}
+
+static quern_result try_register(quern_component_def def)
+{
+    quern_component component;
+    return quern_component_register(world, &def, &component);
+}
+
+static quern_component must_register(quern_component_def def)
+{
+    quern_component component = {0};
+    quern_result result = quern_component_register(world, &def, &component);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    return component;
+}
+
+/* -------------------------------------------------------------------------------- names and lookup */
+
+Test(component, is_found_by_its_name)
+{
+    quern_component position = setup_component(world, "position", 12, 4);
+    quern_component velocity = setup_component(world, "velocity", 12, 4);
+    cr_assert(quern_component_equal(quern_component_find(world, "position"), position));
+    cr_assert(quern_component_equal(quern_component_find(world, "velocity"), velocity));
+    cr_assert_str_eq(quern_component_name(world, position), "position");
+    cr_assert_not(quern_component_equal(position, velocity));
+}
+
+Test(component, an_unknown_name_finds_null)
+{
+    setup_component(world, "position", 12, 4);
+    cr_assert(quern_component_is_null(quern_component_find(world, "Position")));
+    cr_assert(quern_component_is_null(quern_component_find(world, "")));
+}
+
+Test(component, name_of_what_is_not_of_this_world_is_null)
+{
+    quern_component position = setup_component(world, "position", 12, 4);
+    cr_assert_null(quern_component_name(world, (quern_component){0}));
+    cr_assert_null(quern_component_name(world, component_unregistered(position)));
+    cr_assert_null(quern_component_name(world, component_of_other_world(position)));
+}
+
+Test(component, the_name_is_copied)
+{
+    char name[] = "position";
+    quern_component position = setup_component(world, name, 12, 4);
+    name[0] = 'X';
+    cr_assert_str_eq(quern_component_name(world, position), "position");
+}
+
+Test(component, bad_names_are_refused)
+{
+    char long_name[QUERN_MAX_NAME_BYTES + 2];
+    memset(long_name, 'x', sizeof long_name);
+    long_name[QUERN_MAX_NAME_BYTES + 1] = '\0';
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of(long_name, 4, 4)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of("", 4, 4)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of(NULL, 4, 4)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of(NULL, 1u << 20, 4)));
+    long_name[QUERN_MAX_NAME_BYTES] = '\0';
+    must_register(def_of(long_name, 4, 4));
+}
+
+Test(component, null_arguments_are_refused)
+{
+    quern_component_def def = def_of("position", 12, 4);
+    quern_component component;
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_register(NULL, &def, &component));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_register(world, NULL, &component));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_register(world, &def, NULL));
+    cr_assert(quern_component_is_null(quern_component_find(NULL, "position")));
+    cr_assert(quern_component_is_null(quern_component_find(world, NULL)));
+    cr_assert_null(quern_component_name(NULL, (quern_component){0}));
+}
+
+Test(component, a_definition_not_made_by_default_is_refused)
+{
+    quern_component_def def = {.name = "position", .size_bytes = 12, .alignment_bytes = 4};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def));
+}
+
+/* ------------------------------------------------------------------------------------------ layout */
+
+Test(component, the_same_layout_again_gives_the_same_component)
+{
+    quern_field fields[] = {{"x", QUERN_FIELD_F32, 0, 1}, {"yz", QUERN_FIELD_F32, 4, 2}};
+    quern_component_def def = def_of("position", 12, 4);
+    def.fields = fields;
+    def.field_count = 2;
+    quern_component first = must_register(def);
+    cr_assert(quern_component_equal(must_register(def), first));
+    cr_assert_eq(quern_world_stats_get(world).component_count, 1u);
+}
+
+Test(component, other_fields_under_the_same_name_are_another_layout)
+{
+    quern_field field = {"x", QUERN_FIELD_F32, 4, 2};
+    quern_field others[] = {{"y", QUERN_FIELD_F32, 4, 2},
+                            {"x", QUERN_FIELD_U32, 4, 2},
+                            {"x", QUERN_FIELD_F32, 0, 2},
+                            {"x", QUERN_FIELD_F32, 4, 1}};
+    quern_component_def def = def_of("position", 12, 4);
+    def.field_count = 1;
+    def.fields = &field;
+    must_register(def);
+    for (uint32_t i = 0; i < 4; i++) {
+        def.fields = &others[i];
+        assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(def));
+    }
+}
+
+static void destroy_nothing(void *values, uint32_t count, void *context)
+{
+    (void)values, (void)count, (void)context;
+}
+
+Test(component, another_layout_under_the_same_name_is_refused)
+{
+    quern_field field = {"x", QUERN_FIELD_F32, 0, 1};
+    must_register(def_of("position", 12, 4));
+    quern_component_def with_field = def_of("position", 12, 4);
+    with_field.fields = &field;
+    with_field.field_count = 1;
+    quern_component_def with_hook = def_of("position", 12, 4);
+    with_hook.hooks.destroy = destroy_nothing;
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(def_of("position", 16, 4)));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(def_of("position", 12, 2)));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(def_of("position", 0, 1)));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(with_field));
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(with_hook));
+    cr_assert_not_null(strstr(quern_error_message(), "position"));
+}
+
+Test(component, alignments_are_powers_of_two_up_to_64)
+{
+    char name[16];
+    for (uint32_t alignment = 0; alignment <= 256; alignment++) {
+        snprintf(name, sizeof name, "align%u", alignment);
+        bool good = alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= 64;
+        quern_component_def def = def_of(name, alignment, alignment);
+        if (good)
+            must_register(def);
+        else
+            assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, try_register(def));
+    }
+}
+
+Test(component, the_size_is_a_multiple_of_the_alignment)
+{
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of("a", 6, 4)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def_of("a", 32, 64)));
+    must_register(def_of("a", 8, 4));
+}
+
+Test(component, the_largest_component_is_taken_and_one_above_refused)
+{
+    quern_component largest = must_register(def_of("largest", QUERN_MAX_COMPONENT_BYTES, 64));
+    setup_entity_with(world, &largest, 1);
+    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
+                   try_register(def_of("larger", QUERN_MAX_COMPONENT_BYTES + 1, 1)));
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_COMPONENT_BYTES"));
+    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE, try_register(def_of("huge", UINT32_MAX, 1)));
+}
+
+Test(component, plain_c_types_register_in_one_line)
+{
+    quern_component component = {0};
+    cr_assert_eq(QUERN_COMPONENT_REGISTER(world, vec3, &component), QUERN_OK);
+    cr_assert_str_eq(quern_component_name(world, component), "vec3");
+    quern_component again = {0};
+    cr_assert_eq(QUERN_COMPONENT_REGISTER(world, vec3, &again), QUERN_OK);
+    cr_assert(quern_component_equal(component, again));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, QUERN_COMPONENT_REGISTER(NULL, vec3, &component));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, QUERN_COMPONENT_REGISTER(world, vec3, NULL));
+}
+
+Test(component, sizes_beyond_32_bits_are_refused)
+{
+    quern_component component;
+    size_t size_bytes = ((size_t)1 << 32) + 4;
+    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
+                   quern__component_register_plain(world, "wraps", size_bytes, 4, &component));
+}
+
+Test(component, one_thousand_and_twenty_four_types_are_the_limit)
+{
+    char name[16];
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
+        snprintf(name, sizeof name, "type%u", i);
+        setup_component(world, name, i % 8, 1);
+    }
+    assert_refused(world, QUERN_ERROR_LIMIT, try_register(def_of("one_more", 4, 4)));
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_COMPONENTS"));
+    cr_assert(quern_component_is_null(quern_component_find(world, "one_more")));
+    must_register(def_of("type1023", 1023 % 8, 1));
+    cr_assert_eq(quern_world_stats_get(world).component_count, (uint32_t)QUERN_MAX_COMPONENTS);
+}
+
+/* ------------------------------------------------------------------------------------------ fields */
+
+static quern_result try_field(quern_field field)
+{
+    quern_component_def def = def_of("described", 16, 8);
+    def.fields = &field;
+    def.field_count = 1;
+    return try_register(def);
+}
+
+Test(component, fields_that_end_beyond_the_value_are_refused)
+{
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 16, 1}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 13, 1}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 0, 5}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_U8, 16, 0}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_U8, UINT32_MAX, 1}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", QUERN_FIELD_F64, 0, UINT32_MAX}));
+    cr_assert_eq(try_field((quern_field){"x", QUERN_FIELD_F32, 0, 4}), QUERN_OK);
+}
+
+Test(component, fields_of_unknown_type_or_name_are_refused)
+{
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){NULL, QUERN_FIELD_F32, 0, 1}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"", QUERN_FIELD_F32, 0, 1}));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_field((quern_field){"x", (quern_field_type)(QUERN_FIELD_ENTITY + 1), 0, 1}));
+}
+
+Test(component, sixty_four_fields_are_the_limit)
+{
+    quern_field fields[QUERN_MAX_FIELDS + 1];
+    char names[QUERN_MAX_FIELDS + 1][8];
+    for (uint32_t i = 0; i <= QUERN_MAX_FIELDS; i++) {
+        snprintf(names[i], sizeof names[i], "f%u", i);
+        fields[i] = (quern_field){names[i], QUERN_FIELD_U8, i, 1};
+    }
+    quern_component_def def = def_of("many", 128, 1);
+    def.fields = fields;
+    def.field_count = QUERN_MAX_FIELDS + 1;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def));
+    def.field_count = QUERN_MAX_FIELDS;
+    must_register(def);
+}
+
+Test(component, a_field_count_without_fields_is_refused)
+{
+    quern_component_def def = def_of("described", 16, 8);
+    def.field_count = 1;
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, try_register(def));
+}
+
+/* --------------------------------------------------------------------------------------- resources */
+
+static quern_resource_def resource_def_of(const char *name, uint32_t size_bytes)
+{
+    quern_resource_def def = quern_resource_def_default();
+    def.name = name;
+    def.size_bytes = size_bytes;
+    return def;
+}
+
+static quern_result try_resource(quern_resource_def def)
+{
+    quern_resource resource;
+    return quern_resource_register(world, &def, &resource);
+}
+
+static quern_resource must_resource(quern_resource_def def)
+{
+    quern_resource resource = {0};
+    quern_result result = quern_resource_register(world, &def, &resource);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    return resource;
+}
+
+Test(component, a_resource_starts_from_its_value_or_from_zero_bytes)
+{
+    uint32_t score = 42;
+    quern_resource_def def = resource_def_of("score", sizeof score);
+    def.value = &score;
+    def.alignment_bytes = 4;
+    uint32_t *with_value = quern_resource_get(world, must_resource(def));
+    uint64_t *without = quern_resource_get(world, must_resource(resource_def_of("time", 8)));
+    score = 7;
+    cr_assert_eq(*with_value, 42u);
+    cr_assert_eq(*without, 0u);
+}
+
+Test(component, a_resource_keeps_its_address)
+{
+    quern_resource first = must_resource(resource_def_of("first", 64));
+    void *address = quern_resource_get(world, first);
+    char name[16];
+    for (uint32_t i = 1; i < QUERN_MAX_RESOURCES; i++) {
+        snprintf(name, sizeof name, "resource%u", i);
+        must_resource(resource_def_of(name, i));
+    }
+    cr_assert_eq(quern_resource_get(world, first), address);
+    assert_refused(world, QUERN_ERROR_LIMIT, try_resource(resource_def_of("one_more", 4)));
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_RESOURCES"));
+}
+
+Test(component, a_resource_is_found_by_its_name_apart_from_components)
+{
+    quern_component component = setup_component(world, "wind", 4, 4);
+    quern_resource resource = must_resource(resource_def_of("wind", 4));
+    cr_assert_eq(quern_resource_find(world, "wind").bits, resource.bits);
+    cr_assert_eq(quern_resource_find(world, "rain").bits, 0u);
+    cr_assert(quern_component_equal(quern_component_find(world, "wind"), component));
+    cr_assert_eq(quern_resource_find(world, NULL).bits, 0u);
+    cr_assert_eq(quern_resource_find(NULL, "wind").bits, 0u);
+}
+
+Test(component, bad_resources_are_refused)
+{
+    must_resource(resource_def_of("score", 4));
+    quern_resource_def misaligned = resource_def_of("grid", 64);
+    misaligned.alignment_bytes = 24;
+    quern_resource_def over_aligned = resource_def_of("grid", 128);
+    over_aligned.alignment_bytes = 128;
+    quern_resource_def raw = {.name = "grid", .size_bytes = 4, .alignment_bytes = 4};
+    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, try_resource(resource_def_of("score", 4)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_resource(resource_def_of("grid", 0)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_resource(resource_def_of("", 4)));
+    assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, try_resource(misaligned));
+    assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, try_resource(over_aligned));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_resource(raw));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_resource_register(world, NULL, NULL));
+}
+
+Test(component, resources_of_all_alignments_are_aligned)
+{
+    char name[16];
+    for (uint32_t alignment = 1; alignment <= 64; alignment *= 2) {
+        snprintf(name, sizeof name, "align%u", alignment);
+        quern_resource_def def = resource_def_of(name, 200);
+        def.alignment_bytes = alignment;
+        cr_assert_eq((uintptr_t)quern_resource_get(world, must_resource(def)) % alignment, 0u);
+    }
+}
+
+Test(component, a_resource_of_another_world_is_refused)
+{
+    quern_resource score = must_resource(resource_def_of("score", 4));
+    quern_resource foreign = {component_of_other_world((quern_component){score.bits}).bits};
+    quern_resource unregistered = {component_unregistered((quern_component){score.bits}).bits};
+    assert_refused_value(world, quern_resource_get(world, foreign));
+    assert_refused_value(world, quern_resource_get(world, unregistered));
+    assert_refused_value(world, quern_resource_get(world, (quern_resource){0}));
+    assert_refused_value(world, quern_resource_get(NULL, score));
+}

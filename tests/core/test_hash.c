@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+/* A component with 3 bytes of padding between its fields. */
+typedef struct padded {
+    uint8_t kind;
+    uint32_t amount;
+    quern_entity target;
+} padded;
+
+/* A world with one described and one plain type. */
+typedef struct hashed_world {
+    quern_world *world;
+    quern_component plain;     /* uint64_t */
+    quern_component described; /* padded */
+    quern_entity entities[8];
+} hashed_world;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_component register_described(quern_world *world)
+{
+    static const quern_field fields[] = {
+        {"kind", QUERN_FIELD_U8, offsetof(padded, kind), 1},
+        {"amount", QUERN_FIELD_U32, offsetof(padded, amount), 1},
+        {"target", QUERN_FIELD_ENTITY, offsetof(padded, target), 1},
+    };
+    quern_component_def def = quern_component_def_default();
+    def.name = "described";
+    def.size_bytes = sizeof(padded);
+    def.alignment_bytes = _Alignof(padded);
+    def.fields = fields;
+    def.field_count = 3;
+    quern_component component = {0};
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+static hashed_world build(void)
+{
+    hashed_world built = {.world = setup_world()};
+    built.plain = setup_component(built.world, "plain", 8, 8);
+    built.described = register_described(built.world);
+    for (uint64_t i = 0; i < 8; i++) {
+        built.entities[i] = setup_entity(built.world);
+        must(quern_entity_add(built.world, built.entities[i], built.plain, &i));
+        if (i % 2 == 0) must(quern_entity_add(built.world, built.entities[i], built.described, NULL));
+    }
+    return built;
+}
+
+static uint64_t hash_and_destroy(hashed_world *built)
+{
+    uint64_t hash = quern_world_hash(built->world);
+    quern_world_destroy(built->world);
+    return hash;
+}
+
+static padded *described_of(const hashed_world *built, uint32_t i)
+{
+    return quern_entity_get(built->world, built->entities[i], built->described);
+}
+
+Test(hash, the_same_history_gives_the_same_hash_in_every_world)
+{
+    hashed_world first = build(), second = build();
+    cr_assert_neq(quern_entity_world_tag(first.entities[0]), quern_entity_world_tag(second.entities[0]));
+    cr_assert_eq(quern_world_hash(first.world), quern_world_hash(first.world));
+    cr_assert_eq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
+Test(hash, every_changed_byte_of_a_plain_value_shows)
+{
+    hashed_world built = build();
+    uint64_t before = quern_world_hash(built.world);
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t bit = 0; bit < 64; bit++) {
+            uint64_t *value = quern_entity_get(built.world, built.entities[i], built.plain);
+            *value ^= 1ull << bit;
+            cr_assert_neq(quern_world_hash(built.world), before, "entity %u, bit %u", i, bit);
+            *value ^= 1ull << bit;
+        }
+    cr_assert_eq(hash_and_destroy(&built), before);
+}
+
+Test(hash, described_fields_alone_count)
+{
+    hashed_world built = build();
+    uint64_t before = quern_world_hash(built.world);
+    unsigned char *bytes = (unsigned char *)described_of(&built, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        bytes[i] = 0xEE;
+    cr_assert_eq(quern_world_hash(built.world), before, "padding counts");
+    described_of(&built, 0)->kind = 1;
+    cr_assert_neq(quern_world_hash(built.world), before, "a field does not count");
+    described_of(&built, 0)->kind = 0;
+    described_of(&built, 0)->amount = 1;
+    cr_assert_neq(quern_world_hash(built.world), before, "a field does not count");
+    quern_world_destroy(built.world);
+}
+
+Test(hash, handles_inside_values_count_without_their_world_tag)
+{
+    hashed_world first = build(), second = build();
+    described_of(&first, 2)->target = first.entities[5];
+    cr_assert_neq(quern_world_hash(first.world), quern_world_hash(second.world));
+    described_of(&second, 2)->target = second.entities[5];
+    cr_assert_eq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
+Test(hash, a_destroyed_entity_shows)
+{
+    hashed_world built = build();
+    uint64_t before = quern_world_hash(built.world);
+    must(quern_entity_destroy(built.world, built.entities[7]));
+    uint64_t after = quern_world_hash(built.world);
+    cr_assert_neq(after, before);
+    setup_entity(built.world);
+    cr_assert_neq(quern_world_hash(built.world), after);
+    cr_assert_neq(quern_world_hash(built.world), before);
+    quern_world_destroy(built.world);
+}
+
+Test(hash, a_component_added_or_removed_shows)
+{
+    hashed_world built = build();
+    uint64_t before = quern_world_hash(built.world);
+    quern_component tag = setup_tag(built.world, "tag");
+    cr_assert_eq(quern_world_hash(built.world), before, "a type without values counts");
+    must(quern_entity_add(built.world, built.entities[7], tag, NULL));
+    cr_assert_neq(quern_world_hash(built.world), before);
+    must(quern_entity_remove(built.world, built.entities[7], tag));
+    cr_assert_eq(hash_and_destroy(&built), before, "back in its place, the world is the same");
+}
+
+Test(hash, the_order_of_rows_shows)
+{
+    hashed_world first = build(), second = build();
+    quern_component tag = setup_tag(first.world, "tag");
+    must(quern_entity_add(first.world, first.entities[1], tag, NULL));
+    must(quern_entity_remove(first.world, first.entities[1], tag));
+    for (uint64_t i = 0; i < 8; i++)
+        cr_assert_eq(*(uint64_t *)quern_entity_get(first.world, first.entities[i], first.plain), i);
+    cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
+Test(hash, the_order_in_which_free_slots_are_reused_shows)
+{
+    hashed_world first = build(), second = build();
+    must(quern_entity_destroy(first.world, first.entities[5]));
+    must(quern_entity_destroy(first.world, first.entities[7]));
+    must(quern_entity_destroy(second.world, second.entities[7]));
+    must(quern_entity_destroy(second.world, second.entities[5]));
+    cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
+Test(hash, the_number_of_lives_of_a_slot_shows)
+{
+    hashed_world first = build(), second = build();
+    must(quern_entity_destroy(first.world, setup_entity(first.world)));
+    must(quern_entity_destroy(second.world, setup_entity(second.world)));
+    cr_assert_eq(quern_world_hash(first.world), quern_world_hash(second.world));
+    must(quern_entity_destroy(second.world, setup_entity(second.world)));
+    cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
+Test(hash, it_is_taken_without_changing_the_world)
+{
+    hashed_world built = build();
+    uint64_t before = quern_world_hash(built.world);
+    for (uint32_t i = 0; i < 10; i++) {
+        assert_valid(built.world);
+        (void)quern_world_stats_get(built.world);
+        cr_assert_eq(quern_world_hash(built.world), before);
+    }
+    quern_world_destroy(built.world);
+}
+
+Test(hash, refused_calls_do_not_change_it)
+{
+    hashed_world built = build();
+    quern_entity entity = built.entities[0], created;
+    quern_component twice[] = {built.plain, built.plain};
+    uint64_t value = 1;
+    assert_refused(built.world, QUERN_ERROR_COMPONENT_PRESENT,
+                   quern_entity_add(built.world, entity, built.plain, &value));
+    assert_refused(built.world, QUERN_ERROR_COMPONENT_ABSENT,
+                   quern_entity_remove(built.world, built.entities[1], built.described));
+    assert_refused(built.world, QUERN_ERROR_DUPLICATE_COMPONENT,
+                   quern_entity_create_with(built.world, twice, NULL, 2, &created));
+    assert_refused(built.world, QUERN_ERROR_NULL_ENTITY,
+                   quern_entity_destroy(built.world, quern_entity_null()));
+    assert_refused_value(built.world, quern_entity_get(built.world, entity, (quern_component){0}));
+    quern_world_destroy(built.world);
+}
+
+/* ---------------------------------------------------------------------------------------- resources */
+
+static void *add_resource(quern_world *world, const char *name, const quern_field *fields, uint32_t count)
+{
+    quern_resource_def def = quern_resource_def_default();
+    def.name = name;
+    def.size_bytes = 16;
+    def.fields = fields;
+    def.field_count = count;
+    quern_resource resource;
+    must(quern_resource_register(world, &def, &resource));
+    return quern_resource_get(world, resource);
+}
+
+Test(hash, a_resource_counts_exactly_when_its_fields_are_described)
+{
+    quern_world *world = setup_world();
+    quern_field field = {"score", QUERN_FIELD_U64, 8, 1};
+    uint64_t *described = add_resource(world, "described", &field, 1);
+    uint64_t *plain = add_resource(world, "plain", NULL, 0);
+    uint64_t before = quern_world_hash(world);
+    plain[0] = plain[1] = 5;
+    described[0] = 5;
+    cr_assert_eq(quern_world_hash(world), before);
+    described[1] = 5;
+    cr_assert_neq(quern_world_hash(world), before);
+    quern_world_destroy(world);
+}
+
+Test(hash, of_null_is_refused)
+{
+    assert_refused_value(NULL, quern_world_hash(NULL));
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/program.h"
+
+#include <criterion/criterion.h>
+
+/* Random programs against the model. A failure names its seed in the test that it is in. */
+
+enum { SEED_COUNT = 8, STEP_COUNT = 6000, STEPS_PER_CHECK = 500 };
+
+static program runs[16];
+
+/* Steps that go round the programs, so that their worlds live at the same time. */
+static void run_programs(uint32_t program_count, uint32_t step_count)
+{
+    for (uint32_t step = 0; step < step_count; step++) {
+        program_step(&runs[step % program_count]);
+        if (step % STEPS_PER_CHECK == 0) program_check(&runs[step % program_count]);
+    }
+}
+
+Test(random, one_world_is_what_the_model_says)
+{
+    for (uint64_t seed = 1; seed <= SEED_COUNT; seed++) {
+        program_init(&runs[0], seed, NULL, 0);
+        run_programs(1, STEP_COUNT);
+        program_release(&runs[0]);
+    }
+}
+
+Test(random, several_worlds_at_once_are_what_their_models_say)
+{
+    for (uint32_t i = 0; i < 16; i++)
+        program_init(&runs[i], 100 + i, NULL, 0);
+    run_programs(15, 4 * STEP_COUNT);
+    for (uint32_t i = 0; i < 16; i++)
+        program_release(&runs[i]);
+}
+
+static uint64_t final_hash(uint64_t seed, failing_allocator *allocator, uint32_t percent)
+{
+    program_init(&runs[0], seed, allocator, percent);
+    run_programs(1, STEP_COUNT / 2);
+    program_check(&runs[0]);
+    uint64_t hash = quern_world_hash(runs[0].model.world);
+    program_release(&runs[0]);
+    return hash;
+}
+
+Test(random, a_program_repeats_itself_bit_for_bit)
+{
+    for (uint64_t seed = 200; seed < 204; seed++)
+        cr_assert_eq(final_hash(seed, NULL, 0), final_hash(seed, NULL, 0), "seed %llu",
+                     (unsigned long long)seed);
+}
+
+Test(random, memory_that_runs_out_again_and_again_changes_nothing)
+{
+    for (uint64_t seed = 300; seed < 304; seed++) {
+        failing_allocator *allocator = failing_allocator_create();
+        uint64_t hash = final_hash(seed, allocator, 50);
+        cr_assert_gt(runs[0].out_of_memory_count, 20u, "memory hardly ever ran out");
+        cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u, "memory was not given back");
+        cr_assert_eq(failing_allocator_misuse_count(allocator), 0u);
+        failing_allocator_destroy(allocator);
+        cr_assert_eq(hash, final_hash(seed, NULL, 0), "seed %llu", (unsigned long long)seed);
+    }
+}

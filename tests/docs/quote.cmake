@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# cmake -DDOCUMENT=... -DSOURCE=... -P quote.cmake: fails unless the document quotes the whole source file
+# word for word, apart from its licence lines.
+file(READ "${DOCUMENT}" document)
+file(READ "${SOURCE}" source)
+string(REGEX REPLACE "^/\\* SPDX[^\n]*\n[^\n]*\n" "" source "${source}")
+string(FIND "${document}" "```c\n${source}```\n" position)
+if(position EQUAL -1)
+  message(FATAL_ERROR "${DOCUMENT} does not quote ${SOURCE} as it is now")
+endif()

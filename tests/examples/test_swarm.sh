@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_swarm.sh COMMAND...
+#
+# The demo ends in the same world on any number of threads, refuses nonsense, and keeps to its options.
+
+set -eu
+
+hash_with_threads()
+{
+    threads=$1
+    shift
+    "$@" --plain --json --no-baseline --entities 3000 --frames 40 --threads "$threads" |
+        tail -n 1 | sed -n 's/.*"hash": *"\([^"]*\)".*/\1/p'
+}
+
+expected=$(hash_with_threads 1 "$@")
+[ -n "$expected" ] || { echo "the last line has no hash"; exit 1; }
+for threads in 2 3 8; do
+    hash=$(hash_with_threads "$threads" "$@")
+    echo "$threads threads: $hash"
+    [ "$hash" = "$expected" ] || { echo "1 thread gave $expected"; exit 1; }
+done
+
+status=0
+"$@" --threads many 2>/dev/null || status=$?
+[ "$status" -eq 2 ] || { echo "a bad option gives exit status $status, not 2"; exit 1; }

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_install.sh CMAKE COMPILER SOURCE BUILD
+#
+# Installs the build into a prefix of its own, builds a small program against what was installed in every
+# way that is offered, and runs it.
+
+set -eu
+
+cmake=$1 compiler=$2 source=$3 build=$4
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+"$cmake" --install "$build" --prefix "$prefix" >"$work/install.log"
+
+# Moved after installing: nothing in it may remember where it was put first.
+mv "$prefix" "$work/moved"
+prefix=$work/moved
+libdir=$(dirname "$(find "$prefix" -name 'libquern.a')")
+
+echo "CMake package"
+"$cmake" -S "$source/tests/install" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
+"$cmake" --build "$work/build"
+for program in consumer_quern consumer_quern_static consumer_quern_shared; do
+    "$work/build/$program"
+done
+
+command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+
+echo "pkg-config, shared"
+# Flags are separate words on purpose.
+# shellcheck disable=SC2046
+"$compiler" "$source/tests/install/consumer.c" $(pkg-config --cflags --libs quern) -o "$work/shared"
+LD_LIBRARY_PATH=$libdir "$work/shared"
+
+echo "pkg-config, static"
+# shellcheck disable=SC2046
+"$compiler" -static "$source/tests/install/consumer.c" $(pkg-config --static --cflags --libs quern) -o "$work/static"
+"$work/static"

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/program.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Long random churn on a world. A few seconds; longer with QUERN_STRESS_SECONDS, and from another start
+ * with QUERN_STRESS_SEED. */
+
+enum { DEFAULT_SECONDS = 2 };
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Half of the time that the program may take, for each of its two tests. */
+static double deadline(void)
+{
+    return seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS) / 2;
+}
+
+static uint64_t first_seed(void)
+{
+    return from_environment("QUERN_STRESS_SEED", 1000);
+}
+
+Test(stress_world, programs_agree_with_the_model, .timeout = 86400)
+{
+    static program run;
+    double end = deadline();
+    for (uint64_t seed = first_seed(); seconds_now() < end; seed++) {
+        fprintf(stderr, "QUERN_STRESS_SEED=%llu\n", (unsigned long long)seed);
+        program_init(&run, seed, NULL, 0);
+        for (uint32_t step = 1; step <= 40000; step++) {
+            program_step(&run);
+            if (step % 10000 == 0) program_check(&run);
+        }
+        program_release(&run);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- crowds */
+
+enum { MAX_CROWD = 200000, TYPE_COUNT = 6 };
+
+typedef struct crowd {
+    quern_world *world;
+    quern_component types[TYPE_COUNT];
+    quern_entity entities[MAX_CROWD];
+    uint64_t numbers[MAX_CROWD]; /* the value that every component of the entity holds */
+    uint32_t count;
+    random_source random;
+} crowd;
+
+static void crowd_create(crowd *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && all->count < MAX_CROWD; i++) {
+        uint64_t number = random_next(&all->random);
+        const void *values[] = {&number, &number};
+        quern_component chosen[] = {all->types[number % 3], all->types[3 + number % 3]};
+        quern_result result =
+            quern_entity_create_with(all->world, chosen, values, 2, &all->entities[all->count]);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+        all->numbers[all->count++] = number;
+    }
+}
+
+static void crowd_destroy(crowd *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && all->count > 0; i++) {
+        uint32_t chosen = random_below(&all->random, all->count--);
+        cr_assert_eq(quern_entity_destroy(all->world, all->entities[chosen]), QUERN_OK);
+        all->entities[chosen] = all->entities[all->count];
+        all->numbers[chosen] = all->numbers[all->count];
+    }
+}
+
+static void crowd_toggle(crowd *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && all->count > 0; i++) {
+        uint32_t chosen = random_below(&all->random, all->count);
+        quern_entity entity = all->entities[chosen];
+        quern_component type = all->types[random_below(&all->random, TYPE_COUNT)];
+        quern_result result = quern_entity_has(all->world, entity, type)
+                                  ? quern_entity_remove(all->world, entity, type)
+                                  : quern_entity_add(all->world, entity, type, &all->numbers[chosen]);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+}
+
+static void crowd_check(const crowd *all)
+{
+    assert_valid(all->world);
+    cr_assert_eq(quern_world_stats_get(all->world).entity_count, all->count);
+    for (uint32_t i = 0; i < all->count; i++)
+        for (uint32_t t = 0; t < TYPE_COUNT; t++) {
+            const uint64_t *value = quern_entity_get(all->world, all->entities[i], all->types[t]);
+            if (value != NULL) cr_assert_eq(*value, all->numbers[i], "entity %u", i);
+        }
+}
+
+static void crowd_round(crowd *all)
+{
+    uint32_t amount = random_below(&all->random, MAX_CROWD / 2);
+    switch (random_below(&all->random, 4)) {
+    case 0:
+        crowd_create(all, amount);
+        break;
+    case 1:
+        crowd_destroy(all, amount);
+        break;
+    case 2:
+        crowd_toggle(all, amount);
+        break;
+    default:
+        crowd_destroy(all, all->count);
+        break;
+    }
+}
+
+/* Memory that a world holds for entities that are gone: what a crowd of nobody may keep. */
+static void assert_gives_memory_back(const crowd *all)
+{
+    quern_world_stats stats = quern_world_stats_get(all->world);
+    uint64_t record_bytes = (uint64_t)MAX_CROWD * 32;
+    cr_assert_leq(stats.held_bytes, record_bytes + (8u << 20), "%llu bytes are held for nobody",
+                  (unsigned long long)stats.held_bytes);
+}
+
+Test(stress_world, crowds_come_and_go, .timeout = 86400)
+{
+    static crowd all;
+    double end = deadline();
+    all.world = setup_world();
+    all.random.state = first_seed();
+    for (uint32_t t = 0; t < TYPE_COUNT; t++) {
+        char name[] = {'t', (char)('0' + t), '\0'};
+        all.types[t] = setup_component(all.world, name, 8, 8);
+    }
+    crowd_create(&all, MAX_CROWD);
+    while (seconds_now() < end) {
+        crowd_round(&all);
+        crowd_check(&all);
+    }
+    crowd_destroy(&all, all.count);
+    crowd_check(&all);
+    assert_gives_memory_back(&all);
+    quern_world_destroy(all.world);
+}

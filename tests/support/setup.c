@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+quern_world *setup_world(void)
+{
+    quern_world *world = NULL;
+    quern_result result = quern_world_create(NULL, &world);
+    cr_assert_eq(result, QUERN_OK, "quern_world_create: %s", quern_error_message());
+    cr_assert_not_null(world);
+    return world;
+}
+
+quern_component setup_component(quern_world *world, const char *name, uint32_t size_bytes,
+                                uint32_t alignment_bytes)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = size_bytes;
+    def.alignment_bytes = alignment_bytes;
+    quern_component component = {0};
+    quern_result result = quern_component_register(world, &def, &component);
+    cr_assert_eq(result, QUERN_OK, "registering '%s': %s", name, quern_error_message());
+    return component;
+}
+
+quern_component setup_tag(quern_world *world, const char *name)
+{
+    return setup_component(world, name, 0, 1);
+}
+
+quern_entity setup_entity(quern_world *world)
+{
+    return setup_entity_with(world, NULL, 0);
+}
+
+quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count)
+{
+    quern_entity entity = quern_entity_null();
+    quern_result result = count == 0 ? quern_entity_create(world, &entity)
+                                     : quern_entity_create_with(world, components, NULL, count, &entity);
+    cr_assert_eq(result, QUERN_OK, "creating an entity: %s", quern_error_message());
+    return entity;
+}
+
+quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count)
+{
+    quern_query_def def = quern_query_def_default();
+    def.terms = terms;
+    def.term_count = term_count;
+    quern_query *query = NULL;
+    quern_result result = quern_query_create(world, &def, &query);
+    cr_assert_eq(result, QUERN_OK, "creating a query: %s", quern_error_message());
+    return query;
+}
+
+void assert_valid(const quern_world *world)
+{
+    quern_result result = quern_world_validate(world);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* ----------------------------------------------------------------------------------- wrong handles */
+
+quern_entity entity_of_other_world(quern_entity entity)
+{
+    uint64_t tag = quern_entity_world_tag(entity) % 255 + 1;
+    return (quern_entity){(entity.bits & 0x00FFFFFFFFFFFFFFu) | tag << 56};
+}
+
+quern_entity entity_provisional(uint32_t index)
+{
+    return (quern_entity){(uint64_t)1 << 32 | index};
+}
+
+quern_component component_unregistered(quern_component registered)
+{
+    return (quern_component){(registered.bits & 0xFF000000u) | QUERN_MAX_COMPONENTS};
+}
+
+quern_component component_of_other_world(quern_component component)
+{
+    uint32_t tag = (component.bits >> 24) % 255 + 1;
+    return (quern_component){(component.bits & 0x00FFFFFFu) | tag << 24};
+}
+
+/* ---------------------------------------------------------------------------------------- refusals */
+
+refusal refusal_begin(const quern_world *world)
+{
+    refusal before = {.world = world, .hash = world != NULL ? quern_world_hash(world) : 0};
+    /* A failure that no call under test repeats, so that a message of the call itself shows. */
+    (void)quern_world_create(NULL, NULL);
+    snprintf(before.message, sizeof before.message, "%s", quern_error_message());
+    return before;
+}
+
+bool refusal_has_message(const refusal *before)
+{
+    const char *message = quern_error_message();
+    return message[0] != '\0' && strcmp(message, before->message) != 0;
+}
+
+void refusal_end_value(const refusal *before, bool refused, int line, const char *call)
+{
+    cr_assert(refused, "line %d: %s was not refused", line, call);
+    cr_assert(refusal_has_message(before), "line %d: %s set no message", line, call);
+    if (before->world == NULL) return;
+    cr_assert_eq(quern_world_hash(before->world), before->hash, "line %d: %s changed the world", line,
+                 call);
+    quern_result valid = quern_world_validate(before->world);
+    cr_assert_eq(valid, QUERN_OK, "line %d: after %s: %s", line, call, quern_error_message());
+}
+
+void refusal_end_code(const refusal *before, quern_result actual, quern_result expected, int line,
+                      const char *call)
+{
+    cr_assert_eq(actual, expected, "line %d: %s gave %s (%s), not %s", line, call,
+                 quern_result_string(actual), quern_error_message(), quern_result_string(expected));
+    refusal_end_value(before, actual != QUERN_OK, line, call);
+}
+
+/* ----------------------------------------------------------------------------------------- reports */
+
+static void capture_log(void *context, quern_log_level level, const char *message)
+{
+    captured_reports *reports = context;
+    (void)level;
+    reports->log_count++;
+    snprintf(reports->last, sizeof reports->last, "%s", message);
+}
+
+static void capture_assert(void *context, const char *message)
+{
+    captured_reports *reports = context;
+    reports->assert_count++;
+    snprintf(reports->last, sizeof reports->last, "%s", message);
+}
+
+void capture_reports(captured_reports *reports)
+{
+    *reports = (captured_reports){0};
+    quern_log_set(capture_log, reports);
+    quern_assert_set(capture_assert, reports);
+}

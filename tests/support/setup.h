@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_SETUP_H
+#define QUERN_TESTS_SETUP_H
+
+/* Worlds and component types in one line, and what every refused call must leave behind. */
+
+#include <quern/component.h>
+#include <quern/id.h>
+#include <quern/query.h>
+#include <quern/world.h>
+
+typedef struct vec3 {
+    float x, y, z;
+} vec3;
+
+/* These fail the test when they fail. */
+quern_world *setup_world(void);
+quern_component setup_component(quern_world *world, const char *name, uint32_t size_bytes,
+                                uint32_t alignment_bytes);
+quern_component setup_tag(quern_world *world, const char *name);
+quern_entity setup_entity(quern_world *world);
+quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
+quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
+
+void assert_valid(const quern_world *world);
+
+/* Handles that are wrong in one way each. */
+quern_entity entity_of_other_world(quern_entity entity);
+quern_entity entity_provisional(uint32_t index);
+quern_component component_unregistered(quern_component registered);
+quern_component component_of_other_world(quern_component component);
+
+/* A refused call gives its code and a message of its own, and leaves the world as it was:
+ *     assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, entity));
+ * The world may be NULL, or one the call has nothing to do with. */
+#define assert_refused(world, expected, call)                                   \
+    do {                                                                        \
+        refusal refusal_before = refusal_begin(world);                          \
+        refusal_end_code(&refusal_before, (call), (expected), __LINE__, #call); \
+    } while (0)
+
+/* The same for calls that return a pointer, a bool or a count. */
+#define assert_refused_value(world, call)                             \
+    do {                                                              \
+        refusal refusal_before = refusal_begin(world);                \
+        refusal_end_value(&refusal_before, !(call), __LINE__, #call); \
+    } while (0)
+
+typedef struct refusal {
+    const quern_world *world;
+    uint64_t hash;
+    char message[512];
+} refusal;
+
+refusal refusal_begin(const quern_world *world);
+void refusal_end_code(const refusal *before, quern_result actual, quern_result expected, int line,
+                      const char *call);
+void refusal_end_value(const refusal *before, bool refused, int line, const char *call);
+
+/* Whether a call since refusal_begin has set a message. */
+bool refusal_has_message(const refusal *before);
+
+/* Counts the messages that go to the log, and to the assert hook in builds with checks, instead of
+ * printing them and stopping. */
+typedef struct captured_reports {
+    uint32_t log_count;
+    uint32_t assert_count;
+    char last[512];
+} captured_reports;
+
+void capture_reports(captured_reports *reports);
+
+#endif

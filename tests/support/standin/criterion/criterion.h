@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_STANDIN_CRITERION_H
+#define QUERN_STANDIN_CRITERION_H
+
+/* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the
+ * thread sanitizer). Tests register before main and run one after another in one process; a failed
+ * assertion jumps out of its test. `.timeout` is ignored (ctest limits the program), and tests that expect
+ * a signal or an exit code are left out, since they need a process of their own. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct standin_options {
+    void (*init)(void);
+    void (*fini)(void);
+    const char *description;
+    double timeout;
+    bool disabled;
+    int signal;
+    int exit_code;
+    int sentinel; /* lets the macros end a list of options that may be empty */
+};
+
+struct standin_test {
+    const char *suite;
+    const char *name;
+    void (*run)(void);
+    struct standin_options options;
+    struct standin_test *next;
+};
+
+struct standin_suite {
+    const char *name;
+    struct standin_options options;
+    struct standin_suite *next;
+};
+
+void standin_register_test(struct standin_test *test);
+void standin_register_suite(struct standin_suite *suite);
+
+enum standin_outcome { STANDIN_CONTINUE, STANDIN_ABORT, STANDIN_SKIP };
+
+/* Notes the outcome; ABORT and SKIP do not return. From a thread that a test started, ABORT ends the
+ * process: there is no way to unwind the test from there. */
+void standin_report(enum standin_outcome outcome, const char *file, int line, const char *text,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#define Test(...)      STANDIN_TEST(__VA_ARGS__, .sentinel = 0)
+#define TestSuite(...) STANDIN_SUITE(__VA_ARGS__, .sentinel = 0)
+
+#define STANDIN_TEST(Suite, Name, ...)                                                          \
+    static void Suite##_##Name##_run(void);                                                     \
+    static struct standin_test Suite##_##Name##_test = {                                        \
+        .suite = #Suite, .name = #Name, .run = Suite##_##Name##_run, .options = {__VA_ARGS__}}; \
+    __attribute__((constructor)) static void Suite##_##Name##_register(void)                    \
+    {                                                                                           \
+        standin_register_test(&Suite##_##Name##_test);                                          \
+    }                                                                                           \
+    static void Suite##_##Name##_run(void)
+
+#define STANDIN_SUITE(Name, ...)                                                          \
+    static struct standin_suite suite_##Name = {.name = #Name, .options = {__VA_ARGS__}}; \
+    __attribute__((constructor)) static void suite_##Name##_register(void)                \
+    {                                                                                     \
+        standin_register_suite(&suite_##Name);                                            \
+    }                                                                                     \
+    struct standin_suite
+
+/* The message is optional: the space in front of it makes a format of nothing, too. */
+#define STANDIN_REPORT(Outcome, Text, ...) \
+    standin_report(STANDIN_##Outcome, __FILE__, __LINE__, Text, " " __VA_ARGS__)
+#define STANDIN_CHECK(Outcome, Passed, Text, ...)                  \
+    do {                                                           \
+        if (!(Passed)) STANDIN_REPORT(Outcome, Text, __VA_ARGS__); \
+    } while (0)
+#define STANDIN_COMPARE(Outcome, A, Op, B, ...) \
+    STANDIN_CHECK(Outcome, (A)Op(B), #A " " #Op " " #B, __VA_ARGS__)
+#define STANDIN_CLOSE(A, B, Epsilon) ((A) - (B) <= (Epsilon) && (B) - (A) <= (Epsilon))
+
+#define cr_skip_test(...)   STANDIN_REPORT(SKIP, "skipped", __VA_ARGS__)
+#define cr_assert_fail(...) STANDIN_REPORT(ABORT, "fail", __VA_ARGS__)
+#define cr_expect_fail(...) STANDIN_REPORT(CONTINUE, "fail", __VA_ARGS__)
+
+#define cr_assert(Condition, ...)        STANDIN_CHECK(ABORT, Condition, #Condition, __VA_ARGS__)
+#define cr_assert_not(Condition, ...)    STANDIN_CHECK(ABORT, !(Condition), "!(" #Condition ")", __VA_ARGS__)
+#define cr_assert_null(Pointer, ...)     STANDIN_COMPARE(ABORT, Pointer, ==, NULL, __VA_ARGS__)
+#define cr_assert_not_null(Pointer, ...) STANDIN_COMPARE(ABORT, Pointer, !=, NULL, __VA_ARGS__)
+#define cr_assert_eq(A, B, ...)          STANDIN_COMPARE(ABORT, A, ==, B, __VA_ARGS__)
+#define cr_assert_neq(A, B, ...)         STANDIN_COMPARE(ABORT, A, !=, B, __VA_ARGS__)
+#define cr_assert_lt(A, B, ...)          STANDIN_COMPARE(ABORT, A, <, B, __VA_ARGS__)
+#define cr_assert_leq(A, B, ...)         STANDIN_COMPARE(ABORT, A, <=, B, __VA_ARGS__)
+#define cr_assert_gt(A, B, ...)          STANDIN_COMPARE(ABORT, A, >, B, __VA_ARGS__)
+#define cr_assert_geq(A, B, ...)         STANDIN_COMPARE(ABORT, A, >=, B, __VA_ARGS__)
+#define cr_assert_float_eq(A, B, Epsilon, ...) \
+    STANDIN_CHECK(ABORT, STANDIN_CLOSE(A, B, Epsilon), #A " close to " #B, __VA_ARGS__)
+#define cr_assert_float_neq(A, B, Epsilon, ...) \
+    STANDIN_CHECK(ABORT, !STANDIN_CLOSE(A, B, Epsilon), #A " away from " #B, __VA_ARGS__)
+#define cr_assert_str_eq(A, B, ...)         STANDIN_COMPARE(ABORT, strcmp(A, B), ==, 0, __VA_ARGS__)
+#define cr_assert_str_neq(A, B, ...)        STANDIN_COMPARE(ABORT, strcmp(A, B), !=, 0, __VA_ARGS__)
+#define cr_assert_str_empty(Text, ...)      STANDIN_COMPARE(ABORT, (Text)[0], ==, 0, __VA_ARGS__)
+#define cr_assert_str_not_empty(Text, ...)  STANDIN_COMPARE(ABORT, (Text)[0], !=, 0, __VA_ARGS__)
+#define cr_assert_arr_eq(A, B, Bytes, ...)  STANDIN_COMPARE(ABORT, memcmp(A, B, Bytes), ==, 0, __VA_ARGS__)
+#define cr_assert_arr_neq(A, B, Bytes, ...) STANDIN_COMPARE(ABORT, memcmp(A, B, Bytes), !=, 0, __VA_ARGS__)
+
+#define cr_expect(Condition, ...) STANDIN_CHECK(CONTINUE, Condition, #Condition, __VA_ARGS__)
+#define cr_expect_not(Condition, ...) \
+    STANDIN_CHECK(CONTINUE, !(Condition), "!(" #Condition ")", __VA_ARGS__)
+#define cr_expect_null(Pointer, ...)     STANDIN_COMPARE(CONTINUE, Pointer, ==, NULL, __VA_ARGS__)
+#define cr_expect_not_null(Pointer, ...) STANDIN_COMPARE(CONTINUE, Pointer, !=, NULL, __VA_ARGS__)
+#define cr_expect_eq(A, B, ...)          STANDIN_COMPARE(CONTINUE, A, ==, B, __VA_ARGS__)
+#define cr_expect_neq(A, B, ...)         STANDIN_COMPARE(CONTINUE, A, !=, B, __VA_ARGS__)
+#define cr_expect_lt(A, B, ...)          STANDIN_COMPARE(CONTINUE, A, <, B, __VA_ARGS__)
+#define cr_expect_leq(A, B, ...)         STANDIN_COMPARE(CONTINUE, A, <=, B, __VA_ARGS__)
+#define cr_expect_gt(A, B, ...)          STANDIN_COMPARE(CONTINUE, A, >, B, __VA_ARGS__)
+#define cr_expect_geq(A, B, ...)         STANDIN_COMPARE(CONTINUE, A, >=, B, __VA_ARGS__)
+#define cr_expect_float_eq(A, B, Epsilon, ...) \
+    STANDIN_CHECK(CONTINUE, STANDIN_CLOSE(A, B, Epsilon), #A " close to " #B, __VA_ARGS__)
+#define cr_expect_float_neq(A, B, Epsilon, ...) \
+    STANDIN_CHECK(CONTINUE, !STANDIN_CLOSE(A, B, Epsilon), #A " away from " #B, __VA_ARGS__)
+#define cr_expect_str_eq(A, B, ...)        STANDIN_COMPARE(CONTINUE, strcmp(A, B), ==, 0, __VA_ARGS__)
+#define cr_expect_str_neq(A, B, ...)       STANDIN_COMPARE(CONTINUE, strcmp(A, B), !=, 0, __VA_ARGS__)
+#define cr_expect_str_empty(Text, ...)     STANDIN_COMPARE(CONTINUE, (Text)[0], ==, 0, __VA_ARGS__)
+#define cr_expect_str_not_empty(Text, ...) STANDIN_COMPARE(CONTINUE, (Text)[0], !=, 0, __VA_ARGS__)
+#define cr_expect_arr_eq(A, B, Bytes, ...) \
+    STANDIN_COMPARE(CONTINUE, memcmp(A, B, Bytes), ==, 0, __VA_ARGS__)
+#define cr_expect_arr_neq(A, B, Bytes, ...) \
+    STANDIN_COMPARE(CONTINUE, memcmp(A, B, Bytes), !=, 0, __VA_ARGS__)
+
+#endif

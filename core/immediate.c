@@ -71,7 +71,7 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     return QUERN_OK;
 }
 
-/* A new entity in the archetype, its values raw memory; its location, or 0 on failure. */
+/* A new entity in the archetype, its values raw memory. */
 static quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                quern_entity *out_entity, uintptr_t *out_location)
 {

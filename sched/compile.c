@@ -291,7 +291,6 @@ static quern_result add_node(quern_graph *graph, quern__system *system, quern_ra
     def.function = function;
     def.argument = system;
     def.caller_only = quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD);
-    def.grain = 1;
     return quern_graph_add_node(graph, &def, out_node);
 }
 

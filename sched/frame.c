@@ -195,19 +195,34 @@ static void run_view(const quern__system *system, quern_view *view, const quern_
     leave(context);
 }
 
+/* The last match whose first view is not behind the ordinal; it has the view, since matches without chunks
+ * have the same first view as the one behind them. */
+static uint32_t find_match(const quern__system *system, uint32_t ordinal)
+{
+    uint32_t low = 0, high = system->query.matches.count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (system->first_views.items[middle] <= ordinal)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
 static void run_views(const quern__system *system, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
+    if (begin == end) return;
     quern_view view = {.query = &system->query, .ordinal = begin};
-    const quern__query_match *match = system->query.matches.items;
-    uint32_t first = 0; /* ordinal of the match's first chunk */
+    uint32_t i = find_match(system, begin);
     while (view.ordinal < end) {
-        uint32_t chunk_count = match->archetype->chunk_count;
-        if (view.ordinal - first >= chunk_count) {
-            first += chunk_count;
-            match++;
+        const quern__query_match *match = &system->query.matches.items[i];
+        uint32_t chunk_index = view.ordinal - system->first_views.items[i];
+        if (chunk_index == match->archetype->chunk_count) {
+            i++;
             continue;
         }
-        run_view(system, &view, match, view.ordinal - first, worker_index);
+        run_view(system, &view, match, chunk_index, worker_index);
         view.ordinal++;
     }
 }

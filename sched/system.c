@@ -133,6 +133,7 @@ void quern__system_destroy(quern__system *system)
 {
     const quern_allocator *allocator = &system->query.storage->allocator;
     quern__array_release(allocator, &system->rules);
+    quern__array_release(allocator, &system->first_views);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
@@ -140,21 +141,28 @@ void quern__system_destroy(quern__system *system)
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-static void count_views(quern__system *system)
+static quern_result count_views(quern__system *system)
 {
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    if (!quern__array_reserve(allocator, &system->first_views, system->query.matches.count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory to number its views",
+                           system->name);
     system->view_count = 0;
     system->entity_count = 0;
     for (uint32_t i = 0; i < system->query.matches.count; i++) {
         const quern__archetype *archetype = system->query.matches.items[i].archetype;
+        system->first_views.items[i] = system->view_count;
         system->view_count += archetype->chunk_count;
         system->entity_count += quern__archetype_row_count(archetype);
     }
     if (system->query.term_count == 0) system->view_count = 1;
+    return QUERN_OK;
 }
 
 quern_result quern__system_prepare(quern__system *system)
 {
-    count_views(system);
+    quern_result result = count_views(system);
+    if (result != QUERN_OK) return result;
     size_t bytes = system->view_count * system->partial_stride_bytes;
     if (bytes > system->partials_capacity_bytes) {
         const quern_allocator *allocator = &system->query.storage->allocator;

@@ -34,6 +34,7 @@ typedef struct quern__system {
 
     /* in a frame, from the start of its step */
     uint32_t view_count;
+    QUERN__ARRAY(uint32_t) first_views; /* by match: the ordinal of its first view */
     uint64_t entity_count;
     uint64_t serial_base; /* of its streams: see frame.h */
     size_t partial_bytes; /* as declared */

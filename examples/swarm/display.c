@@ -83,15 +83,15 @@ static void blur(float *pixels, const Map *map)
 /* 0 to 5; floor: how many times the average is still 0. */
 static uint32_t level(float density, double mean, double floor)
 {
-    double scaled = 3.0 * ((double)density / (mean + 0.001) - floor);
+    double scaled = 4.0 * ((double)density / (mean + 0.001) - floor);
     return scaled < 0.0 ? 0 : scaled > 4.5 ? 5 : (uint32_t)(scaled + 0.5);
 }
 
 /* From the 6 by 6 by 6 colour cube of terminals: prey are green, hunters red. */
 static uint32_t colour_of(const Display *display, const Map *map, size_t pixel)
 {
-    uint32_t red = level(display->hunter_pixels[pixel], map->hunter_mean, 0.9);
-    uint32_t green = level(display->prey_pixels[pixel], map->prey_mean, 0.4);
+    uint32_t red = level(display->hunter_pixels[pixel], map->hunter_mean, 1.0);
+    uint32_t green = level(display->prey_pixels[pixel], map->prey_mean, 0.5);
     return 16 + 36 * red + 6 * green;
 }
 

@@ -81,6 +81,8 @@ static Comparison compare(const Options *options, const Record *record, uint64_t
     Simulation simulation;
     Record baseline;
     uint32_t frame_count = compared_frames(options);
+    printf("again, %u frames on 1 thread ...\n", frame_count);
+    fflush(stdout);
     simulation_create(&simulation, options->seed, options->entity_count);
     record_create(&baseline, &simulation);
     while (!is_interrupted && baseline.frame_count < frame_count)

@@ -75,12 +75,12 @@ static void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t w
 
 /* ----------------------------------------------------------------------------------- checked graphs */
 
-typedef struct plan plan;
+typedef struct checked_graph checked_graph;
 
 /* Which predecessors a node has is kept here a second time, and every item of the node checks that they have
  * finished. done is plain memory on purpose. */
 typedef struct planned_node {
-    plan *of;
+    checked_graph *of;
     uint32_t number;
     uint32_t count;
     uint32_t grain;
@@ -92,7 +92,7 @@ typedef struct planned_node {
     uint32_t done[MAX_ITEMS]; /* the run in which the item was done last */
 } planned_node;
 
-struct plan {
+struct checked_graph {
     planned_node nodes[MAX_NODES];
     uint32_t node_count;
     uint32_t run_number;
@@ -128,7 +128,7 @@ static void run_planned(void *argument, uint32_t begin, uint32_t end, uint32_t w
     }
 }
 
-static void add_planned_node(plan *plan, random_source *random)
+static void add_planned_node(checked_graph *plan, random_source *random)
 {
     planned_node *node = &plan->nodes[plan->node_count];
     quern_graph_node_def def = quern_graph_node_def_default();
@@ -146,7 +146,7 @@ static void add_planned_node(plan *plan, random_source *random)
     cr_assert_eq(quern_graph_add_node(plan->graph, &def, NULL), QUERN_OK);
 }
 
-static void add_planned_edges(plan *plan, random_source *random, uint32_t per_node)
+static void add_planned_edges(checked_graph *plan, random_source *random, uint32_t per_node)
 {
     for (uint32_t after = 1; after < plan->node_count; after++) {
         for (uint32_t i = random_below(random, per_node + 1); i != 0; i--) {
@@ -158,10 +158,10 @@ static void add_planned_edges(plan *plan, random_source *random, uint32_t per_no
     }
 }
 
-static plan *open_plan(uint64_t seed, uint32_t node_count, uint32_t edges_per_node)
+static checked_graph *open_plan(uint64_t seed, uint32_t node_count, uint32_t edges_per_node)
 {
     random_source random = {seed};
-    plan *plan = calloc(1, sizeof *plan);
+    checked_graph *plan = calloc(1, sizeof *plan);
     cr_assert_not_null(plan);
     plan->graph = open_graph();
     while (plan->node_count < node_count)
@@ -170,13 +170,13 @@ static plan *open_plan(uint64_t seed, uint32_t node_count, uint32_t edges_per_no
     return plan;
 }
 
-static void close_plan(plan *plan)
+static void close_plan(checked_graph *plan)
 {
     quern_graph_destroy(plan->graph);
     free(plan);
 }
 
-static void run_plan(plan *plan, quern_jobs *jobs)
+static void run_plan(checked_graph *plan, quern_jobs *jobs)
 {
     plan->jobs = jobs;
     plan->thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 1;
@@ -196,7 +196,7 @@ Test(graph, random_graphs_keep_their_order)
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
         for (uint64_t seed = 1; seed <= 12; seed++) {
-            plan *plan = open_plan(seed, (uint32_t)seed * 20, (uint32_t)seed % 4);
+            checked_graph *plan = open_plan(seed, (uint32_t)seed * 20, (uint32_t)seed % 4);
             for (uint32_t run = 0; run < 10; run++)
                 run_plan(plan, jobs);
             close_plan(plan);
@@ -207,7 +207,7 @@ Test(graph, random_graphs_keep_their_order)
 
 Test(graph, runs_a_thousand_times)
 {
-    plan *plan = open_plan(99, 60, 3);
+    checked_graph *plan = open_plan(99, 60, 3);
     quern_jobs *pools[] = {open_pool(2), open_pool(5)};
     for (uint32_t run = 0; run < 1000; run++)
         run_plan(plan, pools[run / 100 % 2]);
@@ -218,7 +218,7 @@ Test(graph, runs_a_thousand_times)
 
 Test(graph, runs_without_a_pool)
 {
-    plan *plan = open_plan(7, 100, 2);
+    checked_graph *plan = open_plan(7, 100, 2);
     for (uint32_t run = 0; run < 3; run++)
         run_plan(plan, NULL);
     close_plan(plan);

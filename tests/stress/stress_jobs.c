@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/jobs.h>
+
+#include "sched/jobs.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Random loops, nested loops and graphs with random pauses of the caller, which send workers to sleep at
+ * every stage, on pools of every size up to many times the processors. Each result is checked, and a
+ * watchdog turns a hang into a failure that shows what every worker was doing.
+ *
+ * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
+
+enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 16, HANG_SECONDS = 30, INNER_ITEMS = 24 };
+
+typedef struct stress {
+    quern_jobs *jobs;
+    uint32_t thread_count;
+    random_source random;
+    uint64_t seed;
+    uint64_t step_count;
+    _Atomic uint8_t hits[MAX_ITEMS];
+    uint32_t pause_every; /* an item in so many takes a while; 0: none */
+    _Atomic uint32_t inner_count;
+} stress;
+
+typedef struct stress_node {
+    stress *of;
+    struct stress_node *nodes;
+    uint32_t count;
+    uint32_t nanoseconds; /* of each item */
+    bool has_inner_loop;
+    uint32_t predecessors[3];
+    uint32_t predecessor_count;
+    _Atomic uint32_t done_count;
+} stress_node;
+
+/* ------------------------------------------------------------------------------------------ watchdog */
+
+static _Atomic uint64_t heart_beat;
+static _Atomic(quern_jobs *) watched_pool;
+static _Atomic bool is_over;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_ns(uint64_t nanoseconds)
+{
+    struct timespec time = {(time_t)(nanoseconds / 1000000000u), (long)(nanoseconds % 1000000000u)};
+    nanosleep(&time, NULL);
+}
+
+static void burn_ns(uint64_t nanoseconds)
+{
+    uint64_t start_ns = now_ns();
+    while (now_ns() - start_ns < nanoseconds) {
+    }
+}
+
+static void dump_pool(const quern_jobs *jobs)
+{
+    fprintf(stderr, "pool of %u threads: entered %d, searching %u\n", jobs->thread_count,
+            atomic_load(&jobs->is_entered), atomic_load(&jobs->searching_count));
+    for (uint32_t index = 0; index < jobs->thread_count; index++) {
+        const quern__worker *worker = &jobs->workers[index];
+        uint64_t idle = atomic_load(&jobs->idle[index / 64]) >> (index % 64) & 1;
+        fprintf(stderr, "worker %u: deque %lld to %lld, idle %d, parker state %u\n", index,
+                (long long)atomic_load(&worker->deque.top), (long long)atomic_load(&worker->deque.bottom),
+                (int)idle, atomic_load(&worker->parker.state));
+    }
+}
+
+static void *watch(void *argument)
+{
+    (void)argument;
+    uint64_t last_beat = UINT64_MAX, last_ns = now_ns();
+    while (!atomic_load(&is_over)) {
+        sleep_ns(20000000);
+        uint64_t beat = atomic_load(&heart_beat);
+        if (beat != last_beat) last_ns = now_ns();
+        last_beat = beat;
+        if (now_ns() - last_ns < HANG_SECONDS * 1000000000ull) continue;
+        fprintf(stderr, "no progress for %d s after step %llu\n", HANG_SECONDS, (unsigned long long)beat);
+        quern_jobs *jobs = atomic_load(&watched_pool);
+        if (jobs != NULL) dump_pool(jobs);
+        abort();
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------------------- loops */
+
+static void hit_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stress *of = argument;
+    cr_expect(worker_index < of->thread_count);
+    for (uint32_t i = begin; i < end; i++) {
+        atomic_fetch_add_explicit(&of->hits[i], 1, memory_order_relaxed);
+        if (of->pause_every != 0 && i * 2654435761u % of->pause_every == 0) burn_ns(i % 3000);
+    }
+}
+
+static void check_hits(stress *of, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t hits = atomic_exchange_explicit(&of->hits[i], 0, memory_order_relaxed);
+        cr_assert_eq(hits, 1, "seed %llu, step %llu: item %u of %u ran %u times",
+                     (unsigned long long)of->seed, (unsigned long long)of->step_count, i, count, hits);
+    }
+}
+
+static void stress_loop(stress *of)
+{
+    uint32_t count = 1 + random_below(&of->random, random_chance(&of->random, 6) ? MAX_ITEMS : 200);
+    uint32_t grain = random_chance(&of->random, 66) ? 1 + random_below(&of->random, 7) : 0;
+    of->pause_every = random_below(&of->random, 50);
+    cr_assert_eq(quern_jobs_parallel_for(of->jobs, count, grain, hit_items, of), QUERN_OK);
+    check_hits(of, count);
+}
+
+static void count_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stress *of = argument;
+    (void)worker_index;
+    atomic_fetch_add_explicit(&of->inner_count, end - begin, memory_order_relaxed);
+    if (begin % 7 == 0) burn_ns(500);
+}
+
+static void run_inner(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stress *of = argument;
+    (void)worker_index;
+    for (uint32_t i = begin; i < end; i++)
+        cr_expect(quern_jobs_parallel_for(of->jobs, INNER_ITEMS, i % 3, count_inner, of) == QUERN_OK);
+}
+
+static void stress_nested_loop(stress *of)
+{
+    uint32_t count = 1 + random_below(&of->random, 40);
+    atomic_store(&of->inner_count, 0);
+    cr_assert_eq(quern_jobs_parallel_for(of->jobs, count, 1, run_inner, of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of->inner_count), count * INNER_ITEMS, "seed %llu, step %llu",
+                 (unsigned long long)of->seed, (unsigned long long)of->step_count);
+}
+
+/* -------------------------------------------------------------------------------------------- graphs */
+
+static void run_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stress_node *node = argument;
+    for (uint32_t i = 0; i < node->predecessor_count; i++) {
+        const stress_node *before = &node->nodes[node->predecessors[i]];
+        cr_expect(atomic_load_explicit(&before->done_count, memory_order_relaxed) == before->count);
+    }
+    for (uint32_t i = begin; i < end; i++)
+        if (node->nanoseconds != 0) burn_ns(node->nanoseconds);
+    if (node->has_inner_loop) run_inner(node->of, begin, begin + 1, worker_index);
+    atomic_fetch_add_explicit(&node->done_count, end - begin, memory_order_relaxed);
+}
+
+static void plan_node(stress *of, stress_node *nodes, uint32_t number)
+{
+    stress_node *node = &nodes[number];
+    *node = (stress_node){.of = of, .nodes = nodes};
+    node->count = random_chance(&of->random, 50) ? 1 : random_below(&of->random, 64);
+    node->nanoseconds = random_chance(&of->random, 50) ? random_below(&of->random, 4000) : 0;
+    node->has_inner_loop = random_chance(&of->random, 10);
+    if (number != 0) node->predecessor_count = random_below(&of->random, 4);
+    for (uint32_t i = 0; i < node->predecessor_count; i++)
+        node->predecessors[i] = random_below(&of->random, number);
+}
+
+static void add_node(stress *of, quern_graph *graph, stress_node *node)
+{
+    quern_graph_node_def def = quern_graph_node_def_default();
+    uint32_t number;
+    def.function = run_node;
+    def.argument = node;
+    def.count = node->count;
+    def.grain = random_below(&of->random, 4);
+    def.caller_only = random_chance(&of->random, 10);
+    cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
+    for (uint32_t i = 0; i < node->predecessor_count; i++)
+        cr_assert_eq(quern_graph_add_edge(graph, node->predecessors[i], number), QUERN_OK);
+}
+
+static void run_graph_once(stress *of, quern_graph *graph, stress_node *nodes, uint32_t node_count)
+{
+    for (uint32_t i = 0; i < node_count; i++)
+        atomic_store_explicit(&nodes[i].done_count, 0, memory_order_relaxed);
+    cr_assert_eq(quern_graph_run(graph, of->jobs), QUERN_OK);
+    for (uint32_t i = 0; i < node_count; i++)
+        cr_assert_eq(atomic_load_explicit(&nodes[i].done_count, memory_order_relaxed), nodes[i].count,
+                     "seed %llu, step %llu: node %u", (unsigned long long)of->seed,
+                     (unsigned long long)of->step_count, i);
+}
+
+static void stress_graph(stress *of)
+{
+    static stress_node nodes[MAX_NODES];
+    uint32_t node_count = 1 + random_below(&of->random, MAX_NODES);
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    for (uint32_t i = 0; i < node_count; i++) {
+        plan_node(of, nodes, i);
+        add_node(of, graph, &nodes[i]);
+    }
+    for (uint32_t run = 1 + random_below(&of->random, 5); run != 0; run--)
+        run_graph_once(of, graph, nodes, node_count);
+    quern_graph_destroy(graph);
+}
+
+/* --------------------------------------------------------------------------------------------- tests */
+
+static void pause_between(stress *of)
+{
+    switch (random_below(&of->random, 8)) {
+    case 0:
+        sleep_ns(random_below(&of->random, 400000)); /* about as long as workers spin */
+        break;
+    case 1:
+        burn_ns(random_below(&of->random, 100000));
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_step(stress *of)
+{
+    switch (random_below(&of->random, 4)) {
+    case 0:
+        stress_graph(of);
+        break;
+    case 1:
+        stress_nested_loop(of);
+        break;
+    default:
+        stress_loop(of);
+        break;
+    }
+    of->step_count++;
+    atomic_fetch_add(&heart_beat, 1);
+    pause_between(of);
+}
+
+static double chosen_seconds(double otherwise)
+{
+    const char *text = getenv("QUERN_STRESS_SECONDS");
+    double seconds = text != NULL ? atof(text) : 0;
+    return seconds > 0 ? seconds : otherwise;
+}
+
+/* The seed is fixed for runs of the usual length, and varies with the length. */
+static void stress_pool(uint32_t thread_count, double seconds)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    stress *of = calloc(1, sizeof *of);
+    cr_assert_not_null(of);
+    def.thread_count = thread_count;
+    cr_assert_eq(quern_jobs_create(&def, &of->jobs), QUERN_OK);
+    of->thread_count = thread_count;
+    of->seed = (uint64_t)(seconds * 1000) * 100 + thread_count;
+    of->random = (random_source){of->seed};
+    atomic_store(&watched_pool, of->jobs);
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < seconds * 1e9)
+        take_step(of);
+    atomic_store(&watched_pool, NULL);
+    quern_jobs_destroy(of->jobs);
+    free(of);
+}
+
+static pthread_t watchdog;
+
+static void start_watchdog(void)
+{
+    atomic_store(&is_over, false);
+    cr_assert_eq(pthread_create(&watchdog, NULL, watch, NULL), 0);
+}
+
+static void stop_watchdog(void)
+{
+    atomic_store(&is_over, true);
+    pthread_join(watchdog, NULL);
+}
+
+TestSuite(stress_jobs, .init = start_watchdog, .fini = stop_watchdog);
+
+Test(stress_jobs, as_many_threads_as_processors)
+{
+    stress_pool(quern_processor_count() < MAX_POOL_THREADS ? quern_processor_count() : MAX_POOL_THREADS,
+                chosen_seconds(1.5));
+}
+
+Test(stress_jobs, two_threads)
+{
+    stress_pool(2, chosen_seconds(1.5));
+}
+
+Test(stress_jobs, five_threads)
+{
+    stress_pool(5, chosen_seconds(1.5));
+}
+
+Test(stress_jobs, sixteen_threads)
+{
+    stress_pool(MAX_POOL_THREADS, chosen_seconds(1.5));
+}
+
+/* Pools that live for a few steps only, so that workers are stopped in every state. */
+Test(stress_jobs, pools_come_and_go)
+{
+    random_source random = {5};
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
+        stress_pool(1 + random_below(&random, MAX_POOL_THREADS), 0.001 * random_below(&random, 20));
+}

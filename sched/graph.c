@@ -557,7 +557,7 @@ static quern_result run_in_pool(quern_graph *graph, quern_jobs *jobs)
             "quern_graph_run: called from inside a job of pool '%s'; run graphs from outside", jobs->name);
     quern_result result = quern__jobs_enter(jobs, "quern_graph_run");
     if (result != QUERN_OK) return result;
-    if (jobs->thread_count == 1)
+    if (jobs->thread_count == 1 || graph->node_count == 0)
         run_serial(graph);
     else if ((result = prepare(graph, jobs->thread_count)) == QUERN_OK)
         run_timed(graph, &jobs->workers[0]);

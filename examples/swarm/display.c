@@ -59,7 +59,7 @@ static void count_pixels(Display *display, const Map *map, const Grid *grid)
     }
 }
 
-/* Each pixel gets a quarter of both its neighbours, at the ends of its own. */
+/* Each pixel keeps half and gets a quarter of each neighbour; beyond the ends stands the pixel itself. */
 static void blur_line(float *pixels, uint32_t count, size_t stride)
 {
     float before = pixels[0];
@@ -80,7 +80,7 @@ static void blur(float *pixels, const Map *map)
         blur_line(pixels + column, map->height, map->width);
 }
 
-/* 0 to 5; floor: how many times the average is still 0. */
+/* 0 to 5. Up to floor times the average it is 0. */
 static uint32_t level(float density, double mean, double floor)
 {
     double scaled = 4.0 * ((double)density / (mean + 0.001) - floor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 15 systems in 5 phases
+/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 16 systems in 5 phases
  * over 100,000 agents, on all processors, with the same result on any number of them.
  *
  *   components   what an agent is made of        systems_*    what happens in a frame

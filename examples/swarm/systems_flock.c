@@ -6,7 +6,6 @@
 #include "check.h"
 #include "grid.h"
 #include "random.h"
-#include "rules.h"
 #include "systems.h"
 
 static const float apart_gain = 1.5f;

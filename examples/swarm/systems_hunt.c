@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "grid.h"
-#include "rules.h"
 #include "systems.h"
 
 static const float apart_gain = 4.0f;

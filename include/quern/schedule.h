@@ -147,7 +147,7 @@ QUERN_API quern_frame_stats quern_schedule_frame_stats(const quern_schedule *sch
 
 /* One system in the latest frame. */
 typedef struct quern_system_stats {
-    const char *name;
+    const char *name; /* valid as long as the schedule */
     uint32_t phase;
     uint32_t view_count;    /* runs of rows it was called on */
     uint64_t entity_count;  /* their rows */

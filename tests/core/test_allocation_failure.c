@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 #include "tests/support/tracked.h"
@@ -324,4 +325,25 @@ Test(allocation_failure, no_memory_at_all_leaves_the_world_as_it_was, .timeout =
     run_with_plenty();
     for (uint64_t failing = 1; run_with_failure(failing, true, true);)
         failing++;
+}
+
+/* As a sync point reserves, which needs many chunks at once. */
+Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    start(allocator);
+    cr_assert_eq(create_world(&run, 0), QUERN_OK);
+    cr_assert_eq(register_large(&run, 0), QUERN_OK);
+    quern__storage *storage = &run.world->storage;
+    quern__archetype *archetype;
+    cr_assert_eq(quern__storage_archetype(storage, &(uint16_t){0}, 1, &archetype), QUERN_OK);
+    for (uint32_t spared = 0; spared < 4; spared++) {
+        failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1 + spared);
+        refusal before = refusal_begin(run.world);
+        quern_result result = quern__storage_reserve_rows(storage, archetype, 4 * QUERN__SLAB_CHUNKS);
+        refusal_end_code(&before, result, QUERN_ERROR_OUT_OF_MEMORY, __LINE__, "reserving rows");
+        cr_assert_eq(archetype->held_count, 0u);
+    }
+    failing_allocator_heal(allocator);
+    finish(allocator);
 }

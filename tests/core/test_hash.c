@@ -139,6 +139,15 @@ Test(hash, a_component_added_or_removed_shows)
     cr_assert_eq(hash_and_destroy(&built), before, "back in its place, the world is the same");
 }
 
+Test(hash, which_component_was_added_shows)
+{
+    hashed_world first = build(), second = build();
+    quern_component tags[] = {setup_tag(first.world, "tag"), setup_tag(second.world, "other_tag")};
+    must(quern_entity_add(first.world, first.entities[7], tags[0], NULL));
+    must(quern_entity_add(second.world, second.entities[7], tags[1], NULL));
+    cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second));
+}
+
 Test(hash, the_order_of_rows_shows)
 {
     hashed_world first = build(), second = build();

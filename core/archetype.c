@@ -166,7 +166,7 @@ static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_a
 {
     uint64_t rows = quern__archetype_row_count(archetype) + archetype->reserved_count;
     uint32_t needed = (uint32_t)((rows + archetype->row_capacity - 1) / archetype->row_capacity);
-    uint32_t spare = archetype->chunk_count + 1;
+    uint32_t spare = archetype->chunk_count > 0 ? archetype->chunk_count + 1 : 0;
     unhold_chunks(archetype, slabs, allocator, needed > spare ? needed : spare);
 }
 

@@ -111,7 +111,7 @@ void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs
 uintptr_t quern__archetype_append(quern__archetype *archetype);
 
 /* Takes the last row out, whose columns are raw memory already. Chunks without rows go back, but for those
- * promised and one that is kept for the next row. */
+ * promised and one that is kept for the next row of an archetype that still has others. */
 void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator);
 

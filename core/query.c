@@ -62,10 +62,18 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     return QUERN_OK;
 }
 
+static size_t columns_bytes(const quern__query *query)
+{
+    return query->term_count * sizeof(quern_view_column);
+}
+
 void quern__query_release(quern__query *query)
 {
-    quern__array_release(&query->storage->allocator, &query->matches);
-    quern__array_release(&query->storage->allocator, &query->columns);
+    const quern_allocator *allocator = &query->storage->allocator;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        quern__release(allocator, query->matches.items[i].columns, columns_bytes(query),
+                       _Alignof(max_align_t));
+    quern__array_release(allocator, &query->matches);
 }
 
 /* --------------------------------------------------------------------------------------- matching */
@@ -100,14 +108,16 @@ static quern_view_column view_column(const quern__archetype *archetype, const qu
 static quern_result append_match(quern__query *query, quern__archetype *archetype)
 {
     const quern_allocator *allocator = &query->storage->allocator;
-    if (!quern__array_reserve(allocator, &query->matches, query->matches.count + 1) ||
-        !quern__array_reserve(allocator, &query->columns, query->columns.count + query->term_count))
+    quern_view_column *columns = NULL;
+    if (quern__array_reserve(allocator, &query->matches, query->matches.count + 1))
+        columns = quern__allocate(allocator, columns_bytes(query), _Alignof(max_align_t));
+    if (columns == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query",
                            query->matches.count);
-    query->matches.items[query->matches.count++] =
-        (quern__query_match){.archetype = archetype, .first_column = query->columns.count};
     for (uint32_t i = 0; i < query->term_count; i++)
-        query->columns.items[query->columns.count++] = view_column(archetype, &query->terms[i]);
+        columns[i] = view_column(archetype, &query->terms[i]);
+    query->matches.items[query->matches.count++] =
+        (quern__query_match){.archetype = archetype, .columns = columns};
     return QUERN_OK;
 }
 

@@ -14,10 +14,10 @@
 
 typedef struct quern_query quern__query;
 
-/* An archetype that matches. Its columns are query->columns.items[first_column .. + term_count). */
+/* An archetype that matches. */
 typedef struct quern__query_match {
     quern__archetype *archetype;
-    uint32_t first_column;
+    quern_view_column *columns; /* one per term; never moved, since views point at them */
 } quern__query_match;
 
 struct quern_query {
@@ -29,7 +29,6 @@ struct quern_query {
         driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
-    QUERN__ARRAY(quern_view_column) columns;
 };
 
 #define QUERN__NO_DRIVER UINT32_MAX
@@ -61,7 +60,7 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
     view->first_row = 0;
     view->term_count = query->term_count;
     view->chunk = (char *)slot->chunk;
-    view->columns = query->columns.items + match->first_column;
+    view->columns = match->columns;
 }
 
 #endif

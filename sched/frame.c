@@ -78,6 +78,7 @@ static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_co
 
 uint64_t quern__frame_time_ns(const quern_schedule *schedule, const quern__system *system)
 {
+    if (system->index >= schedule->time_stride) return 0; /* added since the latest frame */
     uint64_t time_ns = 0;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         time_ns += schedule->times_ns[(size_t)i * schedule->time_stride + system->index];
@@ -98,7 +99,7 @@ static quern_context *enter(quern_schedule *schedule, const quern__system *syste
                             quern__stage stage, uint32_t part)
 {
     quern_context *context = &schedule->contexts[worker_index];
-    context->scope.system_name = system->name;
+    context->scope = (quern__scope){.system_name = system->name};
     context->system = system;
     context->stage = stage;
     context->ordinal = part - PART_FIRST_VIEW;
@@ -155,29 +156,36 @@ void quern__frame_end_node(void *argument, uint32_t begin, uint32_t end, uint32_
 
 /* A build with checks notices a write through a column declared read, const cast away: nobody may write those
  * while the view is worked on, so their bytes must be the same afterwards. */
-static uint64_t hash_read_columns(const quern_view *view)
+static uint64_t hash_read_column(const quern_view *view, uint32_t term)
 {
-    uint64_t hash = 0;
-    for (uint32_t i = 0; i < view->term_count; i++) {
-        const quern_view_column *column = &view->columns[i];
-        if (column->access != QUERN_READ || column->offset_bytes == 0) continue;
-        hash = quern__hash_bytes(hash, quern__view_column_at(view, i),
-                                 (size_t)view->count * column->size_bytes);
-    }
-    return hash;
+    const quern_view_column *column = &view->columns[term];
+    if (column->access != QUERN_READ || column->offset_bytes == 0) return 0;
+    return quern__hash_bytes(0, quern__view_column_at(view, term),
+                             (size_t)view->count * column->size_bytes);
+}
+
+static void report_write(quern_context *context, uint32_t term)
+{
+    const quern__query *query = &context->system->query;
+    char declared[256];
+    quern__query_declared(query, declared, sizeof declared);
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)", context->system->name,
+        quern_component_name(context->schedule->world, query->terms[term].component), declared);
 }
 
 static void call_run(quern_context *context, const quern_view *view)
 {
-    const quern__system *system = context->system;
-    uint64_t hash = QUERN_CHECKS ? hash_read_columns(view) : 0;
-    system->run(context, view);
-    if (!QUERN_CHECKS || hash == hash_read_columns(view)) return;
-    char declared[256];
-    quern__query_declared(&system->query, declared, sizeof declared);
-    context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS,
-        "system '%s' wrote a component that it declared to read (declared: %s)", system->name, declared);
+    if (!QUERN_CHECKS) {
+        context->system->run(context, view);
+        return;
+    }
+    uint64_t before[QUERN_MAX_TERMS];
+    for (uint32_t i = 0; i < view->term_count; i++)
+        before[i] = hash_read_column(view, i);
+    context->system->run(context, view);
+    for (uint32_t i = 0; i < view->term_count; i++)
+        if (before[i] != hash_read_column(view, i)) report_write(context, i);
 }
 
 /* Runs one view of the system: ordinal counts over matches and their chunks. */
@@ -326,10 +334,8 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
     memset(schedule->times_ns, 0,
            (size_t)schedule->worker_count * schedule->time_stride * sizeof(uint64_t));
-    for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        schedule->contexts[i].scope.refused = QUERN_OK;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
-    }
     for (uint32_t i = 0; i < schedule->systems.count; i++)
         schedule->systems.items[i]->command_count = 0;
 }

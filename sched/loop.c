@@ -231,7 +231,7 @@ typedef struct awaited_loop {
     quern__worker *caller;
 } awaited_loop;
 
-static void run_awaitedoffer(quern__job *job, quern__worker *worker)
+static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
     awaited_loop *awaited = (awaited_loop *)(void *)job;
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker);
@@ -277,7 +277,7 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 {
     awaited_loop awaited;
     awaited.caller = caller;
-    quern__loop_init(&awaited.loop, run_awaitedoffer, range, slots, caller->jobs->thread_count);
+    quern__loop_init(&awaited.loop, run_awaited_offer, range, slots, caller->jobs->thread_count);
     uint32_t withdrawn_count = quern__loop_join(&awaited.loop, caller);
     if (withdrawn_count != 0)
         atomic_fetch_sub_explicit(&awaited.loop.references, withdrawn_count, memory_order_relaxed);

@@ -87,7 +87,10 @@ static quern_system handle_of(const quern__system *system)
 
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
 {
-    quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
+    if (result == QUERN_OK)
+        result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
     if (result != QUERN_OK) return result;
     if (schedule->is_running)
         return quern__fail(QUERN_ERROR_WORLD_LOCKED,

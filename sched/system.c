@@ -15,9 +15,7 @@ quern_system_def quern_system_def_default(void)
 
 static quern_result check_shape(const quern_system_def *def, uint32_t phase_count)
 {
-    quern_result result =
-        quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
-    if (result == QUERN_OK) result = quern__check_name(def->name, "system");
+    quern_result result = quern__check_name(def->name, "system");
     if (result != QUERN_OK) return result;
     if (def->run == NULL && def->begin == NULL && def->end == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
@@ -31,8 +29,8 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
                            def->flags);
     if (def->term_count > 0 && def->terms == NULL) return quern__fail_null(def->name, "def->terms");
-    if ((def->before_count > 0 && def->before == NULL) || (def->after_count > 0 && def->after == NULL))
-        return quern__fail_null(def->name, def->before ? "def->after" : "def->before");
+    if (def->before_count > 0 && def->before == NULL) return quern__fail_null(def->name, "def->before");
+    if (def->after_count > 0 && def->after == NULL) return quern__fail_null(def->name, "def->after");
     return QUERN_OK;
 }
 

@@ -123,11 +123,15 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 
 /* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds is
  * handed to the systems. The result is the same whatever the number of threads.
- * Errors: NULL_ARGUMENT, WORLD_LOCKED (called from inside a frame), POOL_BUSY, those of
- * quern_schedule_compile, UNDECLARED_ACCESS (a system was refused something; see the log), and
- * OUT_OF_MEMORY: before the first system, with the world as it was; from a command that could not be
- * recorded, with the rest of the frame done; or at a sync point, with the world as it was before that sync
- * point, its commands dropped and the later phases not run. */
+ *
+ * Errors before the first system, with the world as it was: NULL_ARGUMENT, WORLD_LOCKED (called from inside a
+ * frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
+ * Errors that end the frame at a sync point, with the world as it was before that sync point, its commands
+ * dropped and later systems not run: OUT_OF_MEMORY, LIMIT, and TOO_MANY_COMPONENTS or COMPONENT_TOO_LARGE when the
+ * commands on an entity add up to more than it can have. When memory is missing for what follows a sync point,
+ * the frame ends behind it.
+ * Errors reported when the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded, and
+ * UNDECLARED_ACCESS, when a system was refused something (see the log). */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
 /* ------------------------------------------------------------------------------------- what it did */
@@ -137,7 +141,7 @@ typedef struct quern_frame_stats {
     uint64_t frame_index;   /* 0 for the first */
     uint64_t time_ns;       /* of quern_schedule_run */
     uint64_t sync_ns;       /* of it, spent at sync points */
-    uint64_t command_count; /* recorded */
+    uint64_t command_count; /* applied or dropped; a create with n components counts as 1 + n */
     uint64_t dropped_count; /* of them, dropped because their entity had been destroyed */
     uint64_t created_count; /* entities, by commands */
     uint64_t destroyed_count;

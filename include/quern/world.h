@@ -67,9 +67,10 @@ QUERN_API quern_world_stats quern_world_stats_get(const quern_world *world);
 /* --------------------------------------------------------------------------------------- entities */
 
 /* Common errors of the calls below: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,
- * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. Each leaves the world as it was. */
+ * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. Each leaves the world as it was.
+ * A handle whose slot was never used counts as stale. A value given to be copied may lie inside the world. */
 
-/* An entity without components. Errors also: LIMIT. */
+/* An entity without components. out_entity must not be NULL. Errors also: LIMIT. */
 QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out_entity);
 
 /* An entity with count components in one go. values may be NULL (all constructed), and so may each of

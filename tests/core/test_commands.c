@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Recording: what is refused and what is not, and that a refused command leaves nothing behind. What the
+ * commands do is the matter of test_playback.c. */
+
+static quern_world *world;
+static quern_component position, tag, links;
+static quern_entity known; /* lives, has a position */
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    tag = setup_tag(world, "tag");
+    links = setup_links(world, "links");
+    known = setup_entity_with(world, &position, 1);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(commands, .init = open_world, .fini = close_world);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* The hook refuses everything that it records. */
+static void assert_records_nothing(quern_system_hook *hook)
+{
+    uint64_t hash = quern_world_hash(world);
+    cr_assert_eq(run_once(world, hook).command_count, 0u, "a refused command was recorded");
+    cr_assert_eq(quern_world_hash(world), hash, "a refused command changed the world");
+}
+
+/* --------------------------------------------------------------------------------- provisional handles */
+
+static void record_creates(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity first = quern_commands_create(commands);
+    quern_entity second = quern_commands_create_with(commands, &position, NULL, 1);
+    cr_assert(quern_entity_is_provisional(first) && quern_entity_is_provisional(second));
+    cr_assert_not(quern_entity_equal(first, second));
+    cr_assert_not(quern_context_is_alive(context, first));
+}
+
+Test(commands, creates_give_distinct_provisional_handles)
+{
+    quern_frame_stats stats = run_once(world, record_creates);
+    cr_assert_eq(stats.created_count, 2u);
+    cr_assert_eq(quern_world_stats_get(world).entity_count, 3u);
+}
+
+static void use_own_handle(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity entity = quern_commands_create(commands);
+    vec3 value = {1, 2, 3};
+    must(quern_commands_add(commands, entity, position, &value));
+    must(quern_commands_set(commands, entity, position, &value));
+    must(quern_commands_remove(commands, entity, position));
+    must(quern_commands_add(commands, entity, links, &(link3){.targets = {entity}}));
+    must(quern_commands_destroy(commands, entity));
+}
+
+Test(commands, a_provisional_handle_is_good_in_its_stream)
+{
+    quern_frame_stats stats = run_once(world, use_own_handle);
+    cr_assert_eq(stats.command_count, 6u);
+    cr_assert_eq(stats.dropped_count, 0u);
+}
+
+static quern_entity stolen;
+
+static void assert_handle_refused(quern_commands *commands, quern_entity entity, quern_result code)
+{
+    vec3 value = {0};
+    assert_refused(NULL, code, quern_commands_destroy(commands, entity));
+    assert_refused(NULL, code, quern_commands_add(commands, entity, position, NULL));
+    assert_refused(NULL, code, quern_commands_remove(commands, entity, position));
+    assert_refused(NULL, code, quern_commands_set(commands, entity, position, &value));
+}
+
+static void assert_smuggling_refused(quern_commands *commands, quern_entity entity)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        link3 value = {0};
+        value.targets[i] = entity;
+        const void *values[] = {&value};
+        quern_result code = QUERN_ERROR_PROVISIONAL_ENTITY;
+        assert_refused(NULL, code, quern_commands_add(commands, known, links, &value));
+        assert_refused(NULL, code, quern_commands_set(commands, known, links, &value));
+        assert_refused_value(NULL, quern_commands_create_with(commands, &links, values, 1).bits);
+        cr_assert_not_null(strstr(quern_error_message(), "deferred"), "%s", quern_error_message());
+    }
+}
+
+static void use_stolen_handle(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    assert_handle_refused(commands, stolen, QUERN_ERROR_PROVISIONAL_ENTITY);
+    assert_smuggling_refused(commands, stolen);
+}
+
+static void make_stolen_handle(quern_context *context)
+{
+    stolen = quern_commands_create(quern_context_commands(context));
+}
+
+/* One frame of a system that creates, and of others that use its handle elsewhere. */
+static void steal_handle(uint32_t thief_phase, uint32_t flags)
+{
+    quern_schedule *schedule = setup_phases(world, 2);
+    quern_system_def maker = system_def("maker", NULL), thief = system_def("thief", NULL);
+    maker.begin = make_stolen_handle;
+    thief.begin = use_stolen_handle;
+    thief.phase = thief_phase;
+    thief.flags = flags;
+    setup_system(schedule, &maker);
+    setup_system(schedule, &thief);
+    must_run(schedule, NULL);
+    cr_assert_eq(quern_schedule_frame_stats(schedule).command_count, 1u);
+    quern_schedule_destroy(schedule);
+}
+
+Test(commands, a_provisional_handle_of_another_system_is_refused)
+{
+    steal_handle(0, QUERN_SYSTEM_DEFAULT);
+}
+
+Test(commands, a_provisional_handle_is_refused_after_its_sync_point)
+{
+    steal_handle(1, QUERN_SYSTEM_DEFAULT);
+    steal_handle(0, QUERN_SYSTEM_EXCLUSIVE);
+}
+
+Test(commands, a_provisional_handle_of_an_earlier_frame_is_refused)
+{
+    run_once(world, make_stolen_handle);
+    assert_records_nothing(use_stolen_handle);
+}
+
+static void use_handle_of_later_create(quern_context *context)
+{
+    quern_entity entity = quern_commands_create(quern_context_commands(context));
+    stolen = (quern_entity){entity.bits + 1};
+    use_stolen_handle(context);
+}
+
+Test(commands, a_provisional_handle_that_was_never_given_is_refused)
+{
+    quern_frame_stats stats = run_once(world, use_handle_of_later_create);
+    cr_assert_eq(stats.command_count, 1u);
+    stolen = entity_provisional(0);
+    assert_records_nothing(use_stolen_handle);
+}
+
+static void steal_from_earlier_part(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    use_stolen_handle(context);
+    make_stolen_handle(context);
+}
+
+Test(commands, a_provisional_handle_of_another_callback_or_view_of_the_system_is_refused)
+{
+    enum { COUNT = 4000 };
+    for (uint32_t i = 0; i < COUNT; i++)
+        setup_entity_with(world, &position, 1);
+    quern_schedule *schedule = setup_schedule(world);
+    quern_term term = quern_term_read(position);
+    quern_system_def def = system_def("views", steal_from_earlier_part);
+    def.terms = &term;
+    def.term_count = 1;
+    def.begin = make_stolen_handle;
+    def.end = use_stolen_handle;
+    quern_system system = setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(schedule, system, &stats));
+    cr_assert_gt(stats.view_count, 2u, "the test needs several views");
+    cr_assert_eq(stats.command_count, 1u + stats.view_count);
+    quern_schedule_destroy(schedule);
+}
+
+/* ------------------------------------------------------------------------------------- wrong handles */
+
+static quern_entity stale, foreign;
+
+static void use_wrong_handles(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    assert_handle_refused(commands, quern_entity_null(), QUERN_ERROR_NULL_ENTITY);
+    assert_handle_refused(commands, stale, QUERN_ERROR_STALE_ENTITY);
+    assert_handle_refused(commands, foreign, QUERN_ERROR_FOREIGN_ENTITY);
+}
+
+Test(commands, null_stale_and_foreign_handles_are_refused)
+{
+    foreign = entity_of_other_world(known);
+    stale = setup_entity(world);
+    must(quern_entity_destroy(world, stale));
+    assert_records_nothing(use_wrong_handles);
+    setup_entity(world); /* the slot lives again, the handle does not */
+    assert_records_nothing(use_wrong_handles);
+}
+
+static void put_any_handle_in_values(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    link3 value = {.targets = {quern_entity_null(), stale, foreign}, .number = 5};
+    must(quern_commands_set(commands, known, links, &value));
+}
+
+Test(commands, values_may_hold_null_stale_and_foreign_handles)
+{
+    foreign = entity_of_other_world(known);
+    stale = setup_entity(world);
+    must(quern_entity_destroy(world, stale));
+    run_once(world, put_any_handle_in_values);
+    const link3 *value = quern_entity_get(world, known, links);
+    cr_assert(quern_entity_equal(value->targets[1], stale));
+    cr_assert(quern_entity_equal(value->targets[2], foreign));
+}
+
+static void record_after_destroy(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    must(quern_commands_destroy(commands, known));
+    must(quern_commands_destroy(commands, known));
+    must(quern_commands_add(commands, known, tag, NULL));
+    must(quern_commands_remove(commands, known, tag));
+    must(quern_commands_set(commands, known, tag, NULL));
+}
+
+Test(commands, an_entity_destroyed_in_this_phase_is_still_accepted_and_its_later_commands_are_counted)
+{
+    quern_frame_stats stats = run_once(world, record_after_destroy);
+    cr_assert_eq(stats.command_count, 5u);
+    cr_assert_eq(stats.dropped_count, 4u);
+    cr_assert_eq(stats.destroyed_count, 1u);
+}
+
+/* ---------------------------------------------------------------------------------- wrong arguments */
+
+static void use_null_arguments(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_result code = QUERN_ERROR_NULL_ARGUMENT;
+    assert_refused_value(NULL, quern_commands_create(NULL).bits);
+    assert_refused_value(NULL, quern_commands_create_with(NULL, &position, NULL, 1).bits);
+    assert_refused_value(NULL, quern_commands_create_with(commands, NULL, NULL, 1).bits);
+    assert_refused(NULL, code, quern_commands_destroy(NULL, known));
+    assert_refused(NULL, code, quern_commands_add(NULL, known, position, NULL));
+    assert_refused(NULL, code, quern_commands_remove(NULL, known, position));
+    assert_refused(NULL, code, quern_commands_set(NULL, known, position, &(vec3){0}));
+    assert_refused(NULL, code, quern_commands_set(commands, known, position, NULL));
+}
+
+Test(commands, null_arguments_are_refused)
+{
+    assert_records_nothing(use_null_arguments);
+}
+
+static void use_wrong_components(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_component wrong[] = {{0}, component_unregistered(position), component_of_other_world(position)};
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        quern_result code = QUERN_ERROR_UNKNOWN_COMPONENT;
+        quern_component set[] = {position, wrong[i]};
+        assert_refused(NULL, code, quern_commands_add(commands, known, wrong[i], NULL));
+        assert_refused(NULL, code, quern_commands_remove(commands, known, wrong[i]));
+        assert_refused(NULL, code, quern_commands_set(commands, known, wrong[i], &(vec3){0}));
+        assert_refused_value(NULL, quern_commands_create_with(commands, set, NULL, 2).bits);
+    }
+}
+
+Test(commands, unknown_components_are_refused)
+{
+    assert_records_nothing(use_wrong_components);
+}
+
+static quern_component large;
+
+static void create_with_wrong_sets(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    static quern_component many[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    quern_component twice[] = {position, tag, position}, too_wide[] = {large, position, links};
+    assert_refused_value(NULL, quern_commands_create_with(commands, twice, NULL, 3).bits);
+    assert_message_has("position");
+    assert_refused_value(NULL, quern_commands_create_with(commands, too_wide, NULL, 3).bits);
+    assert_refused_value(NULL, quern_commands_create_with(commands, many, NULL, COUNT_OF(many)).bits);
+    assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
+}
+
+Test(commands, create_with_refuses_duplicates_and_sets_that_fit_no_chunk)
+{
+    large = setup_component(world, "large", QUERN_MAX_COMPONENT_BYTES, 1);
+    assert_records_nothing(create_with_wrong_sets);
+}
+
+static quern_component set250[QUERN_MAX_ENTITY_COMPONENTS];
+
+static void create_with_250(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    uint64_t number = 0x0123456789ABCDEFu;
+    const void *values[COUNT_OF(set250)];
+    for (uint32_t i = 0; i < COUNT_OF(set250); i++)
+        values[i] = &number;
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert(quern_commands_create_with(commands, set250, values, COUNT_OF(set250)).bits, "%s",
+                  quern_error_message());
+}
+
+Test(commands, create_with_takes_as_many_components_as_an_entity_may_have)
+{
+    for (uint32_t i = 0; i < COUNT_OF(set250); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%u", i);
+        set250[i] = setup_component(world, name, 8, 8);
+    }
+    cr_assert_eq(run_once(world, create_with_250).created_count, 20u);
+    quern_term term = quern_term_read(set250[249]);
+    quern_query *query = setup_query(world, &term, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const uint64_t *numbers = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            cr_assert_eq(numbers[i], 0x0123456789ABCDEFu);
+    }
+    cr_assert_eq(quern_query_count(query), 20u);
+    quern_query_destroy(query);
+}
+
+/* -------------------------------------------------------------------------------------- long streams */
+
+enum { LONG_COUNT = 20000 };
+
+static void record_long_stream(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 1; i <= LONG_COUNT; i++) {
+        vec3 value = {(float)i, 0, 0};
+        must(quern_commands_set(commands, known, position, &value));
+        quern_entity entity = quern_commands_create(commands);
+        must(quern_commands_add(commands, entity, position, &value));
+    }
+}
+
+Test(commands, a_stream_goes_on_over_many_blocks)
+{
+    for (uint32_t frame = 1; frame <= 3; frame++) { /* later frames use the blocks again */
+        cr_assert_eq(run_once(world, record_long_stream).command_count, 3u * LONG_COUNT);
+        const vec3 *value = quern_entity_get(world, known, position);
+        cr_assert_float_eq(value->x, (float)LONG_COUNT, 0);
+        cr_assert_eq(quern_world_stats_get(world).entity_count, 1u + frame * LONG_COUNT);
+    }
+}
+
+enum { LARGE_COUNT = 40 };
+
+static void record_large_values(quern_context *context)
+{
+    static unsigned char bytes[QUERN_MAX_COMPONENT_BYTES];
+    const void *values[] = {bytes};
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < LARGE_COUNT; i++) {
+        memset(bytes, (int)i + 1, sizeof bytes);
+        cr_assert(quern_commands_create_with(commands, &large, values, 1).bits, "%s",
+                  quern_error_message());
+    }
+}
+
+static void assert_large_values(void)
+{
+    quern_term term = quern_term_read(large);
+    quern_query *query = setup_query(world, &term, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    for (uint32_t i = 0; quern_query_next(&it); i++) {
+        static unsigned char expected[QUERN_MAX_COMPONENT_BYTES];
+        memset(expected, (int)i + 1, sizeof expected);
+        cr_assert_arr_eq(quern_view_read(&it.view, 0), expected, sizeof expected, "value %u", i);
+    }
+    cr_assert_eq(quern_query_count(query), (uint64_t)LARGE_COUNT);
+    quern_query_destroy(query);
+}
+
+Test(commands, the_largest_component_can_be_recorded)
+{
+    large = setup_component(world, "large", QUERN_MAX_COMPONENT_BYTES, 1);
+    run_once(world, record_large_values);
+    assert_large_values();
+}
+
+Test(commands, the_largest_component_may_be_aligned_to_64_bytes)
+{
+    large = setup_component(world, "large", QUERN_MAX_COMPONENT_BYTES / 64 * 64, 64);
+    static unsigned char bytes[QUERN_MAX_COMPONENT_BYTES];
+    const void *values[] = {bytes};
+    must(quern_entity_create_with(world, &large, values, 1, NULL));
+}
+
+/* ------------------------------------------------------------------------------------- owned values */
+
+static tracked_counts counts;
+static quern_component tracked_component;
+static atomic_llong owned_count;
+static quern_component owned_component;
+
+static void open_owners(void)
+{
+    open_world();
+    tracked_component = tracked_register(world, "tracked", &counts);
+    owned_component = owned_register(world, "owned", &owned_count);
+}
+
+TestSuite(commands_owners, .init = open_owners, .fini = close_world);
+
+static void record_tracked(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    tracked value;
+    tracked_construct(&value, 5, &counts);
+    const void *values[] = {&value};
+    must(quern_commands_set(commands, known, tracked_component, &value));
+    cr_assert(quern_commands_create_with(commands, &tracked_component, values, 1).bits);
+    cr_assert_eq(counts.copied_count, 2u, "values are copied when they are recorded");
+    tracked_destroy(&value, &counts);
+}
+
+Test(commands_owners, a_value_is_copied_at_once)
+{
+    run_once(world, record_tracked);
+    cr_assert_eq(counts.copied_count, 2u);
+    cr_assert_eq(tracked_live_count(&counts), 2u);
+    cr_assert_eq(counts.broken_count, 0u);
+    const tracked *value = quern_entity_get(world, known, tracked_component);
+    cr_assert_eq(value->payload, 5u);
+    cr_assert(tracked_is_live(value));
+}
+
+static void record_refused_values(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    owned value;
+    owned_construct(&value, 3, &owned_count);
+    const void *values[] = {&value, NULL};
+    quern_component twice[] = {owned_component, owned_component};
+    assert_refused(NULL, QUERN_ERROR_STALE_ENTITY,
+                   quern_commands_set(commands, stale, owned_component, &value));
+    assert_refused_value(NULL, quern_commands_create_with(commands, twice, values, 2).bits);
+    cr_assert(owned_is_intact(&value));
+    owned_destroy(&value, &owned_count);
+}
+
+Test(commands_owners, a_refused_command_leaves_the_value_with_the_caller)
+{
+    stale = setup_entity(world);
+    must(quern_entity_destroy(world, stale));
+    assert_records_nothing(record_refused_values);
+    cr_assert_eq(owned_count, 0);
+}
+
+static void record_owned(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint64_t i = 0; i < 100; i++) {
+        owned value;
+        owned_construct(&value, i, &owned_count);
+        must(quern_commands_set(commands, known, owned_component, &value));
+    }
+}
+
+Test(commands_owners, a_type_without_copy_is_handed_over)
+{
+    run_once(world, record_owned);
+    cr_assert_eq(owned_count, 1, "99 of 100 values were replaced and destroyed");
+    const owned *value = quern_entity_get(world, known, owned_component);
+    cr_assert(owned_is_intact(value));
+    cr_assert_eq(value->payload, 99u);
+}
+
+/* ------------------------------------------------------------------------------------ no memory left */
+
+static failing_allocator *memory;
+static uint32_t recorded_count, refused_count;
+
+static void record_until_no_memory(quern_context *context)
+{
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 4);
+    for (uint32_t i = 0; i < 3000; i++) {
+        tracked value;
+        tracked_construct(&value, i, &counts);
+        const void *values[] = {&value};
+        quern_entity entity =
+            quern_commands_create_with(quern_context_commands(context), &tracked_component, values, 1);
+        tracked_destroy(&value, &counts);
+        if (!quern_entity_is_null(entity)) recorded_count++;
+        if (quern_entity_is_null(entity)) refused_count++;
+    }
+    failing_allocator_heal(memory);
+}
+
+static void open_failing(void)
+{
+    memory = failing_allocator_create();
+    quern_world_def def = quern_world_def_default();
+    def.allocator = failing_allocator_interface(memory);
+    must(quern_world_create(&def, &world));
+    tracked_component = tracked_register(world, "tracked", &counts);
+}
+
+static void close_failing(void)
+{
+    quern_world_destroy(world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+    failing_allocator_destroy(memory);
+}
+
+Test(commands_memory, a_command_without_memory_fails_the_frame_but_not_the_others, .init = open_failing,
+     .fini = close_failing)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("recorder", NULL);
+    def.begin = record_until_no_memory;
+    setup_system(schedule, &def);
+    must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
+    quern_schedule_destroy(schedule);
+    assert_valid(world);
+    cr_assert_gt(recorded_count, 0u);
+    cr_assert_gt(refused_count, 0u);
+    cr_assert_eq(quern_world_stats_get(world).entity_count, recorded_count);
+    cr_assert_eq(tracked_live_count(&counts), recorded_count);
+    cr_assert_eq(counts.broken_count, 0u);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const uint32_t pool_threads[POOL_COUNT] = {0, 1, 2, 3, 8};
+
+quern_jobs *setup_jobs(uint32_t thread_count)
+{
+    if (thread_count == 0) return NULL;
+    quern_jobs_def def = quern_jobs_def_default();
+    def.thread_count = thread_count;
+    quern_jobs *jobs = NULL;
+    quern_result result = quern_jobs_create(&def, &jobs);
+    cr_assert_eq(result, QUERN_OK, "quern_jobs_create: %s", quern_error_message());
+    return jobs;
+}
+
+/* --------------------------------------------------------------------------------------- schedules */
+
+quern_schedule *setup_schedule(quern_world *world)
+{
+    return setup_phases(world, 1);
+}
+
+quern_schedule *setup_phases(quern_world *world, uint32_t phase_count)
+{
+    static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
+    cr_assert_leq(phase_count, (uint32_t)COUNT_OF(names));
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = names;
+    def.phase_count = phase_count;
+    quern_schedule *schedule = NULL;
+    quern_result result = quern_schedule_create(world, &def, &schedule);
+    cr_assert_eq(result, QUERN_OK, "quern_schedule_create: %s", quern_error_message());
+    return schedule;
+}
+
+quern_system_def system_def(const char *name, quern_system_function *run)
+{
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    return def;
+}
+
+quern_system setup_system(quern_schedule *schedule, const quern_system_def *def)
+{
+    quern_system system = {0};
+    quern_result result = quern_schedule_add_system(schedule, def, &system);
+    cr_assert_eq(result, QUERN_OK, "system '%s': %s", def->name, quern_error_message());
+    return system;
+}
+
+static quern_system setup_term_system(quern_schedule *schedule, const char *name, quern_term term)
+{
+    quern_system_def def = system_def(name, idle_run);
+    def.terms = &term;
+    def.term_count = 1;
+    return setup_system(schedule, &def);
+}
+
+quern_system setup_reader(quern_schedule *schedule, const char *name, quern_component component)
+{
+    return setup_term_system(schedule, name, quern_term_read(component));
+}
+
+quern_system setup_writer(quern_schedule *schedule, const char *name, quern_component component)
+{
+    return setup_term_system(schedule, name, quern_term_write(component));
+}
+
+void idle_run(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+}
+
+void idle_hook(quern_context *context)
+{
+    (void)context;
+}
+
+/* ------------------------------------------------------------------------------------------- types */
+
+quern_resource setup_counter(quern_world *world, const char *name)
+{
+    quern_field field = {.name = "value", .type = QUERN_FIELD_U64};
+    quern_resource_def def = quern_resource_def_default();
+    def.name = name;
+    def.size_bytes = sizeof(uint64_t);
+    def.fields = &field;
+    def.field_count = 1;
+    quern_resource resource = {0};
+    quern_result result = quern_resource_register(world, &def, &resource);
+    cr_assert_eq(result, QUERN_OK, "resource '%s': %s", name, quern_error_message());
+    return resource;
+}
+
+uint64_t counter_value(quern_world *world, quern_resource resource)
+{
+    const uint64_t *value = quern_resource_get(world, resource);
+    cr_assert_not_null(value, "%s", quern_error_message());
+    return *value;
+}
+
+quern_component setup_links(quern_world *world, const char *name)
+{
+    quern_field fields[] = {
+        {.name = "targets",
+         .type = QUERN_FIELD_ENTITY,
+         .offset_bytes = offsetof(link3, targets),
+         .count = 3},
+        {.name = "number", .type = QUERN_FIELD_U64, .offset_bytes = offsetof(link3, number)},
+    };
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = sizeof(link3);
+    def.alignment_bytes = _Alignof(link3);
+    def.fields = fields;
+    def.field_count = COUNT_OF(fields);
+    quern_component component = {0};
+    quern_result result = quern_component_register(world, &def, &component);
+    cr_assert_eq(result, QUERN_OK, "registering '%s': %s", name, quern_error_message());
+    return component;
+}
+
+/* ------------------------------------------------------------------------------------------ frames */
+
+void must_run(quern_schedule *schedule, quern_jobs *jobs)
+{
+    quern_result result = quern_schedule_run(schedule, jobs, 0.25);
+    cr_assert_eq(result, QUERN_OK, "quern_schedule_run: %s", quern_error_message());
+}
+
+void must_not_run(quern_schedule *schedule, quern_jobs *jobs, quern_result expected)
+{
+    refusal before = refusal_begin(NULL);
+    quern_result result = quern_schedule_run(schedule, jobs, 0.25);
+    cr_assert_eq(result, expected, "the frame gave %s (%s), not %s", quern_result_string(result),
+                 quern_error_message(), quern_result_string(expected));
+    cr_assert(refusal_has_message(&before), "a failed frame set no message");
+}
+
+quern_frame_stats run_once(quern_world *world, quern_system_hook *hook)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("once", NULL);
+    def.begin = hook;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_frame_stats stats = quern_schedule_frame_stats(schedule);
+    quern_schedule_destroy(schedule);
+    assert_valid(world);
+    return stats;
+}
+
+const char *described(quern_schedule *schedule)
+{
+    static char text[65536];
+    FILE *file = tmpfile();
+    cr_assert_not_null(file);
+    quern_result result = quern_schedule_describe(schedule, file);
+    cr_assert_eq(result, QUERN_OK, "quern_schedule_describe: %s", quern_error_message());
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+void assert_message_has(const char *text)
+{
+    cr_assert_not_null(strstr(quern_error_message(), text), "no \"%s\" in the message: %s", text,
+                       quern_error_message());
+}

@@ -2,17 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archetype.h"
 
-enum { PART_ALIGNMENT_BYTES = 64, ARRAY_ALIGNMENT_BYTES = 64 };
+enum { ARRAY_ALIGNMENT_BYTES = 64 };
 
 /* ------------------------------------------------------------------------------------- definition */
 
 /* The chunk bytes that `rows` rows need. */
 static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
 {
-    size_t bytes = QUERN__CHUNK_HEADER_BYTES;
+    size_t bytes = 0;
     for (uint32_t i = 0; i < archetype->column_count; i++)
-        bytes += quern__align_up((size_t)rows * archetype->columns[i].size_bytes, PART_ALIGNMENT_BYTES);
-    return bytes + rows * sizeof(quern_entity);
+        bytes += quern__column_bytes(archetype->columns[i].size_bytes, rows);
+    return quern__layout_bytes(bytes, rows);
 }
 
 static uint32_t find_row_capacity(const quern__archetype *archetype)
@@ -38,8 +38,7 @@ static quern_result lay_out(quern__archetype *archetype)
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         quern__column *column = &archetype->columns[i];
         column->offset_bytes = (uint16_t)offset_bytes;
-        offset_bytes +=
-            quern__align_up((size_t)archetype->row_capacity * column->size_bytes, PART_ALIGNMENT_BYTES);
+        offset_bytes += quern__column_bytes(column->size_bytes, archetype->row_capacity);
     }
     archetype->entities_offset_bytes = (uint32_t)offset_bytes;
     return QUERN_OK;

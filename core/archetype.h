@@ -52,7 +52,7 @@ typedef struct quern__archetype {
     struct quern__archetype *next_same_hash;
 } quern__archetype;
 
-enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254 };
+enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
 /* An archetype without chunks for a sorted set of components. Errors: COMPONENT_TOO_LARGE (a row does not
@@ -60,6 +60,17 @@ _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are num
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
                                      quern__archetype **out_archetype);
+
+/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the columns. */
+static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
+{
+    return QUERN__CHUNK_HEADER_BYTES + columns_bytes + rows * sizeof(quern_entity);
+}
+
+static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
+{
+    return quern__align_up((size_t)rows * value_bytes, QUERN__PART_ALIGNMENT_BYTES);
+}
 
 /* Releases the archetype but neither its chunks (they go with their slabs) nor the values in them. */
 void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator);

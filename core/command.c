@@ -231,7 +231,7 @@ static quern_result check_list(const quern_commands *commands, const quern_compo
                                const void *const *values, uint32_t count, size_t *out_bytes)
 {
     uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
-    size_t row_bytes = sizeof(quern_entity);
+    size_t columns_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = check_component(commands, components[i], values ? values[i] : NULL);
         if (result != QUERN_OK) return result;
@@ -241,13 +241,14 @@ static quern_result check_list(const quern_commands *commands, const quern_compo
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "'%s' stands twice in the list of components", type->name);
         quern__bitset_add(seen, index);
-        row_bytes += type->size_bytes;
+        columns_bytes += quern__column_bytes(type->size_bytes, 1);
         *out_bytes += record_bytes_bound(type->size_bytes);
     }
-    if (row_bytes <= QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) return QUERN_OK;
+    size_t row_bytes = quern__layout_bytes(columns_bytes, 1);
+    if (row_bytes <= QUERN__CHUNK_BYTES) return QUERN_OK;
     return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
-                       "the %u components of the entity need %zu bytes together; a chunk has %d", count,
-                       row_bytes, QUERN__CHUNK_BYTES);
+                       "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
+                       count, row_bytes, QUERN__CHUNK_BYTES);
 }
 
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,

@@ -5,6 +5,7 @@
 #include "core/hash.h"
 #include "sched/compile.h"
 #include "sched/context.h"
+#include "sched/graph.h"
 #include "sched/jobs.h"
 
 #include <time.h>
@@ -276,10 +277,18 @@ static quern_result run_graph(quern_schedule *schedule, const quern__step *step)
     quern_result result = QUERN_OK;
     for (uint32_t i = step->first; i < step->end && result == QUERN_OK; i++)
         result = prepare_system(schedule, step, schedule->order.items[i]);
-    return result == QUERN_OK ? quern_graph_run(step->graph, schedule->jobs) : result;
+    return result == QUERN_OK ? quern__graph_run(step->graph, schedule->jobs) : result;
 }
 
-/* Alone on the caller; the world takes changes at once meanwhile, which may make archetypes. */
+static void call_exclusive(quern__system *system)
+{
+    if (system->begin != NULL) quern__frame_begin_node(system, 0, 1, 0);
+    quern__frame_run_node(system, 0, 1, 0);
+    if (system->end != NULL) quern__frame_end_node(system, 0, 1, 0);
+}
+
+/* Alone on the caller, who leaves world and pool to the system meanwhile: it may change the world, make
+ * archetypes, and run frames of other schedules. */
 static quern_result run_exclusive(quern_schedule *schedule, const quern__step *step)
 {
     quern__system *system = schedule->order.items[step->first];
@@ -288,9 +297,11 @@ static quern_result run_exclusive(quern_schedule *schedule, const quern__step *s
     system->serial_base = schedule->next_serial;
     schedule->next_serial += part_count(system);
     schedule->world->locked = false;
-    if (system->begin != NULL) quern__frame_begin_node(system, 0, 1, 0);
-    quern__frame_run_node(system, 0, 1, 0);
-    if (system->end != NULL) quern__frame_end_node(system, 0, 1, 0);
+    if (schedule->jobs != NULL) quern__jobs_leave(schedule->jobs);
+    call_exclusive(system);
+    /* should another thread have taken the pool, the frame ends on this one: its result is the same */
+    if (schedule->jobs != NULL && quern__jobs_enter(schedule->jobs, "quern_schedule_run") != QUERN_OK)
+        schedule->jobs = NULL;
     schedule->world->locked = true;
     return quern__compile(schedule);
 }
@@ -390,12 +401,14 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
 {
     quern_result result = quern__compile(schedule);
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? quern_jobs_thread_count(jobs) : 1);
+    if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, "quern_schedule_run");
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds);
     schedule->is_running = true;
     schedule->world->locked = true;
     quern_result frame_result = QUERN_OK;
     result = run_steps(schedule, &frame_result);
+    if (schedule->jobs != NULL) quern__jobs_leave(schedule->jobs);
     schedule->world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, frame_result);

@@ -14,8 +14,7 @@
  * unfinished, and counting `unfinished_count` down to 0 is the last access that any worker makes to the graph.
  *
  * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are timed:
- * see choose_mode.
- */
+ * see choose_mode. */
 
 enum {
     MAX_NODE_COUNT = 1 << 20,
@@ -482,6 +481,7 @@ static uint64_t count_items(const quern_graph *graph)
  * help. Tiny ones, and those that sharing has made slower, are not shared. */
 static run_mode choose_mode(const quern_graph *graph)
 {
+    if (QUERN_CHECKS) return MODE_WAKE; /* there, finding races matters more than time */
     if (graph->serial_ns >= QUIET_NS) return MODE_WAKE;
     if (graph->serial_ns < SERIAL_NS || graph->shared_ns >= graph->serial_ns) return MODE_SERIAL;
     return MODE_QUIET;
@@ -549,33 +549,33 @@ static quern_result prepare(quern_graph *graph, uint32_t thread_count)
     return QUERN_OK;
 }
 
-static quern_result run_in_pool(quern_graph *graph, quern_jobs *jobs)
+static quern_result run_entered(quern_graph *graph, quern_jobs *jobs)
 {
-    if (quern__jobs_current_worker(jobs) != NULL)
-        return quern__fail(
-            QUERN_ERROR_POOL_BUSY,
-            "quern_graph_run: called from inside a job of pool '%s'; run graphs from outside", jobs->name);
-    quern_result result = quern__jobs_enter(jobs, "quern_graph_run");
-    if (result != QUERN_OK) return result;
-    if (jobs->thread_count == 1 || graph->node_count == 0)
+    if (jobs == NULL || jobs->thread_count == 1 || graph->node_count == 0) {
         run_serial(graph);
-    else if ((result = prepare(graph, jobs->thread_count)) == QUERN_OK)
-        run_timed(graph, &jobs->workers[0]);
-    quern__jobs_leave(jobs);
+        return QUERN_OK;
+    }
+    quern_result result = prepare(graph, jobs->thread_count);
+    if (result == QUERN_OK) run_timed(graph, &jobs->workers[0]);
+    return result;
+}
+
+quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
+{
+    /* Acquire and release: one run after another, on whichever thread. */
+    if (atomic_exchange_explicit(&graph->is_running, true, memory_order_acquire))
+        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_run: the graph is running already");
+    quern_result result = run_entered(graph, jobs);
+    atomic_store_explicit(&graph->is_running, false, memory_order_release);
     return result;
 }
 
 quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_run", "graph");
-    /* Acquire and release: one run after another, on whichever thread. */
-    if (atomic_exchange_explicit(&graph->is_running, true, memory_order_acquire))
-        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_run: the graph is running already");
-    quern_result result = QUERN_OK;
-    if (jobs == NULL)
-        run_serial(graph);
-    else
-        result = run_in_pool(graph, jobs);
-    atomic_store_explicit(&graph->is_running, false, memory_order_release);
+    quern_result result = jobs != NULL ? quern__jobs_enter(jobs, "quern_graph_run") : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    result = quern__graph_run(graph, jobs);
+    if (jobs != NULL) quern__jobs_leave(jobs);
     return result;
 }

@@ -177,6 +177,10 @@ quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
 
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 {
+    if (quern__jobs_current_worker(jobs) != NULL)
+        return quern__fail(QUERN_ERROR_POOL_BUSY,
+                           "%s: called from inside a job of pool '%s'; call it from outside", function,
+                           jobs->name);
     /* Acquire pairs with the release in leave: worker 0 passes from one thread to the next. */
     if (atomic_exchange_explicit(&jobs->is_entered, true, memory_order_acquire))
         return quern__fail(

@@ -31,7 +31,6 @@ struct quern__worker {
     quern__thread thread; /* not of worker 0 */
 };
 
-/* More than one word each holds: see QUERN_MAX_THREADS. */
 enum { QUERN__IDLE_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
 
 struct quern_jobs {

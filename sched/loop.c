@@ -285,13 +285,13 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 }
 
 /* Not inlined, so that each caller pays for the slots it needs. */
-__attribute__((noinline)) static void run_awaitedfew(quern__worker *caller, const quern__range *range)
+__attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range)
 {
     quern__slot slots[FEW_THREADS];
     run_shared(caller, range, slots);
 }
 
-__attribute__((noinline)) static void run_awaitedmany(quern__worker *caller, const quern__range *range)
+__attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range)
 {
     quern__slot slots[QUERN_MAX_THREADS];
     run_shared(caller, range, slots);
@@ -303,9 +303,9 @@ static void run_on(quern__worker *worker, const quern__range *range)
     if (quern__range_is_plain(range, thread_count))
         quern__range_run(range, worker->index);
     else if (thread_count <= FEW_THREADS)
-        run_awaitedfew(worker, range);
+        run_shared_few(worker, range);
     else
-        run_awaitedmany(worker, range);
+        run_shared_many(worker, range);
 }
 
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,

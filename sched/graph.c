@@ -17,7 +17,6 @@
  * see choose_mode. */
 
 enum {
-    MAX_NODE_COUNT = 1 << 20,
     MIN_CAPACITY = 16,
     SERIAL_NS = 1000, /* less: not worth a job */
     QUIET_NS = 50000, /* less: over before a sleeper arrives */
@@ -185,9 +184,9 @@ static quern_result check_node_def(const quern_graph *graph, const quern_graph_n
     quern_result result =
         quern__check_cookie(def->cookie, "quern_graph_add_node", "quern_graph_node_def_default");
     if (result == QUERN_OK) result = check_idle(graph, "quern_graph_add_node");
-    if (result == QUERN_OK && graph->node_count == MAX_NODE_COUNT)
+    if (result == QUERN_OK && graph->node_count == QUERN_MAX_GRAPH_NODES)
         result = quern__fail(QUERN_ERROR_LIMIT, "quern_graph_add_node: a graph has at most %d nodes",
-                             MAX_NODE_COUNT);
+                             QUERN_MAX_GRAPH_NODES);
     return result;
 }
 

@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_THREADS 256 /* per pool, the caller included */
+#define QUERN_MAX_THREADS     256       /* per pool, the caller included */
+#define QUERN_MAX_GRAPH_NODES (1 << 20) /* per graph */
 
 typedef struct quern_jobs quern_jobs;
 
@@ -87,22 +88,27 @@ QUERN_API void quern_graph_destroy(quern_graph *graph);
 QUERN_API void quern_graph_clear(quern_graph *graph);
 
 /* Nodes are numbered 0, 1, 2 … in the order they are added. out_node may be NULL.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, LIMIT, OUT_OF_MEMORY. */
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT (also while the graph runs), LIMIT, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def,
                                             uint32_t *out_node);
 
 /* after starts when before has finished. Edges lead from lower to higher numbers, so there is no cycle;
- * others are INVALID_ARGUMENT. The same edge twice is harmless. Errors also: NULL_ARGUMENT,
- * OUT_OF_MEMORY. */
+ * others, and any while the graph runs, are INVALID_ARGUMENT. The same edge twice is harmless. Errors
+ * also: NULL_ARGUMENT, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t after);
 
 /* Changes how many items a node has. The graph must not be running. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT. */
 QUERN_API quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, uint32_t count);
 
-/* Runs every node once and returns when all have finished. Allocates nothing. jobs NULL, or with one
- * thread: nodes run one after another in the order of their numbers, on the caller.
- * Errors: NULL_ARGUMENT, POOL_BUSY. From outside the pool. */
+/* Runs every node once and returns when all have finished. jobs NULL, or with one thread: nodes run one after
+ * another in the order of their numbers, on the caller. Memory is taken in the first run on several threads
+ * and when nodes or threads have been added; other runs allocate nothing.
+ *
+ * Runs are timed. One that is too short to gain from other threads runs on the caller, or wakes nobody; so
+ * nodes must not wait for each other except through edges.
+ * Errors, with nothing run: NULL_ARGUMENT, OUT_OF_MEMORY, POOL_BUSY (another thread uses the pool, the
+ * graph is running, or the call comes from inside a job of this pool). */
 QUERN_API quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs);
 
 #ifdef __cplusplus

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Which systems wait for each other, and what happens to a system that touches what it did not declare. */
+
+static quern_world *world;
+static quern_component position, velocity, tag;
+static quern_resource score, grid;
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    velocity = setup_component(world, "velocity", sizeof(vec3), 4);
+    tag = setup_tag(world, "tag");
+    score = setup_counter(world, "score");
+    grid = setup_counter(world, "grid");
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(access, .init = open_world, .fini = close_world);
+TestSuite(undeclared, .init = open_world, .fini = close_world);
+
+static void setup_archetype(quern_component a, quern_component b)
+{
+    quern_component both[] = {a, b};
+    setup_entity_with(world, both, quern_component_is_null(b) ? 1 : 2);
+}
+
+static const quern_component none = {0};
+
+/* ---------------------------------------------------------------------------------- conflicts of pairs */
+
+/* What one of two systems declares, in short. */
+typedef struct declares {
+    quern_term terms[3];
+    quern_component lookup;
+    quern_resource_access resource;
+} declares;
+
+static quern_system_def def_of(const declares *what, const char *name)
+{
+    quern_system_def def = system_def(name, idle_run);
+    def.terms = what->terms;
+    while (def.term_count < 3 && !quern_component_is_null(what->terms[def.term_count].component))
+        def.term_count++;
+    def.lookups = &what->lookup;
+    def.lookup_count = quern_component_is_null(what->lookup) ? 0 : 1;
+    def.resources = &what->resource;
+    def.resource_count = what->resource.resource.bits == 0 ? 0 : 1;
+    return def;
+}
+
+static bool meet_in_order(const declares *a, const declares *b)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def_a = def_of(a, "a"), def_b = def_of(b, "b");
+    quern_system system_a = setup_system(schedule, &def_a), system_b = setup_system(schedule, &def_b);
+    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK, "%s", quern_error_message());
+    bool edge = quern_schedule_has_edge(schedule, system_a, system_b);
+    cr_assert_not(quern_schedule_has_edge(schedule, system_b, system_a), "edges follow the order");
+    cr_assert_eq(strstr(described(schedule), "after a: ") != NULL, edge, "described: %s",
+                 described(schedule));
+    quern_schedule_destroy(schedule);
+    return edge;
+}
+
+static bool meet(declares a, declares b)
+{
+    bool edge = meet_in_order(&a, &b);
+    cr_assert_eq(meet_in_order(&b, &a), edge, "a conflict does not depend on the order");
+    return edge;
+}
+
+#define TERMS(...)            ((declares){.terms = {__VA_ARGS__}})
+#define LOOKS_UP(c)           ((declares){.lookup = (c)})
+#define RESOURCE(r, r_access) ((declares){.resource = {(r), (r_access)}})
+
+Test(access, a_write_meets_reads_and_writes_of_the_same_component)
+{
+    setup_archetype(position, velocity);
+    cr_assert(meet(TERMS(quern_term_write(position)), TERMS(quern_term_write(position))));
+    cr_assert(meet(TERMS(quern_term_write(position)), TERMS(quern_term_read(position))));
+    cr_assert_not(meet(TERMS(quern_term_read(position)), TERMS(quern_term_read(position))));
+    cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_write(velocity))));
+    cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_with(position))));
+    cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_without(position))));
+}
+
+Test(access, systems_that_share_no_archetype_do_not_meet)
+{
+    setup_archetype(position, tag);
+    setup_archetype(position, velocity);
+    declares tagged = TERMS(quern_term_write(position), quern_term_with(tag));
+    declares untagged = TERMS(quern_term_write(position), quern_term_without(tag));
+    cr_assert_not(meet(tagged, untagged));
+    cr_assert(meet(tagged, TERMS(quern_term_write(position))));
+    cr_assert(meet(untagged, TERMS(quern_term_read(position), quern_term_read(velocity))));
+    cr_assert_not(meet(tagged, TERMS(quern_term_write(position), quern_term_read(velocity))));
+}
+
+Test(access, an_optional_component_counts_where_it_is_present)
+{
+    setup_archetype(position, tag);
+    declares optional = TERMS(quern_term_with(tag), quern_term_optional(position, QUERN_WRITE));
+    declares optional_velocity = TERMS(quern_term_with(tag), quern_term_optional(velocity, QUERN_WRITE));
+    cr_assert(meet(optional, TERMS(quern_term_read(position))));
+    cr_assert_not(meet(optional_velocity, optional_velocity));
+    setup_archetype(velocity, tag);
+    cr_assert(meet(optional_velocity, TERMS(quern_term_read(velocity))));
+}
+
+Test(access, any_terms_count_where_they_are_present)
+{
+    setup_archetype(position, none);
+    declares either = TERMS(quern_term_any(position, QUERN_WRITE), quern_term_any(velocity, QUERN_WRITE));
+    cr_assert(meet(either, TERMS(quern_term_read(position))));
+    cr_assert_not(meet(either, TERMS(quern_term_read(velocity))));
+}
+
+Test(access, nothing_meets_in_an_empty_world)
+{
+    cr_assert_not(meet(TERMS(quern_term_write(position)), TERMS(quern_term_write(position))));
+    cr_assert_not(meet(TERMS(quern_term_write(position)), LOOKS_UP(position)));
+}
+
+Test(access, a_lookup_meets_writers_that_match_something)
+{
+    setup_archetype(position, tag);
+    cr_assert(meet(LOOKS_UP(position), TERMS(quern_term_write(position))));
+    cr_assert_not(meet(LOOKS_UP(position), TERMS(quern_term_read(position))));
+    cr_assert_not(meet(LOOKS_UP(position), LOOKS_UP(position)));
+    cr_assert_not(meet(LOOKS_UP(velocity), TERMS(quern_term_write(position))));
+    cr_assert_not(meet(LOOKS_UP(position), TERMS(quern_term_write(position), quern_term_without(tag))));
+    declares both = LOOKS_UP(position);
+    both.terms[0] = quern_term_read(velocity);
+    cr_assert(meet(both, TERMS(quern_term_write(position))));
+}
+
+Test(access, resources_meet_unless_both_read)
+{
+    static const quern_access kinds[] = {QUERN_READ, QUERN_WRITE, QUERN_WRITE_CONCURRENT};
+    for (uint32_t i = 0; i < COUNT_OF(kinds); i++)
+        for (uint32_t k = 0; k < COUNT_OF(kinds); k++) {
+            bool both_read = kinds[i] == QUERN_READ && kinds[k] == QUERN_READ;
+            cr_assert_eq(meet(RESOURCE(score, kinds[i]), RESOURCE(score, kinds[k])), !both_read,
+                         "%u and %u", i, k);
+            cr_assert_not(meet(RESOURCE(score, kinds[i]), RESOURCE(grid, kinds[k])));
+        }
+}
+
+/* -------------------------------------------------------------------------------- edges of a schedule */
+
+Test(access, systems_of_different_phases_have_no_edge)
+{
+    setup_archetype(position, none);
+    quern_schedule *schedule = setup_phases(world, 2);
+    quern_term term = quern_term_write(position);
+    quern_system_def def = system_def("early", idle_run);
+    def.terms = &term;
+    def.term_count = 1;
+    quern_system early = setup_system(schedule, &def);
+    def.name = "late";
+    def.phase = 1;
+    quern_system late = setup_system(schedule, &def);
+    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    cr_assert_not(quern_schedule_has_edge(schedule, early, late));
+    quern_schedule_destroy(schedule);
+}
+
+Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    const char *after_b[] = {"b"}, *before_b[] = {"b"};
+    quern_system_def def = system_def("c", idle_run);
+    def.after = after_b;
+    def.after_count = 1;
+    quern_system c = setup_system(schedule, &def);
+    def = system_def("b", idle_run);
+    quern_system b = setup_system(schedule, &def);
+    def = system_def("a", idle_run);
+    def.before = before_b;
+    def.before_count = 1;
+    quern_system a = setup_system(schedule, &def);
+    cr_assert_not(quern_schedule_has_edge(schedule, a, b), "not compiled yet");
+    cr_assert_not_null(strstr(described(schedule), "after b: before/after"));
+    cr_assert(quern_schedule_has_edge(schedule, a, b));
+    cr_assert(quern_schedule_has_edge(schedule, b, c));
+    cr_assert_not(quern_schedule_has_edge(schedule, a, c));
+    cr_assert_not(quern_schedule_has_edge(schedule, b, b));
+    quern_schedule_destroy(schedule);
+}
+
+Test(access, describe_says_why_each_system_waits)
+{
+    setup_archetype(position, velocity);
+    quern_schedule *schedule = setup_phases(world, 2);
+    setup_writer(schedule, "move", position);
+    setup_reader(schedule, "draw", position);
+    declares looks = LOOKS_UP(position), scores = RESOURCE(score, QUERN_WRITE);
+    quern_system_def seek = def_of(&looks, "seek"), count = def_of(&scores, "count"),
+                     again = def_of(&scores, "again"), alone = system_def("alone", idle_run);
+    alone.flags = QUERN_SYSTEM_EXCLUSIVE;
+    alone.phase = 1;
+    quern_system_def *defs[] = {&seek, &count, &again, &alone};
+    for (uint32_t i = 0; i < COUNT_OF(defs); i++)
+        setup_system(schedule, defs[i]);
+    const char *text = described(schedule);
+    static const char *const parts[] = {"phase 'p0'",
+                                        "phase 'p1'",
+                                        "move",
+                                        "writes 'position'",
+                                        "reads 'position'",
+                                        "looks up 'position'",
+                                        "after move: component 'position'",
+                                        "after move: lookup of 'position'",
+                                        "after count: resource 'score'",
+                                        "exclusive"};
+    for (uint32_t i = 0; i < COUNT_OF(parts); i++)
+        cr_assert_not_null(strstr(text, parts[i]), "no \"%s\" in: %s", parts[i], text);
+    quern_schedule_destroy(schedule);
+}
+
+/* --------------------------------------------------------------------- archetypes that appear later */
+
+enum { CROWD = 5000 };
+
+static void create_crowd(quern_context *context)
+{
+    quern_component both[] = {position, velocity};
+    vec3 zero = {0};
+    const void *values[] = {&zero, &zero};
+    for (uint32_t i = 0; i < CROWD && quern_context_frame_index(context) == 0; i++)
+        cr_assert(quern_commands_create_with(quern_context_commands(context), both, values, 2).bits);
+}
+
+static void create_crowd_at_once(quern_context *context)
+{
+    quern_component both[] = {position, velocity};
+    for (uint32_t i = 0; i < CROWD && quern_context_frame_index(context) == 0; i++)
+        setup_entity_with(quern_context_world(context), both, 2);
+}
+
+static void add_one(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    vec3 *positions = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        positions[i].x += 1;
+}
+
+static void doubled(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    vec3 *positions = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        positions[i].x *= 2;
+}
+
+static void assert_crowd_at(float expected)
+{
+    quern_term term = quern_term_read(position);
+    quern_query *query = setup_query(world, &term, 1);
+    cr_assert_eq(quern_query_count(query), (uint64_t)CROWD);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const vec3 *positions = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            cr_assert_float_eq(positions[i].x, expected, 0);
+    }
+    quern_query_destroy(query);
+}
+
+/* Both systems match the archetype that creator makes in the phase before theirs. */
+static void run_with_late_archetype(const quern_system_def *creator)
+{
+    quern_schedule *schedule = setup_phases(world, 2);
+    setup_system(schedule, creator);
+    quern_term terms[] = {quern_term_write(position), quern_term_with(velocity)};
+    quern_system_def add = system_def("add", add_one), twice = system_def("double", doubled);
+    add.terms = twice.terms = terms;
+    add.term_count = twice.term_count = 2;
+    add.phase = twice.phase = 1;
+    quern_system a = setup_system(schedule, &add), b = setup_system(schedule, &twice);
+    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    cr_assert_not(quern_schedule_has_edge(schedule, a, b), "nothing to meet on yet");
+    quern_jobs *jobs = setup_jobs(4);
+    must_run(schedule, jobs);
+    cr_assert(quern_schedule_has_edge(schedule, a, b));
+    assert_crowd_at(2);
+    must_run(schedule, jobs);
+    assert_crowd_at(6);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+}
+
+Test(access, a_sync_point_that_makes_an_archetype_makes_its_conflicts)
+{
+    quern_system_def creator = system_def("creator", NULL);
+    creator.begin = create_crowd;
+    run_with_late_archetype(&creator);
+}
+
+Test(access, an_exclusive_system_that_makes_an_archetype_makes_its_conflicts)
+{
+    quern_system_def creator = system_def("creator", NULL);
+    creator.begin = create_crowd_at_once;
+    creator.flags = QUERN_SYSTEM_EXCLUSIVE;
+    run_with_late_archetype(&creator);
+}
+
+Test(access, an_archetype_made_between_frames_makes_its_conflicts)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system writer = setup_writer(schedule, "writer", position);
+    quern_system reader = setup_reader(schedule, "reader", position);
+    must_run(schedule, NULL);
+    cr_assert_not(quern_schedule_has_edge(schedule, writer, reader));
+    setup_archetype(position, none);
+    must_run(schedule, NULL);
+    cr_assert(quern_schedule_has_edge(schedule, writer, reader));
+    quern_schedule_destroy(schedule);
+}
+
+/* --------------------------------------------------------------------------------- undeclared access */
+
+static captured_reports reports;
+
+static void write_a_read_term(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert_null(quern_view_write(view, 0));
+    cr_assert_not_null(quern_view_read(view, 0), "what was declared still works");
+}
+
+static void read_an_untouched_term(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert_null(quern_view_read(view, 1));
+}
+
+static void read_a_missing_term(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert_null(quern_view_read(view, 2));
+    cr_assert_null(quern_view_write(view, UINT32_MAX));
+    cr_assert_not(quern_view_has(view, 2));
+}
+
+static void look_up(quern_context *context, const quern_view *view)
+{
+    cr_assert_null(quern_context_lookup(context, view->entities[0], velocity));
+}
+
+static void look_up_own_term(quern_context *context, const quern_view *view)
+{
+    cr_assert_null(quern_context_lookup(context, view->entities[0], position));
+}
+
+static void read_resource(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_null(quern_context_resource(context, grid));
+}
+
+static void write_read_resource(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_not_null(quern_context_resource(context, score));
+    cr_assert_null(quern_context_resource_write(context, score));
+}
+
+static void ask_for_world(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_null(quern_context_world(context));
+}
+
+static void cast_const_away(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    vec3 *positions = (vec3 *)(uintptr_t)quern_view_read(view, 0);
+    positions[view->count - 1].z += 1;
+}
+
+typedef struct offence {
+    quern_system_function *run;
+    const char *what; /* named in the message, with the system */
+} offence;
+
+static const offence offences[] = {
+    {write_a_read_term, "position"}, {read_an_untouched_term, "velocity"},
+    {read_a_missing_term, "term"},   {look_up, "velocity"},
+    {look_up_own_term, "position"},  {read_resource, "grid"},
+    {write_read_resource, "score"},  {ask_for_world, "world"},
+};
+
+static quern_system add_offender(quern_schedule *schedule, quern_system_function *run)
+{
+    quern_term terms[] = {quern_term_read(position), quern_term_with(velocity)};
+    quern_resource_access resource = {score, QUERN_READ};
+    quern_system_def def = system_def("offender", run);
+    def.terms = terms;
+    def.term_count = 2;
+    def.resources = &resource;
+    def.resource_count = 1;
+    return setup_system(schedule, &def);
+}
+
+/* One frame of an offender, between two systems that do nothing wrong. */
+static void assert_offence(quern_system_function *run, const char *what)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    setup_reader(schedule, "earlier", position);
+    quern_system offender = add_offender(schedule, run);
+    setup_reader(schedule, "later", position);
+    capture_reports(&reports);
+    must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("'offender'");
+    cr_assert_geq(reports.log_count, 1u);
+    if (quern_has_checks()) cr_assert_geq(reports.assert_count, 1u, "the assert hook was not called");
+    cr_assert_not_null(strstr(reports.last, "'offender'"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, what), "no \"%s\" in: %s", what, reports.last);
+    cr_assert_eq(quern_schedule_enable(schedule, offender, false), QUERN_OK);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+}
+
+Test(undeclared, access_of_every_kind_is_refused_with_the_names_of_system_and_object)
+{
+    setup_archetype(position, velocity);
+    for (uint32_t i = 0; i < COUNT_OF(offences); i++)
+        assert_offence(offences[i].run, offences[i].what);
+}
+
+Test(undeclared, a_write_through_a_cast_pointer_is_noticed_in_builds_with_checks)
+{
+    setup_archetype(position, velocity);
+    if (quern_has_checks()) assert_offence(cast_const_away, "position");
+}
+
+static void refused_in_begin(quern_context *context)
+{
+    cr_assert_null(quern_context_resource(context, grid));
+    cr_assert_null(quern_context_world(context));
+}
+
+static void add_score(quern_context *context)
+{
+    ++*(uint64_t *)quern_context_resource_write(context, score);
+}
+
+Test(undeclared, the_rest_of_the_frame_is_done_all_the_same)
+{
+    quern_resource_access resource = {score, QUERN_WRITE};
+    quern_schedule *schedule = setup_phases(world, 2);
+    quern_system_def bad = system_def("bad", NULL), good = system_def("good", NULL);
+    bad.begin = refused_in_begin;
+    good.end = add_score;
+    good.resources = &resource;
+    good.resource_count = 1;
+    good.phase = 1;
+    setup_system(schedule, &bad);
+    setup_system(schedule, &good);
+    capture_reports(&reports);
+    quern_jobs *jobs = setup_jobs(2);
+    must_not_run(schedule, jobs, QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("'bad'");
+    cr_assert_eq(reports.log_count, 2u);
+    cr_assert_eq(counter_value(world, score), 1u);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+}
+
+static void use_unknown_objects(quern_context *context, const quern_view *view)
+{
+    quern_entity entity = view->entities[0];
+    cr_assert_null(quern_context_lookup(context, entity, component_unregistered(position)));
+    cr_assert_null(quern_context_resource(context, (quern_resource){0}));
+    cr_assert_null(quern_context_resource_write(context, (quern_resource){score.bits + 100}));
+}
+
+Test(undeclared, handles_of_nothing_are_refused_with_a_message)
+{
+    setup_archetype(position, velocity);
+    quern_schedule *schedule = setup_schedule(world);
+    add_offender(schedule, use_unknown_objects);
+    refusal before = refusal_begin(NULL);
+    capture_reports(&reports);
+    (void)quern_schedule_run(schedule, NULL, 0);
+    cr_assert(refusal_has_message(&before));
+    quern_schedule_destroy(schedule);
+}
+
+static void look_up_wrong_handles(quern_context *context, const quern_view *view)
+{
+    quern_entity entity = view->entities[0];
+    quern_entity wrong[] = {quern_entity_null(),
+                            entity_of_other_world(entity),
+                            entity_provisional(0),
+                            {entity.bits + (1ull << 32)},
+                            {entity.bits + 1000}};
+    cr_assert_not_null(quern_context_lookup(context, entity, position));
+    cr_assert_null(quern_context_lookup(context, entity, velocity), "it has none");
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        cr_assert_null(quern_context_lookup(context, wrong[i], position));
+        cr_assert_not(quern_context_is_alive(context, wrong[i]));
+    }
+}
+
+Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_offence)
+{
+    setup_archetype(position, none);
+    quern_component both[] = {position, velocity};
+    quern_term term = quern_term_read(position);
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("seek", look_up_wrong_handles);
+    def.terms = &term;
+    def.term_count = 1;
+    def.lookups = both;
+    def.lookup_count = 2;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+}

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archetype.h"
 
-enum { ARRAY_ALIGNMENT_BYTES = 64 };
+enum { ARRAY_ALIGNMENT_BYTES = 64, COLOUR_COUNT = 32, MAX_RUN_CHUNKS = 16 };
 
 /* ------------------------------------------------------------------------------------- definition */
 
@@ -15,29 +15,43 @@ static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
     return quern__layout_bytes(bytes, rows);
 }
 
-static uint32_t find_row_capacity(const quern__archetype *archetype)
+/* The most rows that fit a chunk that is shorter by that many bytes. */
+static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unused_bytes)
 {
     size_t row_bytes = sizeof(quern_entity);
     for (uint32_t i = 0; i < archetype->column_count; i++)
         row_bytes += archetype->columns[i].size_bytes;
-    uint32_t rows = (uint32_t)((QUERN__CHUNK_BYTES - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
-    while (rows > 0 && layout_bytes(archetype, rows) > QUERN__CHUNK_BYTES)
+    size_t chunk_bytes = QUERN__CHUNK_BYTES - unused_bytes;
+    uint32_t rows = (uint32_t)((chunk_bytes - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
+    while (rows > 0 && layout_bytes(archetype, rows) > chunk_bytes)
         rows--;
     return rows;
 }
 
+/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them get none. */
+static size_t find_colour_bytes(quern__archetype *archetype)
+{
+    size_t colour_bytes = (size_t)(archetype->index % COLOUR_COUNT) * QUERN__PART_ALIGNMENT_BYTES;
+    uint32_t most = find_row_capacity(archetype, 0);
+    uint32_t rows = find_row_capacity(archetype, colour_bytes);
+    bool is_cheap = rows >= most - most / 8;
+    archetype->row_capacity = is_cheap ? rows : most;
+    return is_cheap ? colour_bytes : 0;
+}
+
 static quern_result lay_out(quern__archetype *archetype)
 {
-    archetype->row_capacity = find_row_capacity(archetype);
+    size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES + find_colour_bytes(archetype);
     if (archetype->row_capacity == 0)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
-    size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES;
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         quern__column *column = &archetype->columns[i];
         column->offset_bytes = (uint16_t)offset_bytes;
+        archetype->places[column->component_index] =
+            (quern__place){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
         offset_bytes += quern__column_bytes(column->size_bytes, archetype->row_capacity);
     }
     archetype->entities_offset_bytes = (uint32_t)offset_bytes;
@@ -48,6 +62,7 @@ static quern_result lay_out(quern__archetype *archetype)
 static void fill_columns(quern__archetype *archetype, const quern__components *components)
 {
     memset(archetype->column_of, QUERN__COLUMN_NONE, archetype->column_of_count);
+    memset(archetype->places, 0, archetype->column_of_count * sizeof *archetype->places);
     uint32_t columns = 0;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
@@ -60,16 +75,17 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
     archetype->column_count = columns;
 }
 
-/* The parts of one allocation: the archetype, its columns (one per component at most), set and map. */
+/* The parts of one allocation: the archetype, its columns (one per component at most), places, set and map. */
 typedef struct archetype_parts {
-    size_t columns_offset, set_offset, map_offset, total_bytes;
+    size_t columns_offset, places_offset, set_offset, map_offset, total_bytes;
 } archetype_parts;
 
 static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
 {
     archetype_parts parts;
     parts.columns_offset = quern__align_up(sizeof(quern__archetype), ARRAY_ALIGNMENT_BYTES);
-    parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
+    parts.places_offset = parts.columns_offset + component_count * sizeof(quern__column);
+    parts.set_offset = parts.places_offset + column_of_count * sizeof(quern__place);
     parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);
     parts.total_bytes = parts.map_offset + column_of_count;
     return parts;
@@ -86,6 +102,7 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
     *archetype = (quern__archetype){
         .component_count = component_count,
         .columns = (quern__column *)(void *)(memory + parts.columns_offset),
+        .places = (quern__place *)(void *)(memory + parts.places_offset),
         .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
         .column_of = (uint8_t *)(memory + parts.map_offset),
         .column_of_count = column_of_count,
@@ -98,12 +115,13 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
 
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     quern__archetype **out_archetype)
+                                     uint32_t index, quern__archetype **out_archetype)
 {
     quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
     if (archetype == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
                            component_count);
+    archetype->index = index;
     fill_columns(archetype, components);
     quern_result result = lay_out(archetype);
     if (result != QUERN_OK)
@@ -143,14 +161,25 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
                              archetype->held_count, wanted, sizeof *archetype->slots);
 }
 
-static bool hold_chunk(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+/* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one behind the other, so that a pass streams. */
+static uint32_t run_count(uint32_t chunk_count)
 {
-    if (!grow_slots(archetype, allocator, archetype->held_count + 1)) return false;
-    quern__chunk *chunk = quern__chunk_allocate(slabs, allocator);
+    if (chunk_count > MAX_RUN_CHUNKS) return MAX_RUN_CHUNKS;
+    return chunk_count > 0 ? chunk_count : 1;
+}
+
+static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+{
+    uint32_t count = run_count(archetype->held_count);
+    if (!grow_slots(archetype, allocator, archetype->held_count + count)) return false;
+    quern__chunk *chunk = quern__chunk_allocate_run(slabs, allocator, &count);
     if (chunk == NULL) return false;
-    chunk->archetype = archetype;
-    chunk->index = archetype->held_count;
-    archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
+    for (uint32_t i = 0; i < count; i++) {
+        chunk->archetype = archetype;
+        chunk->index = archetype->held_count;
+        archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
+        chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
+    }
     return true;
 }
 
@@ -165,7 +194,7 @@ static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_a
 {
     uint64_t rows = quern__archetype_row_count(archetype) + archetype->reserved_count;
     uint32_t needed = (uint32_t)((rows + archetype->row_capacity - 1) / archetype->row_capacity);
-    uint32_t spare = archetype->chunk_count > 0 ? archetype->chunk_count + 1 : 0;
+    uint32_t spare = archetype->chunk_count + run_count(archetype->chunk_count);
     unhold_chunks(archetype, slabs, allocator, needed > spare ? needed : spare);
 }
 
@@ -175,7 +204,7 @@ quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs 
     uint64_t wanted = quern__archetype_row_count(archetype) + archetype->reserved_count + count;
     uint32_t held_before = archetype->held_count;
     while ((uint64_t)archetype->held_count * archetype->row_capacity < wanted) {
-        if (hold_chunk(archetype, slabs, allocator)) continue;
+        if (hold_chunks(archetype, slabs, allocator)) continue;
         unhold_chunks(archetype, slabs, allocator, held_before);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
                            archetype->component_count);
@@ -212,4 +241,10 @@ void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs
     if (slot->row_count > 0) return;
     archetype->chunk_count--;
     trim(archetype, slabs, allocator);
+}
+
+void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator)
+{
+    unhold_chunks(archetype, slabs, allocator, archetype->chunk_count);
 }

@@ -10,7 +10,11 @@
  *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
  *   rows in all + reserved_count <= held_count * row_capacity
  *
- * The table of slots is what a pass walks: it never has to touch a chunk's header. */
+ * The table of slots is what a pass walks: it never has to touch a chunk's header.
+ *
+ * Colour: the columns of archetype i begin i % 32 cache lines later than they could. Chunks are aligned to
+ * 16 KiB, so without that the first rows of thousands of small archetypes would all fall on the same few sets of
+ * the caches. */
 
 #include "core/array.h"
 #include "core/chunk.h"
@@ -26,6 +30,12 @@ typedef struct quern__column {
     uint16_t offset_bytes; /* from the chunk; a multiple of 64 */
     uint16_t size_bytes;   /* of one value */
 } quern__column;
+
+/* Where a component's values are in every chunk; offset 0: nowhere. What a random get needs, in one word. */
+typedef struct quern__place {
+    uint16_t offset_bytes;
+    uint16_t size_bytes;
+} quern__place;
 
 typedef struct quern__chunk_slot {
     quern__chunk *chunk;
@@ -44,10 +54,12 @@ typedef struct quern__archetype {
     quern__chunk_slot *slots;
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
+    quern__place *places;        /* by component index, as column_of */
     uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t column_of_count;    /* components from here on are absent */
-    uint32_t reserved_count;     /* rows promised to appends to come; 0 between structural changes */
-    quern__map plans;            /* to other archetypes: see storage.h */
+    bool is_spare; /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
+    quern__map plans;        /* to other archetypes: see storage.h */
     uint64_t set_hash;
     struct quern__archetype *next_same_hash;
 } quern__archetype;
@@ -55,11 +67,11 @@ typedef struct quern__archetype {
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* An archetype without chunks for a sorted set of components. Errors: COMPONENT_TOO_LARGE (a row does not
- * fit a chunk), OUT_OF_MEMORY. */
+/* An archetype without chunks, number `index`, for a sorted set of components. Errors: COMPONENT_TOO_LARGE (a row
+ * does not fit a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     quern__archetype **out_archetype);
+                                     uint32_t index, quern__archetype **out_archetype);
 
 /* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the columns. */
 static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
@@ -122,8 +134,12 @@ void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs
 uintptr_t quern__archetype_append(quern__archetype *archetype);
 
 /* Takes the last row out, whose columns are raw memory already. Chunks without rows go back, but for those
- * promised and one that is kept for the next row of an archetype that still has others. */
+ * promised and a few that are kept for the next rows. */
 void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator);
+
+/* Gives back every chunk without rows. */
+void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator);
 
 #endif

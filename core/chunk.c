@@ -62,21 +62,50 @@ static quern__slab *find_slab_with_room(quern__slabs *slabs)
     return NULL;
 }
 
-quern__chunk *quern__chunk_allocate(quern__slabs *slabs, const quern_allocator *allocator)
+static bool is_free(const quern__slab *slab, uint32_t slot)
+{
+    return slot < QUERN__SLAB_CHUNKS && quern__bitset_has(slab->free_mask, slot);
+}
+
+/* The first run of `wanted` free chunks, or the longest there is. The slab has a free chunk. */
+static uint32_t find_run(const quern__slab *slab, uint32_t wanted, uint32_t *out_count)
+{
+    uint32_t best = 0, best_count = 0;
+    for (uint32_t slot = 0; slot < QUERN__SLAB_CHUNKS && best_count < wanted; slot++) {
+        uint32_t count = 0;
+        while (count < wanted && is_free(slab, slot + count))
+            count++;
+        if (count > best_count) {
+            best = slot;
+            best_count = count;
+        }
+        slot += count;
+    }
+    *out_count = best_count;
+    return best;
+}
+
+static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
+{
+    return (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
+}
+
+quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
+                                        uint32_t *count)
 {
     quern__slab *slab = find_slab_with_room(slabs);
     if (slab == NULL) slab = slab_add(slabs, allocator);
     if (slab == NULL) return NULL;
 
     if (slab->free_count == QUERN__SLAB_CHUNKS) slabs->empty_count--;
-    uint32_t word = slab->free_mask[0] != 0 ? 0 : 1;
-    uint32_t slot = word * 64 + quern__bitset_take_lowest(&slab->free_mask[word]);
-    slab->free_count--;
-    slabs->free_count--;
-
-    quern__chunk *chunk = (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
-    chunk->slab_index = (uint32_t)(slab - slabs->list.items);
-    return chunk;
+    uint32_t first = find_run(slab, *count, count);
+    for (uint32_t slot = first; slot < first + *count; slot++) {
+        quern__bitset_remove(slab->free_mask, slot);
+        chunk_at(slab, slot)->slab_index = (uint32_t)(slab - slabs->list.items);
+    }
+    slab->free_count -= *count;
+    slabs->free_count -= *count;
+    return chunk_at(slab, first);
 }
 
 static void slab_drop(quern__slabs *slabs, const quern_allocator *allocator, quern__slab *slab)

@@ -56,7 +56,6 @@ static quern_result set_insert(component_set *set, const quern_world *world, que
 static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
                                 component_set *set)
 {
-    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
     if (count > QUERN_MAX_ENTITY_COMPONENTS)
         return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
                            "quern_entity_create_with: %u components; the limit is %d "
@@ -71,6 +70,67 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     return QUERN_OK;
 }
 
+/* Turns raw memory into a copy of value, or a new value where that is NULL. */
+static inline void fill_value(const quern__type *type, void *target, const void *value)
+{
+    if (value == NULL)
+        quern__type_construct(type, target);
+    else if (type->hooks.copy != NULL)
+        quern__type_copy(type, target, value);
+    else
+        quern__copy_bytes(target, value, type->size_bytes);
+}
+
+static void fill_component(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
+                           quern_component component, const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    void *target = quern__storage_value(archetype, location, index);
+    if (target != NULL)
+        fill_value(quern__components_type(&world->storage.components, index), target, value);
+}
+
+static quern_result find_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                   quern__archetype **out_archetype)
+{
+    component_set set;
+    quern_result result = collect_set(world, components, count, &set);
+    if (result != QUERN_OK) return result;
+    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
+}
+
+static void write_recipe(quern_world *world, quern__archetype *archetype, const quern_component *components,
+                         uint32_t count)
+{
+    quern__recipe *recipe = &world->recipe;
+    recipe->archetype = archetype;
+    recipe->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = quern__component_index(components[i]);
+        recipe->components[i] = components[i];
+        recipe->places[i] = archetype->places[index];
+        recipe->types[i] = quern__components_type(&world->storage.components, index);
+    }
+}
+
+/* The recipe for this list, or NULL for a list that is too long to have one; *out_result says when it fails. */
+static const quern__recipe *find_recipe(quern_world *world, const quern_component *components,
+                                        uint32_t count, quern_result *out_result)
+{
+    quern__recipe *recipe = &world->recipe;
+    *out_result = QUERN_OK;
+    bool is_known = recipe->archetype != NULL && recipe->count == count;
+    for (uint32_t i = 0; is_known && i < count; i++)
+        is_known = recipe->components[i].bits == components[i].bits;
+    if (is_known) return recipe;
+    if (count > QUERN__RECIPE_COMPONENTS) return NULL;
+    quern__archetype *archetype;
+    *out_result = find_archetype(world, components, count, &archetype);
+    if (*out_result != QUERN_OK) return NULL;
+    write_recipe(world, archetype, components, count);
+    return recipe;
+}
+
 /* A new entity in the archetype, its values raw memory. */
 static quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                quern_entity *out_entity, uintptr_t *out_location)
@@ -83,37 +143,48 @@ static quern_result create_raw(quern__storage *storage, quern__archetype *archet
     return QUERN_OK;
 }
 
-static void fill_value(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
-                       quern_component component, const void *value)
+static quern_result create_by_recipe(quern_world *world, const quern__recipe *recipe,
+                                     const void *const *values, quern_entity *out_entity)
 {
-    uint32_t index = quern__component_index(component);
-    void *target = quern__storage_value(archetype, location, index);
-    if (target == NULL) return;
-    const quern__type *type = quern__components_type(&world->storage.components, index);
-    if (value != NULL)
-        quern__type_copy(type, target, value);
-    else
-        quern__type_construct(type, target);
+    uintptr_t location = 0;
+    quern_result result = create_raw(&world->storage, recipe->archetype, out_entity, &location);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < recipe->count; i++) {
+        quern__place place = recipe->places[i];
+        if (place.offset_bytes != 0)
+            fill_value(recipe->types[i], quern__place_value(place, location), values ? values[i] : NULL);
+    }
+    return QUERN_OK;
+}
+
+/* For lists too long for a recipe. */
+static quern_result create_by_list(quern_world *world, const quern_component *components,
+                                   const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    quern__archetype *archetype;
+    uintptr_t location = 0;
+    quern_result result = find_archetype(world, components, count, &archetype);
+    if (result == QUERN_OK) result = create_raw(&world->storage, archetype, out_entity, &location);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++)
+        fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
+    return QUERN_OK;
 }
 
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
 {
     if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
+    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
     quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
-    component_set set;
-    if (result == QUERN_OK) result = collect_set(world, components, count, &set);
-    quern__archetype *archetype = NULL;
-    if (result == QUERN_OK)
-        result = quern__storage_archetype(&world->storage, set.indices, set.count, &archetype);
-    quern_entity entity;
-    uintptr_t location = 0;
-    if (result == QUERN_OK) result = create_raw(&world->storage, archetype, &entity, &location);
     if (result != QUERN_OK) return result;
-    for (uint32_t i = 0; i < count; i++)
-        fill_value(world, archetype, location, components[i], values ? values[i] : NULL);
-    if (out_entity != NULL) *out_entity = entity;
-    return QUERN_OK;
+    quern_entity entity;
+    const quern__recipe *recipe = find_recipe(world, components, count, &result);
+    if (result != QUERN_OK) return result;
+    result = recipe ? create_by_recipe(world, recipe, values, &entity)
+                    : create_by_list(world, components, values, count, &entity);
+    if (result == QUERN_OK && out_entity != NULL) *out_entity = entity;
+    return result;
 }
 
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
@@ -148,7 +219,7 @@ static quern_result toggle(quern_world *world, quern__record *record, quern_comp
     if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, plan->target, 1);
     if (result != QUERN_OK) return result;
     uintptr_t location = quern__archetype_append(plan->target);
-    fill_value(world, plan->target, location, component, value);
+    fill_component(world, plan->target, location, component, value);
     quern__storage_move(storage, record, plan, location);
     return QUERN_OK;
 }
@@ -214,13 +285,25 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     return QUERN_OK;
 }
 
-void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
+/* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
+static void *get_nothing(const quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record;
-    if (check_entity_and_component(world, entity, component, "quern_entity_get", &record) != QUERN_OK)
-        return NULL;
-    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    return quern__storage_value(archetype, record->location, quern__component_index(component));
+    check_entity_and_component(world, entity, component, "quern_entity_get", &record);
+    return NULL;
+}
+
+/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on failure. */
+void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (world == NULL || world->locked) return get_nothing(world, entity, component);
+    const quern__storage *storage = &world->storage;
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (record == NULL || component.bits >> 24 != storage->entities.world_tag)
+        return get_nothing(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    void *value = quern__storage_value(archetype, record->location, quern__component_index(component));
+    return value != NULL ? value : get_nothing(world, entity, component);
 }
 
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)

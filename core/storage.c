@@ -100,7 +100,6 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
 
 static void link_archetype(quern__storage *storage, quern__archetype *archetype)
 {
-    archetype->index = storage->archetypes.count;
     storage->archetypes.items[storage->archetypes.count++] = archetype;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         quern__component *component = storage->components.list.items[archetype->component_indices[i]];
@@ -124,7 +123,7 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
                            storage->archetypes.count);
     result = quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
-                                     out_archetype);
+                                     storage->archetypes.count, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = set_hash;
     link_archetype(storage, *out_archetype);
@@ -270,28 +269,6 @@ quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *so
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-/* The sizes that components mostly have become single moves of a register or two. */
-static inline void copy_bytes(char *target, const char *source, uint32_t size_bytes)
-{
-    switch (size_bytes) {
-    case 4:
-        memcpy(target, source, 4);
-        break;
-    case 8:
-        memcpy(target, source, 8);
-        break;
-    case 12:
-        memcpy(target, source, 12);
-        break;
-    case 16:
-        memcpy(target, source, 16);
-        break;
-    default:
-        memcpy(target, source, size_bytes);
-        break;
-    }
-}
-
 static char *at(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
 {
     return (char *)quern__chunk_of(location) + offset_bytes +
@@ -325,8 +302,28 @@ static void relocate_row(const quern__archetype *archetype, uintptr_t target, ui
         if (QUERN__UNLIKELY(column->type->hooks.move != NULL))
             quern__type_move(column->type, to, from);
         else
-            copy_bytes(to, from, column->size_bytes);
+            quern__copy_bytes(to, from, column->size_bytes);
     }
+}
+
+/* Lets an archetype without rows keep a chunk, and takes it from the one that had the privilege longest. */
+static void note_spare(quern__storage *storage, quern__archetype *archetype)
+{
+    if (archetype->is_spare) return;
+    quern__archetype **place = &storage->spares[storage->next_spare++ % QUERN__SPARE_ARCHETYPES];
+    if (*place != NULL) {
+        (*place)->is_spare = false;
+        if ((*place)->chunk_count == 0 && (*place)->reserved_count == 0)
+            quern__archetype_drop_spare(*place, &storage->slabs, &storage->allocator);
+    }
+    archetype->is_spare = true;
+    *place = archetype;
+}
+
+void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *archetype)
+{
+    quern__archetype_unreserve(archetype, &storage->slabs, &storage->allocator);
+    if (archetype->chunk_count == 0) note_spare(storage, archetype);
 }
 
 /* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. */
@@ -340,6 +337,7 @@ static void close_gap(quern__storage *storage, quern__archetype *archetype, uint
               gap);
     }
     quern__archetype_drop_last(archetype, &storage->slabs, &storage->allocator);
+    if (archetype->chunk_count == 0) note_spare(storage, archetype);
 }
 
 static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
@@ -351,7 +349,7 @@ static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr
         if (QUERN__UNLIKELY(step->type != NULL))
             quern__type_move(step->type, to, from);
         else
-            copy_bytes(to, from, step->size_bytes);
+            quern__copy_bytes(to, from, step->size_bytes);
     }
     step += plan->added_count;
     for (const quern__move_step *end = step + plan->removed_count; step < end; step++)

@@ -35,14 +35,20 @@ typedef struct quern__move_plan {
     quern__move_step steps[];
 } quern__move_plan;
 
+/* Archetypes that lost their last row keep a chunk, in case the next row comes soon; but only this many of
+ * them, the latest. */
+enum { QUERN__SPARE_ARCHETYPES = 8 };
+
 typedef struct quern__storage {
     quern_allocator allocator;
     quern__components components;
     quern__entities entities;
     quern__slabs slabs;
-    QUERN__ARRAY(quern__archetype *) archetypes; /* [0] is the one without components */
-    quern__map archetype_by_set;                 /* hash of the set -> first archetype with it */
-    uint64_t structure_version;                  /* changes whenever rows come, go or move */
+    QUERN__ARRAY(quern__archetype *) archetypes;       /* [0] is the one without components */
+    quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
+    quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
+    uint32_t next_spare;
+    uint64_t structure_version; /* changes whenever rows come, go or move */
 } quern__storage;
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
@@ -72,6 +78,9 @@ static inline quern_result quern__storage_reserve_rows(quern__storage *storage, 
     return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
 }
 
+/* Takes back the promises made to an archetype by a change that will not be made after all. */
+void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *archetype);
+
 /* ---------------------------------------------------------------------- steps that cannot fail */
 
 /* Gives a taken entity a reserved row of the archetype. Its values are raw memory; the new location. */
@@ -97,14 +106,41 @@ static inline quern__archetype *quern__storage_archetype_of(const quern__storage
     return storage->archetypes.items[record->archetype_index];
 }
 
+static inline void *quern__place_value(quern__place place, uintptr_t location)
+{
+    return (char *)quern__chunk_of(location) + place.offset_bytes +
+           (size_t)quern__location_row(location) * place.size_bytes;
+}
+
+/* The sizes that components mostly have become single moves of a register or two. */
+static inline void quern__copy_bytes(void *target, const void *source, uint32_t size_bytes)
+{
+    switch (size_bytes) {
+    case 4:
+        memcpy(target, source, 4);
+        break;
+    case 8:
+        memcpy(target, source, 8);
+        break;
+    case 12:
+        memcpy(target, source, 12);
+        break;
+    case 16:
+        memcpy(target, source, 16);
+        break;
+    default:
+        memcpy(target, source, size_bytes);
+        break;
+    }
+}
+
 /* The value of a component in a row, or NULL where the archetype has no such column. */
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
-    uint32_t column = quern__archetype_column(archetype, component_index);
-    if (column >= QUERN__COLUMN_TAG) return NULL;
-    return quern__column_value(&archetype->columns[column], quern__chunk_of(location),
-                               quern__location_row(location));
+    if (component_index >= archetype->column_of_count) return NULL;
+    quern__place place = archetype->places[component_index];
+    return place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
 }
 
 #endif

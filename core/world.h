@@ -10,9 +10,23 @@
 
 #include <quern/world.h>
 
+enum { QUERN__RECIPE_COMPONENTS = 16 };
+
+/* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that makes many
+ * entities of one kind finds its archetype here, without sorting and hashing the list each time. Archetypes are
+ * never destroyed, so a recipe stays true. */
+typedef struct quern__recipe {
+    quern__archetype *archetype; /* NULL: none yet */
+    uint32_t count;              /* at most QUERN__RECIPE_COMPONENTS */
+    quern_component components[QUERN__RECIPE_COMPONENTS];
+    quern__place places[QUERN__RECIPE_COMPONENTS];
+    const quern__type *types[QUERN__RECIPE_COMPONENTS];
+} quern__recipe;
+
 struct quern_world {
     quern__storage storage;
     quern__resources resources;
+    quern__recipe recipe;
     bool locked; /* a frame runs: the calls of world.h are refused */
 };
 

@@ -31,10 +31,16 @@ static void close_slabs(void)
 
 TestSuite(chunk, .init = open_slabs);
 
+static quern__chunk *allocate_one(void)
+{
+    uint32_t count = 1;
+    return quern__chunk_allocate_run(&slabs, &allocator, &count);
+}
+
 static void allocate_all(void)
 {
     for (uint32_t i = 0; i < COUNT; i++) {
-        chunks[i] = quern__chunk_allocate(&slabs, &allocator);
+        chunks[i] = allocate_one();
         cr_assert_not_null(chunks[i]);
     }
 }
@@ -73,7 +79,7 @@ Test(chunk, released_chunks_are_used_before_new_slabs)
         release(i);
     uint64_t calls = failing_allocator_call_count(memory);
     for (uint32_t i = 0; i < COUNT; i += 5)
-        cr_assert_not_null(quern__chunk_allocate(&slabs, &allocator));
+        cr_assert_not_null(allocate_one());
     cr_assert_eq(failing_allocator_call_count(memory), calls);
     close_slabs();
 }
@@ -98,7 +104,7 @@ Test(chunk, a_world_that_breathes_around_the_edge_of_a_slab_asks_for_no_memory)
         for (uint32_t i = COUNT - 20; i < COUNT; i++)
             release(i);
         for (uint32_t i = COUNT - 20; i < COUNT; i++)
-            chunks[i] = quern__chunk_allocate(&slabs, &allocator);
+            chunks[i] = allocate_one();
     }
     cr_assert_eq(failing_allocator_call_count(memory), calls);
     close_slabs();
@@ -107,9 +113,9 @@ Test(chunk, a_world_that_breathes_around_the_edge_of_a_slab_asks_for_no_memory)
 Test(chunk, without_memory_nothing_is_held)
 {
     failing_allocator_fail_from(memory, 1);
-    cr_assert_null(quern__chunk_allocate(&slabs, &allocator));
+    cr_assert_null(allocate_one());
     failing_allocator_fail_at(memory, 3);
-    cr_assert_null(quern__chunk_allocate(&slabs, &allocator));
+    cr_assert_null(allocate_one());
     cr_assert_eq(slabs.slab_count, 0u);
     failing_allocator_heal(memory);
     allocate_all();
@@ -127,5 +133,27 @@ Test(chunk, any_order_of_release_keeps_the_counts)
         cr_assert_eq(slabs.slab_count * QUERN__SLAB_CHUNKS - slabs.free_count, left - 1);
         cr_assert_leq(slabs.empty_count, 1u);
     }
+    close_slabs();
+}
+
+Test(chunk, a_run_lies_in_one_piece)
+{
+    uint32_t count = 16;
+    const char *first = (const char *)quern__chunk_allocate_run(&slabs, &allocator, &count);
+    cr_assert_eq(count, 16u);
+    cr_assert_eq(slabs.free_count, QUERN__SLAB_CHUNKS - 16u);
+    cr_assert_eq((const char *)allocate_one(), first + 16 * QUERN__CHUNK_BYTES);
+    close_slabs();
+}
+
+Test(chunk, a_run_is_as_long_as_the_longest_gap)
+{
+    allocate_all();
+    static const uint32_t freed[] = {3, 10, 11, 12, 20, 21};
+    for (uint32_t i = 0; i < sizeof freed / sizeof freed[0]; i++)
+        release(freed[i]);
+    uint32_t count = 16;
+    cr_assert_eq(quern__chunk_allocate_run(&slabs, &allocator, &count), chunks[10]);
+    cr_assert_eq(count, 3u);
     close_slabs();
 }

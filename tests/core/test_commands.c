@@ -424,6 +424,7 @@ static quern_component owned_component;
 
 static void open_owners(void)
 {
+    memset((void *)&counts, 0, sizeof counts);
     open_world();
     tracked_component = tracked_register(world, "tracked", &counts);
     owned_component = owned_register(world, "owned", &owned_count);
@@ -518,6 +519,7 @@ static void record_until_no_memory(quern_context *context)
 
 static void open_failing(void)
 {
+    memset((void *)&counts, 0, sizeof counts);
     memory = failing_allocator_create();
     quern_world_def def = quern_world_def_default();
     def.allocator = failing_allocator_interface(memory);

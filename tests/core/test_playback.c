@@ -13,6 +13,8 @@
 static quern_world *world;
 static quern_component position, number, links, tracked_component;
 static tracked_counts counts;
+static uint64_t expected_dropped_count;
+static bool entity_by_entity;
 static quern_entity first, second; /* live; the first has a number, 1000, and a tracked value, 1000 */
 
 static void must(quern_result result)
@@ -31,6 +33,9 @@ static void give(quern_entity entity, uint64_t payload)
 
 static void open_world(void)
 {
+    memset((void *)&counts, 0, sizeof counts);
+    expected_dropped_count = 0;
+    entity_by_entity = false;
     world = setup_world();
     position = setup_component(world, "position", sizeof(vec3), 4);
     number = setup_component(world, "number", 8, 8);
@@ -71,8 +76,6 @@ typedef struct subject {
 } subject;
 
 static subject subjects[STARTS][SEQUENCES];
-static uint64_t expected_dropped_count;
-static bool entity_by_entity;
 
 static char operation_of(uint32_t sequence, uint32_t step)
 {

@@ -4,9 +4,8 @@
 #define QUERN_STANDIN_CRITERION_H
 
 /* The part of Criterion that this project's tests use, for builds in which Criterion cannot run (the
- * thread sanitizer). Tests register before main and run one after another in one process; a failed
- * assertion jumps out of its test. `.timeout` is ignored (ctest limits the program), and tests that expect
- * a signal or an exit code are left out, since they need a process of their own. */
+ * thread sanitizer). Tests register before main and run one after another, each in a child process, so that
+ * none sees what another left behind. `.timeout` is ignored: ctest limits the program. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,8 +43,7 @@ void standin_register_suite(struct standin_suite *suite);
 
 enum standin_outcome { STANDIN_CONTINUE, STANDIN_ABORT, STANDIN_SKIP };
 
-/* Notes the outcome; ABORT and SKIP do not return. From a thread that a test started, ABORT ends the
- * process: there is no way to unwind the test from there. */
+/* ABORT and SKIP end the test's process, from whichever thread. */
 void standin_report(enum standin_outcome outcome, const char *file, int line, const char *text,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_act.h"
+
+#include <string.h>
+
+enum { READ_WORDS = 4 }; /* of each column that is read */
+
+/* Handles of the same entity in two worlds differ in the world's tag. */
+static uint64_t without_tag(uint64_t bits)
+{
+    return bits & 0x00FFFFFFFFFFFFFFu;
+}
+
+static uint64_t read_value(uint64_t hash, uint32_t type, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < flow_types[type].word_count && i < READ_WORDS; i++)
+        hash = flow_mix(hash ^ (i < flow_types[type].link_count ? without_tag(words[i]) : words[i]));
+    return hash;
+}
+
+void flow_digest_add(flow_digest *sum, flow_digest part)
+{
+    if (part.power == 0) return;
+    uint64_t power = sum->power == 0 ? 1 : sum->power;
+    *sum = (flow_digest){sum->hash * part.power + part.hash, power * part.power};
+}
+
+/* --------------------------------------------------------------------------------------- commands */
+
+/* What a system does commands with. */
+typedef struct actor {
+    const flow_hands *hands;
+    uint64_t hash;
+    quern_entity self, target; /* either may be null */
+} actor;
+
+static uint64_t roll(actor *who, uint32_t bound)
+{
+    who->hash = flow_mix(who->hash);
+    return (who->hash >> 20) % bound;
+}
+
+/* Words for all types; links to one of the entities that the actor knows. */
+static void make_words(actor *who, quern_entity link, uint64_t words[FLOW_WORD_COUNT])
+{
+    for (uint32_t i = 0; i < FLOW_WORD_COUNT; i++)
+        words[i] = who->hash + i;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        for (uint32_t i = 0; i < flow_types[type].link_count; i++)
+            words[flow_types[type].first_word + i] = (i == 0 ? link : who->self).bits;
+}
+
+static void create_couple(actor *who)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    const flow_hands *hands = who->hands;
+    quern_entity a = hands->create(hands->self, 0, NULL);
+    make_words(who, a, words);
+    quern_entity b = hands->create(hands->self, (uint32_t)roll(who, 1u << FLOW_TYPE_COUNT), words);
+    make_words(who, b, words);
+    hands->set(hands->self, a, 2, &words[flow_types[2].first_word]);
+    if (roll(who, 2) == 0) hands->add(hands->self, a, 7, &words[flow_types[7].first_word]);
+    if (roll(who, 4) == 0) hands->destroy(hands->self, roll(who, 2) == 0 ? a : b);
+}
+
+static void change_component(actor *who, quern_entity entity)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    const flow_hands *hands = who->hands;
+    uint32_t type = (uint32_t)roll(who, FLOW_TYPE_COUNT);
+    make_words(who, who->target, words);
+    const uint64_t *value = &words[flow_types[type].first_word];
+    switch (roll(who, 5)) {
+    case 0:
+        hands->add(hands->self, entity, type, roll(who, 2) == 0 ? value : NULL);
+        break;
+    case 1:
+        hands->set(hands->self, entity, type, value);
+        break;
+    case 2:
+    case 3:
+        hands->remove(hands->self, entity, type);
+        break;
+    default:
+        hands->remove(hands->self, entity, type);
+        hands->add(hands->self, entity, type, NULL);
+        break;
+    }
+}
+
+static void change_something(actor *who)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    const flow_hands *hands = who->hands;
+    switch (roll(who, 8)) {
+    case 0:
+        make_words(who, who->self, words);
+        hands->create(hands->self, (uint32_t)roll(who, 1u << FLOW_TYPE_COUNT), words);
+        break;
+    case 1:
+        create_couple(who);
+        break;
+    case 2:
+        hands->destroy(hands->self, who->self);
+        break;
+    case 3:
+        hands->destroy(hands->self, who->target);
+        break;
+    case 4:
+        change_component(who, who->target);
+        break;
+    case 5:
+        change_component(who, who->self);
+        change_component(who, who->self);
+        change_component(who, who->self);
+        break;
+    default:
+        change_component(who, who->self);
+        break;
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- rows */
+
+static bool reads(const flow_system *system, uint32_t type)
+{
+    return system->terms[type].used && system->terms[type].access != QUERN_NO_ACCESS;
+}
+
+static bool writes(const flow_system *system, uint32_t type)
+{
+    return system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+}
+
+static uint64_t read_row(const flow_system *system, uint64_t hash, const flow_row *row,
+                         quern_entity *out_target)
+{
+    hash = flow_mix(hash ^ without_tag(row->entity.bits));
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if (!system->terms[type].used) continue;
+        hash = flow_mix(hash + row->has[type]);
+        if (!reads(system, type) || row->columns[type] == NULL) continue;
+        hash = read_value(hash, type, row->columns[type]);
+        if (flow_types[type].link_count > 0) out_target->bits = row->columns[type][0];
+    }
+    return hash;
+}
+
+static uint64_t read_target(const flow_system *system, uint64_t hash, const flow_hands *hands,
+                            quern_entity target)
+{
+    hash = flow_mix(hash + hands->is_alive(hands->self, target));
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if (!system->lookups[type]) continue;
+        const uint64_t *words = hands->lookup(hands->self, target, type);
+        if (words != NULL) hash = read_value(hash, type, words);
+    }
+    return hash;
+}
+
+/* A concurrent resource takes sums only, since the order is open. */
+static uint64_t use_resources(const flow_system *system, uint64_t hash, const flow_hands *hands,
+                              quern_entity entity)
+{
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        quern_access access = system->resources[i];
+        if (access == QUERN_NO_ACCESS) continue;
+        uint64_t *words = hands->resource(hands->self, i, access != QUERN_READ);
+        if (access == QUERN_WRITE_CONCURRENT) {
+            __atomic_fetch_add(&words[1], hash, __ATOMIC_RELAXED);
+            continue;
+        }
+        hash = flow_mix(hash ^ without_tag(words[0]) ^ words[1]);
+        if (access == QUERN_READ) continue;
+        words[1] = hash;
+        if (hash % 16 == 0) words[0] = entity.bits;
+    }
+    return hash;
+}
+
+static void write_row(const flow_system *system, uint64_t hash, const flow_row *row, quern_entity target)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        uint64_t *words = row->columns[type];
+        if (!writes(system, type) || words == NULL) continue;
+        for (uint32_t i = flow_types[type].link_count; i < flow_types[type].word_count; i++)
+            words[i] += hash + i;
+        for (uint32_t i = 0; i < flow_types[type].link_count; i++) {
+            uint64_t choice = (hash >> (8 + 4 * i)) % 8;
+            if (choice == 0) words[i] = row->entity.bits;
+            if (choice == 1) words[i] = target.bits;
+        }
+    }
+}
+
+flow_digest flow_act_row(const flow_system *system, uint64_t frame, const flow_hands *hands,
+                         const flow_row *row)
+{
+    quern_entity target = quern_entity_null();
+    uint64_t hash = read_row(system, flow_mix(system->salt + frame), row, &target);
+    hash = read_target(system, hash, hands, target);
+    hash = use_resources(system, hash, hands, row->entity);
+    write_row(system, hash, row, target);
+    actor who = {hands, hash, row->entity, target};
+    if (roll(&who, 1000) < system->change_permille) change_something(&who);
+    return (flow_digest){hash, 1000003};
+}
+
+/* ------------------------------------------------------------------------------------ other callbacks */
+
+void flow_act_begin(const flow_system *system, uint64_t frame, const flow_hands *hands)
+{
+    uint64_t hash = flow_mix(system->salt ^ frame);
+    hash = use_resources(system, hash, hands, quern_entity_null());
+    actor who = {.hands = hands, .hash = hash};
+    if (roll(&who, 4) == 0) create_couple(&who);
+}
+
+void flow_act_end(const flow_system *system, uint64_t frame, const flow_hands *hands, flow_digest sum)
+{
+    uint64_t hash = flow_mix(system->salt ^ frame ^ sum.hash ^ 1);
+    hash = use_resources(system, hash, hands, quern_entity_null());
+    actor who = {.hands = hands, .hash = hash};
+    if (roll(&who, 4) == 0) create_couple(&who);
+}
+
+void flow_act_exclusive(const flow_system *system, uint64_t frame, const flow_hands *hands,
+                        const flow_hands *now)
+{
+    uint64_t *words = now->resource(now->self, 0, true);
+    actor who = {.hands = now, .hash = flow_mix(system->salt + 3 * frame), .self = {words[0]}};
+    if (now->is_alive(now->self, who.self)) {
+        change_component(&who, who.self);
+        if (roll(&who, 3) == 0) now->destroy(now->self, who.self);
+    }
+    uint64_t values[FLOW_WORD_COUNT];
+    make_words(&who, who.self, values);
+    quern_entity fresh = now->create(now->self, (uint32_t)roll(&who, 1u << FLOW_TYPE_COUNT), values);
+    words[0] = fresh.bits;
+    words[1] += who.hash;
+    who.hands = hands;
+    who.target = fresh;
+    change_something(&who);
+    change_something(&who);
+}

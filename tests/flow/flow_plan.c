@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_plan.h"
+
+#include <quern/schedule.h>
+
+#include <stdio.h>
+#include <string.h>
+
+const flow_type flow_types[FLOW_TYPE_COUNT] = {
+    {"mass", 1, 0, 8, 0},   {"wide", 64, 0, 8, 1},      {"link", 2, 1, 8, 65},     {"tag", 0, 0, 1, 67},
+    {"state", 4, 0, 8, 67}, {"other_tag", 0, 0, 1, 71}, {"broad", 128, 0, 64, 71}, {"pair", 3, 2, 8, 199},
+};
+
+/* ------------------------------------------------------------------------------------------- terms */
+
+static quern_match random_match(random_source *random)
+{
+    uint32_t roll = random_below(random, 100);
+    if (roll < 60) return QUERN_MATCH_ALL;
+    if (roll < 75) return QUERN_MATCH_OPTIONAL;
+    return roll < 90 ? QUERN_MATCH_ANY : QUERN_MATCH_NONE;
+}
+
+static quern_access random_access(random_source *random)
+{
+    uint32_t roll = random_below(random, 100);
+    if (roll < 15) return QUERN_NO_ACCESS;
+    return roll < 55 ? QUERN_READ : QUERN_WRITE;
+}
+
+static void choose_terms(flow_system *system, random_source *random)
+{
+    uint32_t count = random_chance(random, 5) ? 0 : 1 + random_below(random, 3);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t type = random_below(random, FLOW_TYPE_COUNT);
+        quern_match match = random_match(random);
+        bool touches = match != QUERN_MATCH_NONE && flow_types[type].word_count > 0;
+        system->terms[type] = (flow_term){true, match, touches ? random_access(random) : QUERN_NO_ACCESS};
+    }
+}
+
+bool flow_system_has_terms(const flow_system *system)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if (system->terms[type].used) return true;
+    return false;
+}
+
+static void choose_resources(flow_system *system, random_source *random)
+{
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        uint32_t roll = random_below(random, 100);
+        system->resources[i] = roll < 70   ? QUERN_NO_ACCESS
+                               : roll < 84 ? QUERN_READ
+                               : roll < 90 ? QUERN_WRITE
+                                           : QUERN_WRITE_CONCURRENT;
+    }
+}
+
+static bool is_serial(const flow_system *system)
+{
+    bool serial = system->flags != 0;
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
+        serial |= system->resources[i] == QUERN_WRITE;
+    return serial;
+}
+
+/* A system whose views run side by side must not look up what they write. */
+static void choose_lookups(flow_system *system, random_source *random)
+{
+    for (uint32_t i = random_below(random, 3); i > 0; i--) {
+        uint32_t type = random_below(random, FLOW_TYPE_COUNT);
+        bool writes = system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+        if (!writes || is_serial(system)) system->lookups[type] = true;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ systems */
+
+/* Exclusive systems have no terms, and a resource of their own to remember an entity in. */
+static void make_exclusive(flow_system *system)
+{
+    memset(system->terms, 0, sizeof system->terms);
+    system->flags = QUERN_SYSTEM_EXCLUSIVE;
+    system->has_partial = false;
+    system->resources[0] = QUERN_WRITE;
+}
+
+static void choose_system(flow_system *system, uint32_t index, random_source *random)
+{
+    memset((void *)system, 0, sizeof *system);
+    snprintf(system->name, sizeof system->name, "s%u", index);
+    system->phase = random_below(random, FLOW_PHASE_COUNT);
+    system->salt = random_next(random);
+    system->change_permille = random_below(random, 60);
+    system->has_begin = random_chance(random, 30);
+    system->has_end = random_chance(random, 50);
+    system->has_partial = system->has_end && random_chance(random, 80);
+    if (random_chance(random, 12)) system->flags = QUERN_SYSTEM_SERIAL;
+    if (random_chance(random, 10)) system->flags = QUERN_SYSTEM_MAIN_THREAD;
+    choose_terms(system, random);
+    choose_resources(system, random);
+    if (random_chance(random, 10)) make_exclusive(system);
+    choose_lookups(system, random);
+}
+
+/* No cycles: rules agree with one random order of all systems, in which ranks[i] is the place of i. */
+static void choose_rules(flow_plan *plan, random_source *random)
+{
+    uint64_t ranks[FLOW_MAX_SYSTEMS];
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        ranks[i] = random_next(random);
+    for (uint32_t i = 0; i < plan->system_count; i++) {
+        uint32_t other = random_below(random, plan->system_count);
+        flow_system *system = &plan->systems[i];
+        if (other == i || plan->systems[other].phase != system->phase) continue;
+        if (ranks[i] < ranks[other])
+            system->before[system->before_count++] = other;
+        else
+            system->after[system->after_count++] = other;
+    }
+}
+
+void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
+{
+    random_source random = {seed};
+    memset((void *)plan, 0, sizeof *plan);
+    plan->seed = seed;
+    plan->entity_count = entity_count;
+    plan->system_count = 8 + random_below(&random, FLOW_MAX_SYSTEMS - 8);
+    for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
+        plan->sets[i] = random_below(&random, 1u << FLOW_TYPE_COUNT);
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        choose_system(&plan->systems[i], i, &random);
+    choose_rules(plan, &random);
+}
+
+uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, uint64_t words[FLOW_WORD_COUNT])
+{
+    uint64_t hash = flow_mix(plan->seed ^ i);
+    for (uint32_t word = 0; word < FLOW_WORD_COUNT; word++)
+        words[word] = flow_mix(hash + word);
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        for (uint32_t link = 0; link < flow_types[type].link_count; link++)
+            words[flow_types[type].first_word + link] = 0;
+    return plan->sets[hash % FLOW_SET_COUNT];
+}

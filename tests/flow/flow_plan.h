@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_FLOW_PLAN_H
+#define QUERN_TESTS_FLOW_PLAN_H
+
+/* A random world and random systems, as a description. flow_subject.h makes it real with the library,
+ * flow_reference.h plays it in the most naive way, and flow_act.h is what its systems do in both. */
+
+#include "tests/support/random.h"
+
+#include <quern/query.h>
+
+enum {
+    FLOW_TYPE_COUNT = 8,
+    FLOW_WORD_COUNT = 202, /* of all types together */
+    FLOW_MAX_TYPE_WORDS = 128,
+    FLOW_RESOURCE_COUNT = 3,
+    FLOW_PHASE_COUNT = 3,
+    FLOW_MAX_SYSTEMS = 24,
+    FLOW_MAX_RULES = 2,
+    FLOW_SET_COUNT = 9 /* component sets that entities start with */
+};
+
+/* A component of 64-bit words, of which the first link_count are handles of entities. */
+typedef struct flow_type {
+    const char *name;
+    uint32_t word_count; /* 0: a tag */
+    uint32_t link_count;
+    uint32_t alignment_bytes;
+    uint32_t first_word; /* among the words of an entity that has all types */
+} flow_type;
+
+extern const flow_type flow_types[FLOW_TYPE_COUNT];
+
+typedef struct flow_term {
+    bool used;
+    quern_match match;
+    quern_access access;
+} flow_term;
+
+typedef struct flow_system {
+    char name[8];
+    uint32_t phase;
+    uint32_t flags; /* quern_system_flags */
+    flow_term terms[FLOW_TYPE_COUNT];
+    bool lookups[FLOW_TYPE_COUNT];
+    quern_access resources[FLOW_RESOURCE_COUNT];
+    uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* systems */
+    uint32_t before_count, after_count;
+    bool has_begin, has_end, has_partial;
+    uint32_t change_permille; /* how many entities it records commands for */
+    uint64_t salt;
+} flow_system;
+
+typedef struct flow_plan {
+    uint64_t seed;
+    uint32_t entity_count;         /* at the start */
+    uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
+    uint32_t system_count;
+    flow_system systems[FLOW_MAX_SYSTEMS];
+} flow_plan;
+
+void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
+
+bool flow_system_has_terms(const flow_system *system);
+
+static inline bool flow_system_is(const flow_system *system, quern_access access, uint32_t resource)
+{
+    return system->resources[resource] == access;
+}
+
+/* The i-th entity at the start: its set, and the words of all types. */
+uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, uint64_t words[FLOW_WORD_COUNT]);
+
+/* A well mixed number; what everything random in a running plan is made of. */
+static inline uint64_t flow_mix(uint64_t x)
+{
+    random_source source = {x};
+    return random_next(&source);
+}
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_subject.h"
+
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+/* ----------------------------------------------------------------------------------------- hands */
+
+/* What hands hold on to. */
+typedef struct grip {
+    const flow_subject *subject;
+    quern_context *context;
+    quern_commands *commands;
+} grip;
+
+typedef struct value_list {
+    quern_component components[FLOW_TYPE_COUNT];
+    const void *values[FLOW_TYPE_COUNT];
+    uint32_t count;
+} value_list;
+
+static value_list list_values(const flow_subject *subject, uint32_t set, const uint64_t *words)
+{
+    value_list list = {.count = 0};
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if ((set >> type & 1) == 0) continue;
+        list.components[list.count] = subject->components[type];
+        list.values[list.count++] = words + flow_types[type].first_word;
+    }
+    return list;
+}
+
+static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
+{
+    grip *it = self;
+    if (set == 0) return quern_commands_create(it->commands);
+    value_list list = list_values(it->subject, set, words);
+    return quern_commands_create_with(it->commands, list.components, list.values, list.count);
+}
+
+static void record_destroy(void *self, quern_entity entity)
+{
+    quern_commands_destroy(((grip *)self)->commands, entity);
+}
+
+static void record_add(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    grip *it = self;
+    quern_commands_add(it->commands, entity, it->subject->components[type], value);
+}
+
+static void record_set(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    grip *it = self;
+    quern_commands_set(it->commands, entity, it->subject->components[type], value);
+}
+
+static void record_remove(void *self, quern_entity entity, uint32_t type)
+{
+    grip *it = self;
+    quern_commands_remove(it->commands, entity, it->subject->components[type]);
+}
+
+static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
+{
+    grip *it = self;
+    return quern_context_lookup(it->context, entity, it->subject->components[type]);
+}
+
+static bool is_alive(void *self, quern_entity entity)
+{
+    return quern_context_is_alive(((grip *)self)->context, entity);
+}
+
+static uint64_t *use_resource(void *self, uint32_t index, bool writes)
+{
+    grip *it = self;
+    quern_resource resource = it->subject->resources[index];
+    if (writes) return quern_context_resource_write(it->context, resource);
+    return (uint64_t *)(uintptr_t)quern_context_resource(it->context, resource);
+}
+
+static flow_hands recording_hands(grip *it)
+{
+    return (flow_hands){it,      record_create, record_destroy, record_add, record_set, record_remove,
+                        look_up, is_alive,      use_resource};
+}
+
+/* ------------------------------------------------------------------------------------ immediate hands */
+
+static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
+{
+    const flow_subject *subject = ((grip *)self)->subject;
+    value_list list = list_values(subject, set, words);
+    quern_entity entity = quern_entity_null();
+    quern_result result =
+        quern_entity_create_with(subject->world, list.components, list.values, list.count, &entity);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    return entity;
+}
+
+static void destroy_now(void *self, quern_entity entity)
+{
+    quern_entity_destroy(((grip *)self)->subject->world, entity);
+}
+
+static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    const flow_subject *subject = ((grip *)self)->subject;
+    quern_entity_add(subject->world, entity, subject->components[type], value);
+}
+
+static void set_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    const flow_subject *subject = ((grip *)self)->subject;
+    quern_entity_set(subject->world, entity, subject->components[type], value);
+}
+
+static void remove_now(void *self, quern_entity entity, uint32_t type)
+{
+    const flow_subject *subject = ((grip *)self)->subject;
+    quern_entity_remove(subject->world, entity, subject->components[type]);
+}
+
+static flow_hands immediate_hands(grip *it)
+{
+    return (flow_hands){it,         create_now, destroy_now, add_now,     set_now,
+                        remove_now, look_up,    is_alive,    use_resource};
+}
+
+/* --------------------------------------------------------------------------------------- callbacks */
+
+static const flow_player *player_of(const quern_context *context)
+{
+    return quern_context_user_data(context);
+}
+
+static grip grip_of(quern_context *context)
+{
+    return (grip){player_of(context)->subject, context, quern_context_commands(context)};
+}
+
+static void fill_columns(const flow_player *player, const quern_view *view, flow_row *row)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &player->system->terms[type];
+        if (!term->used) continue;
+        uint32_t index = player->term_of_type[type];
+        row->has[type] = quern_view_has(view, index);
+        if (term->access == QUERN_WRITE) row->columns[type] = quern_view_write(view, index);
+        if (term->access == QUERN_READ)
+            row->columns[type] = (uint64_t *)(uintptr_t)quern_view_read(view, index);
+    }
+}
+
+static void run_rows(quern_context *context, const quern_view *view)
+{
+    const flow_player *player = player_of(context);
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    flow_digest *sum = quern_context_partial(context);
+    flow_row row = {.entity = quern_entity_null()};
+    if (player->has_terms) fill_columns(player, view, &row);
+    uint32_t count = player->has_terms ? view->count : 1;
+    for (uint32_t i = 0; i < count; i++) {
+        if (player->has_terms) row.entity = view->entities[i];
+        flow_digest part = flow_act_row(player->system, quern_context_frame_index(context), &hands, &row);
+        if (sum != NULL) flow_digest_add(sum, part);
+        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+            if (row.columns[type] != NULL) row.columns[type] += flow_types[type].word_count;
+    }
+}
+
+static void run_exclusive(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
+    flow_act_exclusive(player_of(context)->system, quern_context_frame_index(context), &hands, &now);
+}
+
+static void begin(quern_context *context)
+{
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    flow_act_begin(player_of(context)->system, quern_context_frame_index(context), &hands);
+}
+
+static void end(quern_context *context)
+{
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    flow_digest sum = {0};
+    for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
+        flow_digest_add(&sum, *(const flow_digest *)quern_context_partial_at(context, i));
+    flow_act_end(player_of(context)->system, quern_context_frame_index(context), &hands, sum);
+}
+
+/* -------------------------------------------------------------------------------------------- opening */
+
+static void register_types(flow_subject *subject)
+{
+    for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++) {
+        const flow_type *type = &flow_types[i];
+        quern_field fields[] = {
+            {"links", QUERN_FIELD_ENTITY, 0, type->link_count},
+            {"rest", QUERN_FIELD_U64, 8 * type->link_count, type->word_count - type->link_count}};
+        quern_component_def def = quern_component_def_default();
+        def.name = type->name;
+        def.size_bytes = 8 * type->word_count;
+        def.alignment_bytes = type->alignment_bytes;
+        def.fields = fields;
+        def.field_count = type->link_count > 0 ? 2 : 0;
+        quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+}
+
+static void register_resources(flow_subject *subject)
+{
+    static const char *const names[FLOW_RESOURCE_COUNT] = {"r0", "r1", "r2"};
+    quern_field fields[] = {{"entity", QUERN_FIELD_ENTITY, 0, 1}, {"number", QUERN_FIELD_U64, 8, 1}};
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        quern_resource_def def = quern_resource_def_default();
+        def.name = names[i];
+        def.size_bytes = sizeof(flow_resource);
+        def.fields = fields;
+        def.field_count = 2;
+        quern_result result = quern_resource_register(subject->world, &def, &subject->resources[i]);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+}
+
+static void create_entities(const flow_subject *subject)
+{
+    for (uint32_t i = 0; i < subject->plan->entity_count; i++) {
+        uint64_t words[FLOW_WORD_COUNT];
+        uint32_t set = flow_plan_entity(subject->plan, i, words);
+        value_list list = list_values(subject, set, words);
+        quern_result result =
+            quern_entity_create_with(subject->world, list.components, list.values, list.count, NULL);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+}
+
+/* A definition, with the arrays that it points to. */
+typedef struct system_parts {
+    quern_system_def def;
+    quern_term terms[FLOW_TYPE_COUNT];
+    quern_component lookups[FLOW_TYPE_COUNT];
+    quern_resource_access resources[FLOW_RESOURCE_COUNT];
+    const char *before[FLOW_MAX_RULES], *after[FLOW_MAX_RULES];
+} system_parts;
+
+static void add_access(system_parts *parts, flow_subject *subject, flow_player *player)
+{
+    const flow_system *system = player->system;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        if (term->used) {
+            player->term_of_type[type] = parts->def.term_count;
+            parts->terms[parts->def.term_count++] =
+                quern_term_make(subject->components[type], term->match, term->access);
+        }
+        if (system->lookups[type]) parts->lookups[parts->def.lookup_count++] = subject->components[type];
+    }
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
+        if (system->resources[i] != QUERN_NO_ACCESS)
+            parts->resources[parts->def.resource_count++] =
+                (quern_resource_access){subject->resources[i], system->resources[i]};
+}
+
+static void add_rules(system_parts *parts, const flow_plan *plan, const flow_system *system)
+{
+    for (uint32_t i = 0; i < system->before_count; i++)
+        parts->before[parts->def.before_count++] = plan->systems[system->before[i]].name;
+    for (uint32_t i = 0; i < system->after_count; i++)
+        parts->after[parts->def.after_count++] = plan->systems[system->after[i]].name;
+}
+
+static void add_system(flow_subject *subject, uint32_t index)
+{
+    const flow_system *system = &subject->plan->systems[index];
+    flow_player *player = &subject->players[index];
+    *player =
+        (flow_player){.subject = subject, .system = system, .has_terms = flow_system_has_terms(system)};
+    bool exclusive = (system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0;
+    system_parts parts = {.def = system_def(system->name, exclusive ? run_exclusive : run_rows)};
+    add_access(&parts, subject, player);
+    add_rules(&parts, subject->plan, system);
+    parts.def.terms = parts.terms;
+    parts.def.lookups = parts.lookups;
+    parts.def.resources = parts.resources;
+    parts.def.before = parts.before;
+    parts.def.after = parts.after;
+    parts.def.phase = system->phase;
+    parts.def.flags = system->flags;
+    parts.def.begin = system->has_begin ? begin : NULL;
+    parts.def.end = system->has_end ? end : NULL;
+    parts.def.partial_bytes = system->has_partial ? sizeof(flow_digest) : 0;
+    parts.def.user_data = player;
+    subject->systems[index] = setup_system(subject->schedule, &parts.def);
+}
+
+void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def)
+{
+    *subject = (flow_subject){.plan = plan};
+    quern_result result = quern_world_create(def, &subject->world);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    register_types(subject);
+    register_resources(subject);
+    create_entities(subject);
+    subject->schedule = setup_phases(subject->world, FLOW_PHASE_COUNT);
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        add_system(subject, i);
+}
+
+void flow_subject_close(flow_subject *subject)
+{
+    quern_schedule_destroy(subject->schedule);
+    quern_world_destroy(subject->world);
+}

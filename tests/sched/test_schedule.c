@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a schedule accepts, and the order in which it runs it. */
+
+static quern_world *world;
+static quern_component position, velocity;
+static quern_resource score;
+static quern_schedule *schedule; /* two phases */
+
+static _Atomic uint32_t run_count;
+static uint32_t log_count;
+
+static void open_schedule(void)
+{
+    run_count = 0;
+    log_count = 0;
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    velocity = setup_component(world, "velocity", sizeof(vec3), 4);
+    score = setup_counter(world, "score");
+    schedule = setup_phases(world, 2);
+}
+
+static void close_schedule(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(schedule, .init = open_schedule, .fini = close_schedule);
+TestSuite(schedule_order, .init = open_schedule, .fini = close_schedule);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_system setup_idle(const char *name)
+{
+    quern_system_def def = system_def(name, idle_run);
+    return setup_system(schedule, &def);
+}
+
+/* ------------------------------------------------------------------------------ definitions of systems */
+
+/* Each makes a good definition bad in one way. */
+typedef struct mistake {
+    const char *what;
+    void (*make)(quern_system_def *def);
+    quern_result expected;
+} mistake;
+
+static const char too_long[] = "a name of 64 bytes, which is one more than a name is allowed to have";
+static quern_term bad_term;
+static quern_term many_terms[QUERN_MAX_TERMS + 1];
+static quern_component many_components[QUERN_MAX_ACCESS + 1];
+static quern_resource_access resources[QUERN_MAX_ACCESS + 1];
+static const char *names[] = {"known", NULL};
+
+static void use_term(quern_system_def *def, quern_term term)
+{
+    bad_term = term;
+    def->terms = &bad_term;
+    def->term_count = 1;
+}
+
+static void use_resource(quern_system_def *def, quern_resource resource, quern_access access)
+{
+    resources[0] = (quern_resource_access){resource, access};
+    def->resources = resources;
+    def->resource_count = 1;
+}
+
+static void no_cookie(quern_system_def *def)
+{
+    *def = (quern_system_def){.name = "zeroed", .run = idle_run};
+}
+
+static void wild(quern_system_def *def)
+{
+    memset((void *)def, 0xA5, sizeof *def);
+}
+
+static void no_name(quern_system_def *def)
+{
+    def->name = NULL;
+}
+
+static void empty_name(quern_system_def *def)
+{
+    def->name = "";
+}
+
+static void long_name(quern_system_def *def)
+{
+    def->name = too_long;
+}
+
+static void known_name(quern_system_def *def)
+{
+    def->name = "known";
+}
+
+static void no_callback(quern_system_def *def)
+{
+    def->run = NULL;
+}
+
+static void terms_without_run(quern_system_def *def)
+{
+    use_term(def, quern_term_read(position));
+    def->run = NULL;
+    def->begin = idle_hook;
+}
+
+static void unknown_phase(quern_system_def *def)
+{
+    def->phase = 2;
+}
+
+static void unknown_flag(quern_system_def *def)
+{
+    def->flags = 8;
+}
+
+static void null_terms(quern_system_def *def)
+{
+    def->term_count = 1;
+}
+
+static void too_many_terms(quern_system_def *def)
+{
+    def->terms = many_terms;
+    def->term_count = COUNT_OF(many_terms);
+}
+
+static void unknown_term(quern_system_def *def)
+{
+    use_term(def, quern_term_read(component_unregistered(position)));
+}
+
+static void same_term_twice(quern_system_def *def)
+{
+    many_terms[0] = quern_term_read(position);
+    many_terms[1] = quern_term_write(position);
+    def->terms = many_terms;
+    def->term_count = 2;
+}
+
+static void access_to_excluded(quern_system_def *def)
+{
+    use_term(def, quern_term_make(position, QUERN_MATCH_NONE, QUERN_READ));
+}
+
+static void concurrent_term(quern_system_def *def)
+{
+    use_term(def, quern_term_make(position, QUERN_MATCH_ALL, QUERN_WRITE_CONCURRENT));
+}
+
+static void unknown_match(quern_system_def *def)
+{
+    use_term(def, quern_term_make(position, (quern_match)9, QUERN_READ));
+}
+
+static void null_lookups(quern_system_def *def)
+{
+    def->lookup_count = 1;
+}
+
+static void too_many_lookups(quern_system_def *def)
+{
+    def->lookups = many_components;
+    def->lookup_count = COUNT_OF(many_components);
+}
+
+static void unknown_lookup(quern_system_def *def)
+{
+    def->lookups = many_components; /* all null */
+    def->lookup_count = 1;
+}
+
+static void lookup_of_own_write(quern_system_def *def)
+{
+    use_term(def, quern_term_write(position));
+    def->lookups = &bad_term.component;
+    def->lookup_count = 1;
+}
+
+static void null_resources(quern_system_def *def)
+{
+    def->resource_count = 1;
+}
+
+static void too_many_resources(quern_system_def *def)
+{
+    def->resources = resources;
+    def->resource_count = COUNT_OF(resources);
+}
+
+static void unknown_resource(quern_system_def *def)
+{
+    use_resource(def, (quern_resource){score.bits + 1}, QUERN_READ);
+}
+
+static void resource_without_access(quern_system_def *def)
+{
+    use_resource(def, score, QUERN_NO_ACCESS);
+}
+
+static void resource_with_strange_access(quern_system_def *def)
+{
+    use_resource(def, score, (quern_access)17);
+}
+
+static void same_resource_twice(quern_system_def *def)
+{
+    use_resource(def, score, QUERN_READ);
+    resources[1] = resources[0];
+    def->resource_count = 2;
+}
+
+static void exclusive_with_terms(quern_system_def *def)
+{
+    use_term(def, quern_term_read(position));
+    def->flags = QUERN_SYSTEM_EXCLUSIVE;
+}
+
+static void exclusive_with_partial(quern_system_def *def)
+{
+    def->partial_bytes = 8;
+    def->flags = QUERN_SYSTEM_EXCLUSIVE;
+}
+
+static void null_before(quern_system_def *def)
+{
+    def->before_count = 1;
+}
+
+static void null_after(quern_system_def *def)
+{
+    def->after_count = 1;
+}
+
+static void null_name_after(quern_system_def *def)
+{
+    def->after = names;
+    def->after_count = COUNT_OF(names);
+}
+
+static const mistake mistakes[] = {
+    {"not initialised", no_cookie, QUERN_ERROR_INVALID_ARGUMENT},
+    {"random bytes", wild, QUERN_ERROR_INVALID_ARGUMENT},
+    {"no name", no_name, QUERN_ERROR_INVALID_ARGUMENT},
+    {"empty name", empty_name, QUERN_ERROR_INVALID_ARGUMENT},
+    {"name too long", long_name, QUERN_ERROR_INVALID_ARGUMENT},
+    {"name known", known_name, QUERN_ERROR_DUPLICATE_NAME},
+    {"no callback", no_callback, QUERN_ERROR_NULL_ARGUMENT},
+    {"terms without run", terms_without_run, QUERN_ERROR_NULL_ARGUMENT},
+    {"unknown phase", unknown_phase, QUERN_ERROR_INVALID_ARGUMENT},
+    {"unknown flag", unknown_flag, QUERN_ERROR_INVALID_ARGUMENT},
+    {"terms NULL", null_terms, QUERN_ERROR_NULL_ARGUMENT},
+    {"too many terms", too_many_terms, QUERN_ERROR_INVALID_ARGUMENT},
+    {"unknown component", unknown_term, QUERN_ERROR_UNKNOWN_COMPONENT},
+    {"component twice", same_term_twice, QUERN_ERROR_DUPLICATE_COMPONENT},
+    {"access to excluded", access_to_excluded, QUERN_ERROR_INVALID_ARGUMENT},
+    {"concurrent term", concurrent_term, QUERN_ERROR_INVALID_ARGUMENT},
+    {"unknown match", unknown_match, QUERN_ERROR_INVALID_ARGUMENT},
+    {"lookups NULL", null_lookups, QUERN_ERROR_NULL_ARGUMENT},
+    {"too many lookups", too_many_lookups, QUERN_ERROR_INVALID_ARGUMENT},
+    {"unknown lookup", unknown_lookup, QUERN_ERROR_UNKNOWN_COMPONENT},
+    {"lookup of own write", lookup_of_own_write, QUERN_ERROR_SCHEDULE_CONFLICT},
+    {"resources NULL", null_resources, QUERN_ERROR_NULL_ARGUMENT},
+    {"too many resources", too_many_resources, QUERN_ERROR_INVALID_ARGUMENT},
+    {"unknown resource", unknown_resource, QUERN_ERROR_UNKNOWN_RESOURCE},
+    {"resource without access", resource_without_access, QUERN_ERROR_INVALID_ARGUMENT},
+    {"resource with strange access", resource_with_strange_access, QUERN_ERROR_INVALID_ARGUMENT},
+    {"resource twice", same_resource_twice, QUERN_ERROR_INVALID_ARGUMENT},
+    {"exclusive with terms", exclusive_with_terms, QUERN_ERROR_INVALID_ARGUMENT},
+    {"exclusive with partial", exclusive_with_partial, QUERN_ERROR_INVALID_ARGUMENT},
+    {"before NULL", null_before, QUERN_ERROR_NULL_ARGUMENT},
+    {"after NULL", null_after, QUERN_ERROR_NULL_ARGUMENT},
+    {"name in after NULL", null_name_after, QUERN_ERROR_INVALID_ARGUMENT},
+};
+
+Test(schedule, every_mistake_in_a_definition_is_refused_and_leaves_the_schedule_as_it_was)
+{
+    setup_idle("known");
+    for (uint32_t i = 0; i < COUNT_OF(mistakes); i++) {
+        quern_system_def def = system_def("candidate", idle_run);
+        mistakes[i].make(&def);
+        refusal before = refusal_begin(world);
+        quern_result result = quern_schedule_add_system(schedule, &def, NULL);
+        refusal_end_code(&before, result, mistakes[i].expected, __LINE__, mistakes[i].what);
+        cr_assert_eq(quern_schedule_system_count(schedule), 1u);
+        must_run(schedule, NULL);
+    }
+}
+
+Test(schedule, a_message_names_what_is_wrong)
+{
+    quern_system_def def = system_def("candidate", idle_run);
+    null_after(&def);
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_add_system(schedule, &def, NULL));
+    assert_message_has("after");
+    def = system_def("candidate", idle_run);
+    lookup_of_own_write(&def);
+    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT, quern_schedule_add_system(schedule, &def, NULL));
+    assert_message_has("candidate");
+    assert_message_has("position");
+}
+
+Test(schedule, a_serial_system_may_look_up_what_it_writes)
+{
+    static const uint32_t flags[] = {QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD};
+    for (uint32_t i = 0; i < COUNT_OF(flags); i++) {
+        quern_system_def def = system_def(i ? "main" : "serial", idle_run);
+        lookup_of_own_write(&def);
+        def.flags = flags[i];
+        setup_system(schedule, &def);
+    }
+    must_run(schedule, NULL);
+}
+
+Test(schedule, definitions_are_copied)
+{
+    char name[] = "mover";
+    quern_term term = quern_term_write(position);
+    quern_system_def def = system_def(name, idle_run);
+    def.terms = &term;
+    def.term_count = 1;
+    quern_system system = setup_system(schedule, &def);
+    name[0] = 'x';
+    term = quern_term_read(velocity);
+    cr_assert_eq(quern_schedule_find(schedule, "mover").bits, system.bits);
+    cr_assert_not_null(strstr(described(schedule), "writes 'position'"));
+}
+
+/* ---------------------------------------------------------------------------------- other arguments */
+
+static void assert_schedule_refused(const char *const *phases, uint32_t count, quern_result expected)
+{
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = phases;
+    def.phase_count = count;
+    quern_schedule *other = NULL;
+    assert_refused(world, expected, quern_schedule_create(world, &def, &other));
+    cr_assert_null(other);
+}
+
+Test(schedule, wrong_definitions_of_a_schedule_are_refused)
+{
+    static const char *phases[QUERN_MAX_PHASES + 1];
+    for (uint32_t i = 0; i < COUNT_OF(phases); i++)
+        phases[i] = "phase";
+    assert_schedule_refused(NULL, 1, QUERN_ERROR_NULL_ARGUMENT);
+    assert_schedule_refused(phases, 0, QUERN_ERROR_INVALID_ARGUMENT);
+    assert_schedule_refused(phases, COUNT_OF(phases), QUERN_ERROR_INVALID_ARGUMENT);
+    phases[1] = too_long;
+    assert_schedule_refused(phases, 2, QUERN_ERROR_INVALID_ARGUMENT);
+    phases[1] = "";
+    assert_schedule_refused(phases, 2, QUERN_ERROR_INVALID_ARGUMENT);
+    phases[1] = NULL;
+    assert_schedule_refused(phases, 2, QUERN_ERROR_INVALID_ARGUMENT);
+    quern_schedule *other;
+    quern_schedule_def zero = {.phases = phases, .phase_count = 1};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_create(world, &zero, &other));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(NULL, NULL, &other));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(world, NULL, NULL));
+}
+
+Test(schedule, the_default_schedule_has_one_phase_and_may_be_empty)
+{
+    quern_schedule *other;
+    must(quern_schedule_create(world, NULL, &other));
+    must_run(other, NULL);
+    quern_system_def def = system_def("late", idle_run);
+    def.phase = 1;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(other, &def, NULL));
+    quern_schedule_destroy(other);
+    quern_schedule_destroy(NULL);
+}
+
+Test(schedule, null_arguments_and_unknown_systems_are_refused)
+{
+    quern_system_def def = system_def("system", idle_run);
+    quern_system none = {0}, unknown = {7};
+    quern_system known = setup_idle("known");
+    quern_system_stats stats;
+    quern_result null = QUERN_ERROR_NULL_ARGUMENT, invalid = QUERN_ERROR_INVALID_ARGUMENT;
+    assert_refused(world, null, quern_schedule_add_system(NULL, &def, NULL));
+    assert_refused(world, null, quern_schedule_add_system(schedule, NULL, NULL));
+    assert_refused(world, null, quern_schedule_enable(NULL, known, true));
+    assert_refused(world, invalid, quern_schedule_enable(schedule, none, true));
+    assert_refused(world, invalid, quern_schedule_enable(schedule, unknown, true));
+    assert_refused(world, null, quern_schedule_compile(NULL));
+    assert_refused(world, null, quern_schedule_run(NULL, NULL, 0));
+    assert_refused(world, null, quern_schedule_describe(schedule, NULL));
+    assert_refused(world, null, quern_schedule_describe(NULL, stderr));
+    assert_refused(world, null, quern_schedule_system_stats(NULL, known, &stats));
+    assert_refused(world, null, quern_schedule_system_stats(schedule, known, NULL));
+    assert_refused(world, invalid, quern_schedule_system_stats(schedule, unknown, &stats));
+    assert_refused_value(world, quern_schedule_has_edge(schedule, known, unknown));
+    assert_refused_value(world, quern_schedule_has_edge(NULL, known, known));
+    assert_refused_value(world, quern_schedule_find(schedule, NULL).bits);
+    assert_refused_value(world, quern_schedule_find(NULL, "known").bits);
+    assert_refused_value(world, quern_schedule_frame_stats(NULL).time_ns);
+    cr_assert_eq(quern_schedule_find(schedule, "nobody").bits, 0u);
+    cr_assert_eq(quern_schedule_system_count(NULL), 0u);
+    cr_assert_eq(quern_schedule_system_at(NULL, 0).bits, 0u);
+}
+
+/* -------------------------------------------------------------------------------------------- order */
+
+enum { LOG_COUNT = 64 };
+
+static char log_text[LOG_COUNT];
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Notes the letter in user_data. Systems that may run at the same time are ordered by conflicts here. */
+static void note(quern_context *context)
+{
+    pthread_mutex_lock(&log_mutex);
+    if (log_count < LOG_COUNT - 1)
+        log_text[log_count++] = (char)(uintptr_t)quern_context_user_data(context);
+    log_text[log_count] = '\0';
+    pthread_mutex_unlock(&log_mutex);
+}
+
+typedef struct rule {
+    const char *before, *after;
+    uint32_t phase;
+} rule;
+
+/* Systems named by one letter, each writing the score, so that no two of them run side by side. */
+static quern_system setup_letter(const char *name, rule how)
+{
+    quern_resource_access access = {score, QUERN_WRITE};
+    quern_system_def def = system_def(name, NULL);
+    def.begin = note;
+    def.user_data = (void *)(uintptr_t)name[0];
+    def.resources = &access;
+    def.resource_count = 1;
+    def.phase = how.phase;
+    def.before = &how.before;
+    def.before_count = how.before != NULL;
+    def.after = &how.after;
+    def.after_count = how.after != NULL;
+    return setup_system(schedule, &def);
+}
+
+static void assert_order(const char *expected)
+{
+    must(quern_schedule_compile(schedule));
+    for (uint32_t i = 0; i < strlen(expected); i++) {
+        quern_system_stats stats;
+        must(quern_schedule_system_stats(schedule, quern_schedule_system_at(schedule, i), &stats));
+        cr_assert_eq(stats.name[0], expected[i], "system %u is '%s'", i, stats.name);
+    }
+    cr_assert_eq(quern_schedule_system_at(schedule, (uint32_t)strlen(expected)).bits, 0u);
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        quern_jobs *jobs = setup_jobs(pool_threads[i]);
+        log_count = 0;
+        must_run(schedule, jobs);
+        cr_assert_str_eq(log_text, expected, "%u threads", pool_threads[i]);
+        quern_jobs_destroy(jobs);
+    }
+}
+
+Test(schedule_order, systems_run_in_the_order_of_registration)
+{
+    setup_letter("c", (rule){0});
+    cr_assert_eq(quern_schedule_system_at(schedule, 0).bits, 0u, "not compiled yet");
+    setup_letter("a", (rule){0});
+    setup_letter("b", (rule){0});
+    assert_order("cab");
+}
+
+Test(schedule_order, phases_come_first)
+{
+    setup_letter("c", (rule){.phase = 1});
+    setup_letter("a", (rule){.phase = 0});
+    setup_letter("b", (rule){.phase = 1});
+    setup_letter("d", (rule){.phase = 0});
+    assert_order("adcb");
+}
+
+Test(schedule_order, before_and_after_come_before_registration)
+{
+    setup_letter("d", (rule){.after = "b"});
+    setup_letter("c", (rule){.before = "d"});
+    setup_letter("b", (rule){0});
+    setup_letter("a", (rule){.before = "c"});
+    assert_order("bacd");
+}
+
+Test(schedule_order, a_system_added_later_takes_its_place)
+{
+    setup_letter("a", (rule){0});
+    setup_letter("b", (rule){0});
+    assert_order("ab");
+    setup_letter("c", (rule){.before = "b"});
+    assert_order("acb");
+}
+
+Test(schedule_order, a_long_chain_against_the_registration_is_followed)
+{
+    char name[2] = {0}, after[2] = {0};
+    char expected[27] = {0};
+    for (char letter = 'a'; letter <= 'z'; letter++) {
+        name[0] = letter;
+        after[0] = (char)(letter + 1);
+        setup_letter(name, (rule){.after = letter < 'z' ? after : NULL});
+        expected['z' - letter] = letter;
+    }
+    assert_order(expected);
+}
+
+/* Compiling, describing and running fail alike, again and again, and no system runs. */
+static void assert_cannot_run(quern_result expected, const char *first_name, const char *second_name)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_refused(world, expected, quern_schedule_compile(schedule));
+        assert_refused(world, expected, quern_schedule_run(schedule, NULL, 0));
+        assert_message_has(first_name);
+        assert_message_has(second_name);
+        assert_refused(world, expected, quern_schedule_describe(schedule, stderr));
+    }
+    cr_assert_eq(log_count, 0u);
+    cr_assert_eq(quern_schedule_system_at(schedule, 0).bits, 0u);
+}
+
+Test(schedule_order, a_cycle_is_refused_with_its_names)
+{
+    setup_letter("x", (rule){0});
+    setup_letter("a", (rule){.before = "b"});
+    setup_letter("b", (rule){.before = "c"});
+    setup_letter("c", (rule){.before = "a"});
+    setup_letter("d", (rule){.after = "c"});
+    assert_cannot_run(QUERN_ERROR_SCHEDULE_CONFLICT, "'a'", "'c'");
+    assert_message_has("'b'");
+    cr_assert_null(strstr(quern_error_message(), "'x'"), "%s", quern_error_message());
+    cr_assert_null(strstr(quern_error_message(), "'d'"), "it waits for the cycle, but is not in it");
+}
+
+Test(schedule_order, a_system_cannot_come_before_itself)
+{
+    setup_letter("a", (rule){.before = "a"});
+    assert_cannot_run(QUERN_ERROR_SCHEDULE_CONFLICT, "'a'", "'a'");
+}
+
+Test(schedule_order, an_unknown_name_is_refused_until_the_system_is_there)
+{
+    setup_letter("a", (rule){.after = "later"});
+    assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'a'", "'later'");
+    setup_letter("later", (rule){0});
+    assert_order("la");
+}
+
+Test(schedule_order, order_across_phases_is_refused)
+{
+    setup_letter("a", (rule){.phase = 0});
+    setup_letter("b", (rule){.phase = 1, .after = "a"});
+    assert_cannot_run(QUERN_ERROR_SCHEDULE_CONFLICT, "'a'", "'b'");
+    assert_message_has("'p1'");
+}
+
+Test(schedule_order, a_schedule_that_ran_fails_after_a_bad_system_was_added)
+{
+    setup_letter("a", (rule){0});
+    assert_order("a");
+    setup_letter("b", (rule){.after = "nobody"});
+    log_count = 0;
+    assert_cannot_run(QUERN_ERROR_UNKNOWN_SYSTEM, "'b'", "'nobody'");
+}
+
+/* --------------------------------------------------------------------------------------------- limits */
+
+static void count_run(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert_eq(view->count, 0u, "a system without terms gets an empty view");
+    run_count++;
+}
+
+Test(schedule, a_schedule_takes_1024_systems_and_no_more, .timeout = 120)
+{
+    quern_system_def def = system_def(NULL, count_run);
+    char name[16];
+    def.name = name;
+    for (uint32_t i = 0; i < QUERN_MAX_SYSTEMS; i++) {
+        snprintf(name, sizeof name, "s%u", i);
+        setup_system(schedule, &def);
+    }
+    def.name = "one more";
+    assert_refused(world, QUERN_ERROR_LIMIT, quern_schedule_add_system(schedule, &def, NULL));
+    assert_message_has("QUERN_MAX_SYSTEMS");
+    quern_jobs *jobs = setup_jobs(2);
+    must_run(schedule, jobs);
+    cr_assert_eq(run_count, (uint32_t)QUERN_MAX_SYSTEMS);
+    quern_jobs_destroy(jobs);
+}
+
+static void read_all(quern_context *context, const quern_view *view)
+{
+    for (uint32_t i = 0; i < view->term_count; i++)
+        cr_assert_not_null(quern_view_read(view, i));
+    for (uint32_t i = 0; i < QUERN_MAX_ACCESS; i++) {
+        cr_assert_not_null(quern_context_lookup(context, view->entities[0], many_components[i]));
+        cr_assert_not_null(quern_context_resource(context, resources[i].resource));
+    }
+    run_count++;
+}
+
+Test(schedule, a_system_takes_32_terms_lookups_and_resources)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_ACCESS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%u", i);
+        many_components[i] = setup_component(world, name, 8, 8);
+        many_terms[i] = quern_term_read(many_components[i]);
+        resources[i] = (quern_resource_access){setup_counter(world, name), QUERN_READ};
+    }
+    setup_entity_with(world, many_components, QUERN_MAX_ACCESS);
+    quern_system_def def = system_def("greedy", read_all);
+    def.terms = many_terms;
+    def.term_count = QUERN_MAX_TERMS;
+    def.lookups = many_components;
+    def.lookup_count = QUERN_MAX_ACCESS;
+    def.resources = resources;
+    def.resource_count = QUERN_MAX_ACCESS;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    cr_assert_eq(run_count, 1u);
+}
+
+/* --------------------------------------------------------------------------------- enabled or not */
+
+static void note_run(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    note(context);
+}
+
+static quern_system setup_noisy(const char *name, uint32_t flags)
+{
+    quern_system_def def = system_def(name, note_run);
+    def.begin = note;
+    def.end = note;
+    def.flags = flags;
+    def.user_data = (void *)(uintptr_t)name[0];
+    return setup_system(schedule, &def);
+}
+
+Test(schedule, a_disabled_system_is_left_out_with_its_begin_and_end)
+{
+    quern_system a = setup_noisy("a", 0), b = setup_noisy("b", QUERN_SYSTEM_EXCLUSIVE);
+    must(quern_schedule_enable(schedule, a, false));
+    must(quern_schedule_enable(schedule, b, false));
+    must_run(schedule, NULL);
+    cr_assert_eq(log_count, 0u);
+    cr_assert_not_null(strstr(described(schedule), "(disabled)"));
+    must(quern_schedule_enable(schedule, a, true));
+    must_run(schedule, NULL);
+    cr_assert_str_eq(log_text, "aaa");
+    must(quern_schedule_enable(schedule, b, true));
+    must(quern_schedule_enable(schedule, b, true));
+    must_run(schedule, NULL);
+    cr_assert_str_eq(log_text, "aaaaaabbb");
+}
+
+Test(schedule, a_disabled_system_has_no_views_in_its_statistics)
+{
+    setup_entity_with(world, &position, 1);
+    quern_system reader = setup_reader(schedule, "reader", position);
+    quern_system_stats stats;
+    for (uint32_t enabled = 0; enabled < 2; enabled++) {
+        must(quern_schedule_enable(schedule, reader, enabled == 1));
+        must_run(schedule, NULL);
+        must(quern_schedule_system_stats(schedule, reader, &stats));
+        cr_assert_eq(stats.view_count, enabled);
+        cr_assert_eq(stats.entity_count, enabled);
+    }
+}
+
+Test(schedule, statistics_of_a_system_that_has_not_run_are_zero)
+{
+    setup_idle("first");
+    must_run(schedule, NULL);
+    quern_system last = {0};
+    for (char name[] = "a"; name[0] <= 'z'; name[0]++)
+        last = setup_idle(name);
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(schedule, last, &stats));
+    cr_assert_str_eq(stats.name, "z");
+    cr_assert_eq(stats.time_ns, 0u);
+    cr_assert_eq(stats.view_count, 0u);
+    cr_assert_eq(stats.command_count, 0u);
+}

@@ -136,8 +136,9 @@ static void record(quern_commands *commands, quern__command_kind kind, quern_ent
     *command = (quern__command){
         .kind = (uint8_t)kind, .entity = entity, .component_index = (uint16_t)component_index};
     char *end = (char *)(command + 1);
-    if (value != NULL) {
-        const quern__type *type = quern__components_type(&commands->storage->components, component_index);
+    const quern__type *type =
+        value ? quern__components_type(&commands->storage->components, component_index) : NULL;
+    if (type != NULL && type->size_bytes > 0) {
         char *copy = quern__command_value(command, type);
         quern__type_copy(type, copy, value);
         command->has_value = true;

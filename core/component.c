@@ -9,13 +9,13 @@ quern_component_def quern_component_def_default(void)
 
 quern_component quern__component_handle(const quern__components *components, uint32_t index)
 {
-    return (quern_component){.bits = components->world_tag << 24 | (index + 1)};
+    return (quern_component){.bits = quern__handle_bits(components->world_tag, index)};
 }
 
 quern_result quern__components_check(const quern__components *components, quern_component component)
 {
-    uint32_t index = quern__component_index(component);
-    if (component.bits >> 24 == components->world_tag && index < components->list.count) return QUERN_OK;
+    if (quern__handle_is_valid(component.bits, components->world_tag, components->list.count))
+        return QUERN_OK;
     if (component.bits == 0)
         return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
                            "the component handle is null: register it first");
@@ -88,6 +88,11 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
             "large data elsewhere and a pointer or index in the component",
             def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
+    const quern_hooks *hooks = &def->hooks;
+    if (def->size_bytes == 0 && (hooks->construct || hooks->copy || hooks->move || hooks->destroy))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
+                           def->name ? def->name : "");
     quern_result result =
         quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
                          def->alignment_bytes, &def->hooks, def->fields, def->field_count);

@@ -6,6 +6,7 @@
 /* The registry of a world's component types, and for each the archetypes that have it. */
 
 #include "core/array.h"
+#include "core/handle.h"
 #include "core/type.h"
 
 typedef struct quern__component {
@@ -35,7 +36,7 @@ quern_result quern__components_check(const quern__components *components, quern_
 /* The index of a component that has been checked. */
 static inline uint32_t quern__component_index(quern_component component)
 {
-    return (component.bits & 0xFFFF) - 1;
+    return quern__handle_index(component.bits);
 }
 
 static inline const quern__type *quern__components_type(const quern__components *components, uint32_t index)

@@ -28,6 +28,9 @@ bool quern__map_reserve(quern__map *map, const quern_allocator *allocator, uint3
 /* Empties the map and keeps its memory. */
 void quern__map_clear(quern__map *map);
 
+/* Called for every key, empties the map: cheaper than clearing when they are few. In between it is no map. */
+void quern__map_forget(quern__map *map, uint64_t key);
+
 /* Puts an entry whose key is not there yet; room must have been reserved. */
 void quern__map_put(quern__map *map, uint64_t key, uint64_t value);
 

@@ -180,12 +180,33 @@ static quern_result settle_many(quern__playback *playback, quern__edit *edit)
     return quern__storage_plan(playback->storage, edit->source, edit->target, &edit->plan);
 }
 
-static quern_result settle_edit(quern__playback *playback, quern__edit *edit)
+static quern_result settle_target(quern__playback *playback, quern__edit *edit)
+{
+    bool is_single = edit->source != NULL && edit->first_change == edit->last_change;
+    return is_single ? settle_single(playback, edit) : settle_many(playback, edit);
+}
+
+/* What one entity asks for and cannot have must not stop all others: its changes are dropped, and it stays as it
+ * was or, if it was to be created, ends at once. */
+static void refuse_edit(quern__playback *playback, quern__edit *edit, quern_result result,
+                        quern__playback_stats *stats)
+{
+    for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next)
+        stats->dropped_count++;
+    edit->first_change = QUERN__CHANGE_NONE;
+    edit->target = edit->source;
+    edit->destroyed = edit->source == NULL;
+    if (stats->refused_result == QUERN_OK) stats->refused_result = result;
+    stats->refused_count++;
+}
+
+static quern_result settle_edit(quern__playback *playback, quern__edit *edit, quern__playback_stats *stats)
 {
     if (edit->destroyed) return QUERN_OK;
-    bool is_single = edit->source != NULL && edit->first_change == edit->last_change;
-    quern_result result = is_single ? settle_single(playback, edit) : settle_many(playback, edit);
-    if (result != QUERN_OK || edit->target == edit->source) return result;
+    quern_result result = settle_target(playback, edit);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
+    if (result != QUERN_OK) refuse_edit(playback, edit, result, stats);
+    if (edit->target == edit->source) return QUERN_OK;
     return quern__storage_reserve_rows(playback->storage, edit->target, 1);
 }
 
@@ -198,13 +219,13 @@ static void unreserve(quern__playback *playback)
                                        &storage->allocator);
 }
 
-static quern_result settle(quern__playback *playback)
+static quern_result settle(quern__playback *playback, quern__playback_stats *stats)
 {
     quern__storage *storage = playback->storage;
     quern_result result =
         quern__entities_reserve(&storage->entities, &storage->allocator, playback->created.count);
     for (uint32_t i = 0; result == QUERN_OK && i < playback->edits.count; i++)
-        result = settle_edit(playback, &playback->edits.items[i]);
+        result = settle_edit(playback, &playback->edits.items[i], stats);
     if (result != QUERN_OK) unreserve(playback);
     return result;
 }
@@ -225,17 +246,14 @@ static quern_entity remap(void *argument, quern_entity entity)
     return scope->playback->edits.items[scope->playback->created.items[number]].entity;
 }
 
-/* The target's value is alive. An add without a value leaves it, unless the component was absent before. */
-static void apply_change(quern__playback *playback, const quern__change *change, const quern__edit *edit,
-                         uintptr_t location)
+/* Columns of a row, by number. */
+typedef uint64_t column_bits[QUERN__BITSET_WORDS(QUERN_MAX_ENTITY_COMPONENTS)];
+
+/* Gives a value to a column: moved in from the command, or constructed where it has none. */
+static void give_value(quern__playback *playback, const quern__change *change, const quern__type *type,
+                       void *target)
 {
     quern__command *command = change->command;
-    if (command->kind != QUERN__COMMAND_ADD) return;
-    void *target = quern__storage_value(edit->target, location, command->component_index);
-    if (target == NULL || !(command->has_value || change->restarts)) return;
-    const quern__type *type =
-        quern__components_type(&playback->storage->components, command->component_index);
-    quern__type_destroy(type, target, 1);
     if (!command->has_value) {
         quern__type_construct(type, target);
         return;
@@ -247,27 +265,55 @@ static void apply_change(quern__playback *playback, const quern__change *change,
     command->has_value = false;
 }
 
-static void construct_all(const quern__archetype *archetype, uintptr_t location)
+/* An add without a value leaves a value that is there, unless the component was absent just before. */
+static void apply_change(quern__playback *playback, const quern__change *change, const quern__edit *edit,
+                         uintptr_t location, uint64_t *raw)
 {
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        quern__type_construct(column->type, quern__column_value(column, quern__chunk_of(location),
-                                                                quern__location_row(location)));
+    const quern__command *command = change->command;
+    if (command->kind != QUERN__COMMAND_ADD) return;
+    uint32_t column_index = quern__archetype_column(edit->target, command->component_index);
+    if (column_index >= QUERN__COLUMN_TAG) return; /* or removed again later */
+    bool is_raw = quern__bitset_has(raw, column_index);
+    if (!is_raw && !command->has_value && !change->restarts) return;
+    const quern__column *column = &edit->target->columns[column_index];
+    void *target = quern__column_value(column, quern__chunk_of(location), quern__location_row(location));
+    if (is_raw)
+        quern__bitset_remove(raw, column_index);
+    else
+        quern__type_destroy(column->type, target, 1);
+    give_value(playback, change, column->type, target);
+}
+
+/* Columns that the row did not have before, and that no change may give a value to. */
+static void mark_raw(const quern__edit *edit, uint64_t *raw)
+{
+    for (uint32_t i = 0; i < edit->target->column_count; i++) {
+        uint16_t component_index = edit->target->columns[i].component_index;
+        if (edit->source == NULL || !quern__archetype_has(edit->source, component_index))
+            quern__bitset_add(raw, i);
     }
 }
 
-/* Brings the entity's row to its final archetype, with a living value in every column. */
-static uintptr_t place_row(quern__storage *storage, const quern__edit *edit)
+static void construct_raw(const quern__archetype *archetype, uintptr_t location, uint64_t *raw)
 {
-    if (edit->source == NULL) {
-        uintptr_t location = quern__storage_insert(storage, edit->entity, edit->target);
-        construct_all(edit->target, location);
-        return location;
-    }
+    for (uint32_t word = 0; word < QUERN__COUNT_OF((column_bits){0}); word++)
+        while (raw[word] != 0) {
+            const quern__column *column =
+                &archetype->columns[word * 64 + quern__bitset_take_lowest(&raw[word])];
+            quern__type_construct(column->type, quern__column_value(column, quern__chunk_of(location),
+                                                                    quern__location_row(location)));
+        }
+}
+
+/* Brings the entity's row to its final archetype. Columns it did not have are raw memory. */
+static uintptr_t place_row(quern__storage *storage, const quern__edit *edit, uint64_t *raw)
+{
+    if (edit->source == edit->target)
+        return quern__entities_record(&storage->entities, quern_entity_index(edit->entity))->location;
+    mark_raw(edit, raw);
+    if (edit->source == NULL) return quern__storage_insert(storage, edit->entity, edit->target);
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(edit->entity));
-    if (edit->source == edit->target) return record->location;
     uintptr_t location = quern__archetype_append(edit->target);
-    quern__storage_construct_added(edit->plan, location);
     quern__storage_move(storage, record, edit->plan, location);
     return location;
 }
@@ -283,9 +329,11 @@ static void commit_edit(quern__playback *playback, const quern__edit *edit, quer
             quern__entities_give(&storage->entities, quern_entity_index(edit->entity));
         return;
     }
-    uintptr_t location = place_row(storage, edit);
+    column_bits raw = {0};
+    uintptr_t location = place_row(storage, edit, raw);
     for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next)
-        apply_change(playback, &playback->changes.items[i], edit, location);
+        apply_change(playback, &playback->changes.items[i], edit, location, raw);
+    construct_raw(edit->target, location, raw);
 }
 
 static void commit(quern__playback *playback, quern__playback_stats *stats)
@@ -300,13 +348,26 @@ static void commit(quern__playback *playback, quern__playback_stats *stats)
 
 /* --------------------------------------------------------------------------------------------- run */
 
+/* A small sync point after a large one must not pay for the table of the large one. */
+static void clear_map(quern__playback *playback)
+{
+    quern__map *map = &playback->edit_of_slot;
+    if (map->count > map->capacity / 16) {
+        quern__map_clear(map);
+        return;
+    }
+    for (uint32_t i = 0; i < playback->edits.count; i++)
+        if (playback->edits.items[i].source != NULL)
+            quern__map_forget(map, (uint64_t)quern_entity_index(playback->edits.items[i].entity) + 1);
+}
+
 static void clear(quern__playback *playback)
 {
+    clear_map(playback);
     playback->streams.count = 0;
     playback->edits.count = 0;
     playback->changes.count = 0;
     playback->created.count = 0;
-    quern__map_clear(&playback->edit_of_slot);
 }
 
 static bool any_recorded(const quern_commands *recorders, uint32_t count)
@@ -324,7 +385,7 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
     quern_result result = gather(playback, recorders, count, &found.command_count);
     if (result == QUERN_OK) {
         fold(playback, &found);
-        result = settle(playback);
+        result = settle(playback, &found);
     }
     if (result == QUERN_OK) {
         commit(playback, &found);
@@ -332,6 +393,8 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
         stats->dropped_count += found.dropped_count;
         stats->created_count += found.created_count;
         stats->destroyed_count += found.destroyed_count;
+        stats->refused_count += found.refused_count;
+        if (stats->refused_result == QUERN_OK) stats->refused_result = found.refused_result;
     }
     clear(playback);
     for (uint32_t i = 0; i < count; i++)

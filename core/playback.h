@@ -50,6 +50,8 @@ typedef struct quern__playback_stats {
         dropped_count; /* on an entity that was destroyed before, at this sync point or since they were recorded */
     uint64_t created_count;
     uint64_t destroyed_count;
+    uint64_t refused_count;      /* entities whose commands ask for more than an entity can have; dropped */
+    quern_result refused_result; /* of the first of them, or QUERN_OK */
 } quern__playback_stats;
 
 void quern__playback_init(quern__playback *playback, quern__storage *storage);
@@ -57,7 +59,7 @@ void quern__playback_init(quern__playback *playback, quern__storage *storage);
 void quern__playback_release(quern__playback *playback);
 
 /* Applies everything recorded in `count` recorders, resets them, and adds to stats. On failure the world is as
- * before and the commands are dropped. Errors: OUT_OF_MEMORY, LIMIT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE. */
+ * before and the commands are dropped. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
                                  quern__playback_stats *stats);
 

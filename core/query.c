@@ -212,6 +212,7 @@ quern_result quern_query_create(quern_world *world, const quern_query_def *def, 
         query->world = world;
         result = quern__query_refresh(query);
         if (result == QUERN_OK) {
+            world->user_count++;
             *out_query = query;
             return QUERN_OK;
         }
@@ -224,6 +225,7 @@ quern_result quern_query_create(quern_world *world, const quern_query_def *def, 
 void quern_query_destroy(quern_query *query)
 {
     if (query == NULL) return;
+    query->world->user_count--;
     quern__query_release(query);
     quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
 }
@@ -277,6 +279,8 @@ bool quern_query_next(quern_query_iterator *iterator)
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
+    if (iterator->result == QUERN_OK)
+        iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
     if (iterator->result != QUERN_OK) return false;
     if (QUERN__UNLIKELY(iterator->structure_version != iterator->query->storage->structure_version)) {
         iterator->result =

@@ -9,14 +9,12 @@ quern_resource_def quern_resource_def_default(void)
 
 static quern_resource handle_of(const quern__resources *resources, uint32_t index)
 {
-    return (quern_resource){.bits = resources->world_tag << 24 | (index + 1)};
+    return (quern_resource){.bits = quern__handle_bits(resources->world_tag, index)};
 }
 
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource)
 {
-    if (resource.bits >> 24 == resources->world_tag &&
-        quern__resource_index(resource) < resources->list.count)
-        return QUERN_OK;
+    if (quern__handle_is_valid(resource.bits, resources->world_tag, resources->list.count)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE, "resource handle %#x is not of this world (tag %u)",
                        resource.bits, resources->world_tag);
 }

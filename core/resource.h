@@ -6,6 +6,7 @@
 /* The registry of a world's resources (singletons), and their values. */
 
 #include "core/array.h"
+#include "core/handle.h"
 #include "core/type.h"
 
 typedef struct quern__resource {
@@ -31,7 +32,7 @@ quern_result quern__resources_check(const quern__resources *resources, quern_res
 
 static inline uint32_t quern__resource_index(quern_resource resource)
 {
-    return (resource.bits & 0xFFFF) - 1;
+    return quern__handle_index(resource.bits);
 }
 
 #endif

@@ -370,18 +370,6 @@ void quern__storage_move(quern__storage *storage, quern__record *record, const q
     storage->structure_version++;
 }
 
-void quern__storage_construct_added(const quern__move_plan *plan, uintptr_t location)
-{
-    const quern__move_step *step = plan->steps + plan->shared_count;
-    for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
-        char *value = at(location, step->target_offset_bytes, step->size_bytes);
-        if (step->type != NULL)
-            quern__type_construct(step->type, value);
-        else
-            memset(value, 0, step->size_bytes);
-    }
-}
-
 void quern__storage_erase(quern__storage *storage, quern_entity entity)
 {
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));

@@ -92,9 +92,6 @@ uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, qu
 void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
                          uintptr_t to);
 
-/* Constructs the values that the plan adds, in a row of its target. */
-void quern__storage_construct_added(const quern__move_plan *plan, uintptr_t location);
-
 /* Destroys all values of a living entity and frees its row and slot. */
 void quern__storage_erase(quern__storage *storage, quern_entity entity);
 

@@ -7,19 +7,23 @@
 /* ----------------------------------------------------------------------------------------- world tags */
 
 /* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional handles. */
-static _Atomic uint64_t tags_used[4] = {1};
+static _Atomic uint64_t tags_used[4];
+
+/* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible and
+ * handles into a world that is gone are told from those of its successors. */
+static _Atomic uint32_t tag_start;
 
 /* 1 to 255, or 0 when all are in use. */
 static uint32_t tag_take(void)
 {
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(tags_used); word++) {
-        uint64_t used = atomic_load_explicit(&tags_used[word], memory_order_relaxed);
-        while (used != UINT64_MAX) {
-            uint64_t bit = ~used & (used + 1); /* the lowest that is not set */
-            /* acquire: pairs with the release in tag_give, the last act of the world that had the tag */
-            if (atomic_compare_exchange_weak_explicit(&tags_used[word], &used, used | bit,
-                                                      memory_order_acquire, memory_order_relaxed))
-                return word * 64 + (uint32_t)__builtin_ctzll(bit);
+    uint32_t start = atomic_load_explicit(&tag_start, memory_order_relaxed);
+    for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++) {
+        uint32_t tag = 1 + (start + i) % QUERN_MAX_WORLDS;
+        uint64_t bit = 1ull << tag % 64;
+        /* acquire: pairs with the release in tag_give, the last act of the world that had the tag */
+        if ((atomic_fetch_or_explicit(&tags_used[tag / 64], bit, memory_order_acquire) & bit) == 0) {
+            atomic_store_explicit(&tag_start, tag, memory_order_relaxed);
+            return tag;
         }
     }
     return 0;
@@ -41,7 +45,7 @@ static quern_result world_init(const quern_allocator *allocator, uint32_t tag, q
 {
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
     if (world == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a world");
-    *world = (quern_world){.resources = {.world_tag = tag}};
+    *world = (quern_world){.resources = {.world_tag = tag}, .next_serial = (uint64_t)tag << 16};
     quern_result result = quern__storage_init(&world->storage, allocator, tag);
     if (result == QUERN_OK) {
         *out_world = world;
@@ -73,14 +77,17 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
 void quern_world_destroy(quern_world *world)
 {
     if (world == NULL) return;
-    if (quern__world_check_unlocked(world, "quern_world_destroy") != QUERN_OK) {
-        quern__log(QUERN_LOG_ERROR, "%s", quern_error_message());
+    if (world->user_count > 0) {
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_world_destroy: %u queries and schedules still use the world; destroy them first",
+            world->user_count);
         return;
     }
     quern_allocator allocator = world->storage.allocator;
     uint32_t tag = world->resources.world_tag;
+    quern__storage_release(&world->storage); /* first: hooks of components may use resources */
     quern__resources_release(&world->resources, &allocator);
-    quern__storage_release(&world->storage);
     quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));
     tag_give(tag);
 }

@@ -27,7 +27,9 @@ struct quern_world {
     quern__storage storage;
     quern__resources resources;
     quern__recipe recipe;
-    bool locked; /* a frame runs: the calls of world.h are refused */
+    uint64_t next_serial; /* of command streams, over all schedules: see sched/frame.h */
+    uint32_t user_count;  /* queries and schedules that hold on to the world */
+    bool locked;          /* a frame runs: the calls of world.h are refused */
 };
 
 /* WORLD_LOCKED, naming the call, while a frame is running. */

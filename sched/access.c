@@ -90,6 +90,16 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
     return (quern__conflict){.kind = QUERN__NO_CONFLICT};
 }
 
+bool quern__access_may_meet(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
+        both |= a->writes[word] & (b->reads[word] | b->lookups[word]);
+        both |= b->writes[word] & (a->reads[word] | a->lookups[word]);
+    }
+    return both != 0;
+}
+
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
                                       const quern__archetype *archetype, bool b_matches)
 {

@@ -61,6 +61,9 @@ uint32_t quern__access_self_conflict(const quern__access *access);
 /* What does not depend on archetypes: resources. */
 quern__conflict quern__access_meet(const quern__access *a, const quern__access *b);
 
+/* Whether there is an archetype on which they might meet: one writes a component that the other touches. */
+bool quern__access_may_meet(const quern__access *a, const quern__access *b);
+
 /* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
                                       const quern__archetype *archetype, bool b_matches);

@@ -167,14 +167,39 @@ static quern__conflict *open_pair(const quern_schedule *schedule, const quern__s
     return conflict->kind == QUERN__NO_CONFLICT ? conflict : NULL;
 }
 
-static void judge_resources(quern_schedule *schedule)
+static quern_result add_partner(quern_schedule *schedule, quern__system *system,
+                                const quern__system *partner)
 {
-    for (uint32_t later = 1; later < schedule->order.count; later++)
-        for (uint32_t earlier = 0; earlier < later; earlier++) {
-            quern__system *a = schedule->order.items[earlier], *b = schedule->order.items[later];
-            quern__conflict *conflict = open_pair(schedule, a, b);
-            if (conflict != NULL) *conflict = quern__access_meet(&a->access, &b->access);
-        }
+    if (!quern__array_reserve(allocator_of(schedule), &system->partners, system->partners.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the partners of system '%s'",
+                           system->name);
+    system->partners.items[system->partners.count++] = partner->position;
+    return QUERN_OK;
+}
+
+/* Judges what does not depend on archetypes, and notes who has to be judged when archetypes appear. */
+static quern_result judge_pair(quern_schedule *schedule, quern__system *a, quern__system *b)
+{
+    quern__conflict *conflict = open_pair(schedule, a, b);
+    if (conflict == NULL) return QUERN_OK;
+    *conflict = quern__access_meet(&a->access, &b->access);
+    if (conflict->kind != QUERN__NO_CONFLICT || !quern__access_may_meet(&a->access, &b->access))
+        return QUERN_OK;
+    quern_result result = add_partner(schedule, a, b);
+    return result != QUERN_OK ? result : add_partner(schedule, b, a);
+}
+
+static quern_result judge_declared(quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->order.count; i++) {
+        schedule->order.items[i]->judged_count = 0;
+        schedule->order.items[i]->partners.count = 0;
+    }
+    quern_result result = QUERN_OK;
+    for (uint32_t later = 1; later < schedule->order.count && result == QUERN_OK; later++)
+        for (uint32_t earlier = 0; earlier < later && result == QUERN_OK; earlier++)
+            result = judge_pair(schedule, schedule->order.items[earlier], schedule->order.items[later]);
+    return result;
 }
 
 /* Matches are sorted by archetype. */
@@ -195,8 +220,8 @@ static bool is_match(const quern__query *query, const quern__archetype *archetyp
 static bool judge_match(quern_schedule *schedule, quern__system *system, const quern__archetype *archetype)
 {
     bool found = false;
-    for (uint32_t i = 0; i < schedule->order.count; i++) {
-        quern__system *other = schedule->order.items[i];
+    for (uint32_t i = 0; i < system->partners.count; i++) {
+        quern__system *other = schedule->order.items[system->partners.items[i]];
         quern__conflict *conflict = open_pair(schedule, system, other);
         if (conflict == NULL) continue;
         *conflict = quern__access_meet_on(&system->access, &other->access, archetype,
@@ -366,11 +391,7 @@ static quern_result compile_systems(quern_schedule *schedule)
 {
     quern_result result = schedule->systems.count > 0 ? compile_order(schedule) : QUERN_OK;
     if (result == QUERN_OK) result = compile_steps(schedule);
-    if (result != QUERN_OK) return result;
-    judge_resources(schedule);
-    for (uint32_t i = 0; i < schedule->order.count; i++)
-        schedule->order.items[i]->judged_count = 0;
-    return QUERN_OK;
+    return result != QUERN_OK ? result : judge_declared(schedule);
 }
 
 quern_result quern__compile(quern_schedule *schedule)

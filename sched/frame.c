@@ -8,16 +8,7 @@
 #include "sched/graph.h"
 #include "sched/jobs.h"
 
-#include <time.h>
-
 enum { WORKER_ALIGNMENT_BYTES = 64, TIMES_PER_LINE = 8 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-}
 
 /* ---------------------------------------------------------------------------------------- workers */
 
@@ -117,7 +108,7 @@ static void leave(quern_context *context)
 
 static uint64_t start_clock(const quern_schedule *schedule)
 {
-    return schedule->timing ? now_ns() : 0;
+    return schedule->timing ? quern__clock_ns() : 0;
 }
 
 static void stop_clock(quern_schedule *schedule, const quern__system *system, uint32_t worker_index,
@@ -125,7 +116,7 @@ static void stop_clock(quern_schedule *schedule, const quern__system *system, ui
 {
     if (schedule->timing)
         schedule->times_ns[(size_t)worker_index * schedule->time_stride + system->index] +=
-            now_ns() - start_ns;
+            quern__clock_ns() - start_ns;
 }
 
 static void call_hook(const quern__system *system, quern_system_hook *hook, quern__stage stage,
@@ -264,8 +255,8 @@ static quern_result prepare_system(quern_schedule *schedule, const quern__step *
     quern_result result = quern__system_prepare(system);
     if (result != QUERN_OK) return result;
     if (!system->enabled) system->view_count = 0, system->entity_count = 0;
-    system->serial_base = schedule->next_serial;
-    schedule->next_serial += part_count(system);
+    system->serial_base = schedule->world->next_serial;
+    schedule->world->next_serial += part_count(system);
     uint32_t hook_count = system->enabled ? 1 : 0;
     if (system->begin != NULL) quern_graph_set_count(step->graph, system->begin_node, hook_count);
     if (system->end != NULL) quern_graph_set_count(step->graph, system->end_node, hook_count);
@@ -287,31 +278,36 @@ static void call_exclusive(quern__system *system)
     if (system->end != NULL) quern__frame_end_node(system, 0, 1, 0);
 }
 
-/* Alone on the caller, who leaves world and pool to the system meanwhile: it may change the world, make
- * archetypes, and run frames of other schedules. */
+/* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so that
+ * the system may run graphs, and frames of other schedules. */
 static quern_result run_exclusive(quern_schedule *schedule, const quern__step *step)
 {
     quern__system *system = schedule->order.items[step->first];
     system->view_count = system->enabled ? 1 : 0;
     if (!system->enabled) return QUERN_OK;
-    system->serial_base = schedule->next_serial;
-    schedule->next_serial += part_count(system);
+    system->serial_base = schedule->world->next_serial;
+    schedule->world->next_serial += part_count(system);
     schedule->world->locked = false;
-    if (schedule->jobs != NULL) quern__jobs_leave(schedule->jobs);
+    if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
     call_exclusive(system);
-    /* should another thread have taken the pool, the frame ends on this one: its result is the same */
-    if (schedule->jobs != NULL && quern__jobs_enter(schedule->jobs, "quern_schedule_run") != QUERN_OK)
-        schedule->jobs = NULL;
+    if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->world->locked = true;
     return quern__compile(schedule);
 }
 
+/* What goes wrong in a frame without ending it. */
+typedef struct frame_report {
+    quern_result record_result;  /* a command could not be recorded */
+    quern_result refused_result; /* an entity asked for more than it can have */
+    uint64_t refused_count;      /* such entities */
+} frame_report;
+
 /* Commands that could not be recorded fail the frame, but not the commands that were. */
-static void count_streams(quern_schedule *schedule, quern_result *frame_result)
+static void count_streams(quern_schedule *schedule, frame_report *report)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
         const quern_commands *recorder = &schedule->recorders[i];
-        if (recorder->failed != QUERN_OK) *frame_result = recorder->failed;
+        if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
         for (uint32_t k = 0; k < recorder->streams.count; k++) {
             const quern__stream *stream = &recorder->streams.items[k];
             schedule->order.items[stream->key >> 32]->command_count += stream->command_count;
@@ -320,10 +316,10 @@ static void count_streams(quern_schedule *schedule, quern_result *frame_result)
 }
 
 /* Applies what has been recorded; that may make archetypes. */
-static quern_result sync(quern_schedule *schedule, quern_result *frame_result)
+static quern_result sync(quern_schedule *schedule, frame_report *report)
 {
-    uint64_t start_ns = now_ns();
-    count_streams(schedule, frame_result);
+    uint64_t start_ns = quern__clock_ns();
+    count_streams(schedule, report);
     quern__playback_stats applied = {0};
     quern_result result =
         quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &applied);
@@ -331,8 +327,10 @@ static quern_result sync(quern_schedule *schedule, quern_result *frame_result)
     schedule->stats.dropped_count += applied.dropped_count;
     schedule->stats.created_count += applied.created_count;
     schedule->stats.destroyed_count += applied.destroyed_count;
+    report->refused_count += applied.refused_count;
+    if (report->refused_result == QUERN_OK) report->refused_result = applied.refused_result;
     if (result == QUERN_OK) result = quern__compile(schedule);
-    schedule->stats.sync_ns += now_ns() - start_ns;
+    schedule->stats.sync_ns += quern__clock_ns() - start_ns;
     return result;
 }
 
@@ -351,8 +349,8 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
         schedule->systems.items[i]->command_count = 0;
 }
 
-/* Errors stop the frame; frame_result collects what does not. */
-static quern_result run_steps(quern_schedule *schedule, quern_result *frame_result)
+/* Errors stop the frame; the report collects what does not. */
+static quern_result run_steps(quern_schedule *schedule, frame_report *report)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < schedule->steps.count && result == QUERN_OK; i++) {
@@ -365,7 +363,7 @@ static quern_result run_steps(quern_schedule *schedule, quern_result *frame_resu
             result = run_exclusive(schedule, step);
             break;
         case QUERN__STEP_SYNC:
-            result = sync(schedule, frame_result);
+            result = sync(schedule, report);
             break;
         }
     }
@@ -374,12 +372,18 @@ static quern_result run_steps(quern_schedule *schedule, quern_result *frame_resu
     return result;
 }
 
-static quern_result finish_frame(const quern_schedule *schedule, quern_result frame_result)
+static quern_result finish_frame(const quern_schedule *schedule, const frame_report *report)
 {
     unsigned long long frame = schedule->frame_index;
-    if (frame_result != QUERN_OK)
-        return quern__fail(frame_result,
+    if (report->record_result != QUERN_OK)
+        return quern__fail(report->record_result,
                            "frame %llu: no memory to record a command; the others were applied", frame);
+    if (report->refused_result != QUERN_OK)
+        return quern__fail(
+            report->refused_result,
+            "frame %llu: the commands on %llu entities ask for more components or bytes than one "
+            "entity can have, and were dropped; the others were applied",
+            frame, (unsigned long long)report->refused_count);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts[i].refused_system != NULL)
             return quern__fail(
@@ -406,12 +410,12 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     start_frame(schedule, jobs, delta_seconds);
     schedule->is_running = true;
     schedule->world->locked = true;
-    quern_result frame_result = QUERN_OK;
-    result = run_steps(schedule, &frame_result);
+    frame_report report = {0};
+    result = run_steps(schedule, &report);
     if (schedule->jobs != NULL) quern__jobs_leave(schedule->jobs);
     schedule->world->locked = false;
     schedule->is_running = false;
-    if (result == QUERN_OK) result = finish_frame(schedule, frame_result);
+    if (result == QUERN_OK) result = finish_frame(schedule, &report);
     schedule->frame_index++;
     return result;
 }
@@ -421,8 +425,8 @@ quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, doub
     if (schedule == NULL) return quern__fail_null("quern_schedule_run", "schedule");
     quern_result result = check_run(schedule);
     if (result != QUERN_OK) return result;
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = quern__clock_ns();
     result = run_frame(schedule, jobs, delta_seconds);
-    schedule->stats.time_ns = now_ns() - start_ns;
+    schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;
 }

@@ -177,7 +177,13 @@ quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
 
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 {
-    if (quern__jobs_current_worker(jobs) != NULL)
+    quern__worker *inside = quern__jobs_current_worker(jobs);
+    if (inside != NULL && inside->is_resting) {
+        inside->is_resting = false;
+        inside->again_count++;
+        return QUERN_OK;
+    }
+    if (inside != NULL)
         return quern__fail(QUERN_ERROR_POOL_BUSY,
                            "%s: called from inside a job of pool '%s'; call it from outside", function,
                            jobs->name);
@@ -195,6 +201,12 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 
 void quern__jobs_leave(quern_jobs *jobs)
 {
+    quern__worker *caller = &jobs->workers[0];
+    if (caller->again_count > 0) {
+        caller->again_count--;
+        caller->is_resting = true;
+        return;
+    }
     current_worker = jobs->workers[0].outer;
     atomic_store_explicit(&jobs->is_entered, false, memory_order_release);
 }

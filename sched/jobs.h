@@ -26,8 +26,10 @@ struct quern__worker {
     quern_jobs *jobs;
     quern__worker *outer; /* of the same thread, in the pool from whose job it entered this one */
     uint32_t index;
-    uint32_t random;      /* where the next search for work starts */
-    bool has_slept;       /* since it last searched */
+    uint32_t random; /* where the next search for work starts */
+    bool has_slept;  /* since it last searched */
+    bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
+    uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
 };
 

@@ -50,6 +50,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     for (uint32_t i = 0; i < def->phase_count; i++)
         memcpy(schedule->phases[i], def->phases[i], strlen(def->phases[i]) + 1);
     quern__playback_init(&schedule->playback, &world->storage);
+    world->user_count++;
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -62,6 +63,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
         return;
     }
     const quern_allocator *allocator = &schedule->world->storage.allocator;
+    schedule->world->user_count--;
     quern__compile_release(schedule);
     quern__frame_release(schedule);
     quern__playback_release(&schedule->playback);

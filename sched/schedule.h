@@ -49,7 +49,6 @@ struct quern_schedule {
     uint64_t *times_ns; /* [worker * time_stride + system] */
     uint32_t time_stride;
     uint32_t worker_count; /* entries of the three above */
-    uint64_t next_serial;
     quern__playback playback;
     quern_frame_stats stats;
 };

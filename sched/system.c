@@ -132,6 +132,7 @@ void quern__system_destroy(quern__system *system)
     const quern_allocator *allocator = &system->query.storage->allocator;
     quern__array_release(allocator, &system->rules);
     quern__array_release(allocator, &system->first_views);
+    quern__array_release(allocator, &system->partners);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));

@@ -28,8 +28,9 @@ typedef struct quern__system {
     QUERN__ARRAY(quern__order_rule) rules;
 
     /* compiled */
-    uint32_t position;                       /* in the order of execution */
-    uint32_t judged_count;                   /* matches of the query whose conflicts are known */
+    uint32_t position;               /* in the order of execution */
+    QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
+    uint32_t judged_count;           /* matches of the query whose conflicts are known */
     uint32_t begin_node, run_node, end_node; /* in the graph of its step */
 
     /* in a frame, from the start of its step */

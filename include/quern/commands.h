@@ -14,7 +14,11 @@
  *      that entity are dropped, and counted in quern_frame_stats.
  * A component removed and added again at one sync point starts anew.
  *
- * A recorder belongs to the callback it was got from (quern_context_commands) and must not outlive it.
+ * An entity whose commands add up to more than it can have (components, bytes) stays as it was, and the frame
+ * says so when it is done.
+ *
+ * A recorder belongs to the callback it was got from (quern_context_commands), and to its thread, and must not
+ * outlive it.
  * A call that fails says why and records nothing; running out of memory also makes quern_schedule_run
  * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot pass unseen. */
 

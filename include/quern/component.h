@@ -71,7 +71,7 @@ typedef struct quern_component_def {
     const char *name;          /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world; copied */
     uint32_t size_bytes;       /* 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment */
     uint32_t alignment_bytes;  /* a power of two up to QUERN_MAX_ALIGNMENT_BYTES; default 1 */
-    quern_hooks hooks;         /* default none: plain bytes */
+    quern_hooks hooks;         /* default none: plain bytes; a tag has none */
     const quern_field *fields; /* copied, names too; default none */
     uint32_t field_count;      /* 0 to QUERN_MAX_FIELDS */
     uint32_t cookie;           /* internal: set by _default() */

@@ -3,8 +3,8 @@
 #ifndef QUERN_ID_H
 #define QUERN_ID_H
 
-/* Handles: small values, passed by copy. All zero is null for each of them. A handle carries the tag of
- * its world, so that one used with another world is refused instead of hitting a stranger. */
+/* Handles: small values, passed by copy. All zero is null for each of them. Those of a world carry its tag, so that
+ * one used with another world is refused instead of hitting a stranger. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ typedef struct quern_resource {
     uint32_t bits;
 } quern_resource;
 
-/* A system of one schedule: index + 1. */
+/* A system of one schedule: index + 1. It does not know which schedule. */
 typedef struct quern_system {
     uint32_t bits;
 } quern_system;

@@ -166,7 +166,7 @@ QUERN_API quern_query_def quern_query_def_default(void);
 QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
                                           quern_query **out_query);
 
-/* NULL is allowed. */
+/* Between frames; not while it is iterated. NULL is allowed. */
 QUERN_API void quern_query_destroy(quern_query *query);
 
 /* How many entities match now. Between frames; 0, with a message, when memory for new matches is missing. */

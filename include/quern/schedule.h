@@ -111,7 +111,7 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
                                                  quern_system *out_system);
 
 /* A disabled system is left out of the frames until it is enabled again. Between frames.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_system system, bool enabled);
 
 /* The system of that name, or null. */
@@ -127,11 +127,12 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * Errors before the first system, with the world as it was: NULL_ARGUMENT, WORLD_LOCKED (called from inside a
  * frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
  * Errors that end the frame at a sync point, with the world as it was before that sync point, its commands
- * dropped and later systems not run: OUT_OF_MEMORY, LIMIT, and TOO_MANY_COMPONENTS or COMPONENT_TOO_LARGE when the
- * commands on an entity add up to more than it can have. When memory is missing for what follows a sync point,
- * the frame ends behind it.
- * Errors reported when the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded, and
- * UNDECLARED_ACCESS, when a system was refused something (see the log). */
+ * dropped and later systems not run: OUT_OF_MEMORY, LIMIT (of entities). When memory is missing for what follows
+ * a sync point, the frame ends behind it.
+ * Errors reported when the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than it can
+ * have: its commands were dropped, one to be created lived for no moment; UNDECLARED_ACCESS, when a
+ * system was refused something (see the log). */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
 /* ------------------------------------------------------------------------------------- what it did */
@@ -168,7 +169,8 @@ QUERN_API uint32_t quern_schedule_system_count(const quern_schedule *schedule);
 /* The i-th system in the order of execution, i from 0; null beyond the last or before it is compiled. */
 QUERN_API quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i);
 
-/* Whether a conflict or before/after makes `after` wait for `before`, directly. In the compiled state. */
+/* Whether a conflict or before/after makes `after` wait for `before`, directly. Not told here: everything waits at
+ * sync points, and for exclusive systems. In the compiled state. */
 QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before,
                                        quern_system after);
 
@@ -178,7 +180,8 @@ QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, FILE *f
 
 /* ---------------------------------------------------------------------------------------- context */
 
-/* What a running system has besides its view. Good until the callback returns. */
+/* What a running system has besides its view. Good until the callback returns, and for the thread that runs the
+ * callback alone: not for the jobs of a quern_jobs_parallel_for inside it. */
 
 /* The recorder of this system on this view. Never NULL. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);

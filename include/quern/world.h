@@ -36,8 +36,8 @@ QUERN_API quern_world_def quern_world_def_default(void);
  * OUT_OF_MEMORY. Any thread. */
 QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
 
-/* Destroys every component value and gives all memory back. The world's queries and schedules must
- * have been destroyed before. NULL is allowed. */
+/* Destroys every component value, then every resource, and gives all memory back. While queries or schedules
+ * of the world exist the call is refused, with a message in the log. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /* A 64-bit fingerprint of everything the world promises to keep the same at every thread count: entity

@@ -270,6 +270,8 @@ static bool init_worker(quern_jobs *jobs, uint32_t index)
     worker->index = index;
     worker->random = index;
     worker->has_slept = false;
+    worker->is_resting = false;
+    worker->again_count = 0;
     return quern__parker_init(&worker->parker);
 }
 

@@ -69,6 +69,7 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
         const quern__type *type = quern__components_type(components, index);
         archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
         if (type->size_bytes == 0) continue;
+        archetype->has_destroy |= type->hooks.destroy != NULL;
         archetype->columns[columns++] = (quern__column){
             .type = type, .component_index = index, .size_bytes = (uint16_t)type->size_bytes};
     }
@@ -142,6 +143,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
 
 void quern__archetype_destroy_values(quern__archetype *archetype)
 {
+    if (!archetype->has_destroy) return;
     for (uint32_t c = 0; c < archetype->column_count; c++) {
         const quern__column *column = &archetype->columns[c];
         if (column->type->hooks.destroy == NULL) continue;
@@ -180,14 +182,17 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
         chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
     }
+    archetype->available_count += (uint64_t)count * archetype->row_capacity;
     return true;
 }
 
 static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
                           const quern_allocator *allocator, uint32_t keep_count)
 {
-    while (archetype->held_count > keep_count)
+    while (archetype->held_count > keep_count) {
         quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
+        archetype->available_count -= archetype->row_capacity;
+    }
 }
 
 static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
@@ -198,47 +203,30 @@ static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_a
     unhold_chunks(archetype, slabs, allocator, needed > spare ? needed : spare);
 }
 
-quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
-                                      const quern_allocator *allocator, uint32_t count)
+quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                             const quern_allocator *allocator, uint32_t count)
 {
-    uint64_t wanted = quern__archetype_row_count(archetype) + archetype->reserved_count + count;
     uint32_t held_before = archetype->held_count;
-    while ((uint64_t)archetype->held_count * archetype->row_capacity < wanted) {
+    while (archetype->available_count < count) {
         if (hold_chunks(archetype, slabs, allocator)) continue;
         unhold_chunks(archetype, slabs, allocator, held_before);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
                            archetype->component_count);
     }
-    archetype->reserved_count += count;
-    return QUERN_OK;
+    return quern__archetype_reserve(archetype, slabs, allocator, count);
 }
 
 void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator)
 {
+    archetype->available_count += archetype->reserved_count;
     archetype->reserved_count = 0;
     trim(archetype, slabs, allocator);
 }
 
-uintptr_t quern__archetype_append(quern__archetype *archetype)
+void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator)
 {
-    assert(archetype->reserved_count > 0);
-    archetype->reserved_count--;
-    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
-    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
-        last = archetype->chunk_count++;
-        archetype->slots[last].row_count = 0;
-    }
-    quern__chunk_slot *slot = &archetype->slots[last];
-    return quern__location_make(slot->chunk, slot->row_count++);
-}
-
-void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
-                                const quern_allocator *allocator)
-{
-    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
-    slot->row_count--;
-    if (slot->row_count > 0) return;
     archetype->chunk_count--;
     trim(archetype, slabs, allocator);
 }

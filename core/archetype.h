@@ -8,7 +8,7 @@
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
  *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
  *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
- *   rows in all + reserved_count <= held_count * row_capacity
+ *   rows in all + reserved_count + available_count = held_count * row_capacity
  *
  * The table of slots is what a pass walks: it never has to touch a chunk's header.
  *
@@ -58,8 +58,12 @@ typedef struct quern__archetype {
     uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t column_of_count;    /* components from here on are absent */
     bool is_spare; /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
-    quern__map plans;        /* to other archetypes: see storage.h */
+    uint32_t reserved_count;  /* rows promised to appends to come; 0 between structural changes */
+    uint64_t available_count; /* rows that could be promised without another chunk */
+    bool has_destroy;         /* some column's type has a destroy hook */
+    quern__map plans;         /* to other archetypes: see storage.h */
+    uint64_t last_edge;       /* the key in plans that was asked for latest, or 0, */
+    void *last_plan;          /* and its value */
     uint64_t set_hash;
     struct quern__archetype *next_same_hash;
 } quern__archetype;
@@ -122,21 +126,52 @@ static inline void *quern__column_value(const quern__column *column, const quern
 
 /* ------------------------------------------------------------------------------------------- rows */
 
+/* The part of quern__archetype_reserve that needs more chunks. */
+quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                             const quern_allocator *allocator, uint32_t count);
+
 /* Promises room for `count` more appends. On failure nothing is held that was not before. */
-quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
-                                      const quern_allocator *allocator, uint32_t count);
+static inline quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
+                                                    const quern_allocator *allocator, uint32_t count)
+{
+    if (QUERN__UNLIKELY(archetype->available_count < count))
+        return quern__archetype_reserve_chunks(archetype, slabs, allocator, count);
+    archetype->available_count -= count;
+    archetype->reserved_count += count;
+    return QUERN_OK;
+}
 
 /* Takes back all promises that were not used. */
 void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator);
 
 /* A new last row, out of those reserved; its columns and handle are raw memory. */
-uintptr_t quern__archetype_append(quern__archetype *archetype);
+static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
+{
+    assert(archetype->reserved_count > 0);
+    archetype->reserved_count--;
+    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
+    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+        last = archetype->chunk_count++;
+        archetype->slots[last].row_count = 0;
+    }
+    quern__chunk_slot *slot = &archetype->slots[last];
+    return quern__location_make(slot->chunk, slot->row_count++);
+}
+
+/* The part of quern__archetype_drop_last that leaves a chunk without rows. */
+void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator);
 
 /* Takes the last row out, whose columns are raw memory already. Chunks without rows go back, but for those
  * promised and a few that are kept for the next rows. */
-void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
-                                const quern_allocator *allocator);
+static inline void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
+                                              const quern_allocator *allocator)
+{
+    archetype->available_count++;
+    if (--archetype->slots[archetype->chunk_count - 1].row_count > 0) return;
+    quern__archetype_drop_chunk(archetype, slabs, allocator);
+}
 
 /* Gives back every chunk without rows. */
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,

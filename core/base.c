@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 enum { MESSAGE_BYTES = 512 };
 
 /* ----------------------------------------------------------------------------------------- results */
@@ -178,6 +182,16 @@ void quern__release(const quern_allocator *allocator, void *pointer, size_t size
                     size_t alignment_bytes)
 {
     if (pointer != NULL) allocator->release(allocator->context, pointer, size_bytes, alignment_bytes);
+}
+
+void quern__advise_huge_pages(void *memory, size_t size_bytes)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    madvise(memory, size_bytes, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size_bytes;
+#endif
 }
 
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function)

@@ -59,6 +59,9 @@ void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_
 void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
                     size_t alignment_bytes);
 
+/* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
+void quern__advise_huge_pages(void *memory, size_t size_bytes);
+
 /* Both functions of a user's allocator must be there. */
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
 

@@ -4,21 +4,8 @@
 
 #include "core/bitset.h"
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 _Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
-
-static void advise_huge_pages(char *memory)
-{
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    madvise(memory, QUERN__SLAB_BYTES, MADV_HUGEPAGE); /* only advice: a refusal changes nothing */
-#else
-    (void)memory;
-#endif
-}
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
 {
@@ -42,7 +29,8 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
     if (!quern__array_reserve(allocator, &slabs->list, index + 1)) return NULL;
     char *memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
     if (memory == NULL) return NULL;
-    advise_huge_pages(memory);
+    /* not the first: a small world should not have to fill 2 MiB with zero pages */
+    if (slabs->slab_count > 0) quern__advise_huge_pages(memory, QUERN__SLAB_BYTES);
 
     quern__slab *slab = &slabs->list.items[index];
     *slab = (quern__slab){.memory = memory, .free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};

@@ -4,7 +4,7 @@
 
 #include <quern/world.h>
 
-enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = 64 };
+enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
 void quern__entities_init(quern__entities *entities, uint32_t world_tag)
 {
@@ -23,6 +23,8 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     if (!quern__array_reserve(allocator, &entities->pages, entities->pages.count + 1)) return false;
     quern__record *page = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
     if (page == NULL) return false;
+    /* as with slabs: not the first, for the sake of small worlds */
+    if (entities->pages.count > 0) quern__advise_huge_pages(page, PAGE_BYTES);
     entities->pages.items[entities->pages.count++] = page;
     return true;
 }

@@ -3,7 +3,7 @@
 #ifndef QUERN_CORE_ENTITY_H
 #define QUERN_CORE_ENTITY_H
 
-/* Where each entity is. One 16-byte record per slot, in pages that never move.
+/* Where each entity is. One 16-byte record per slot, in pages of 2 MiB that never move.
  *
  *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
  *                                                           into the low 14 bits)
@@ -21,7 +21,7 @@
 #include <quern/id.h>
 
 enum {
-    QUERN__PAGE_RECORDS_LOG2 = 12,
+    QUERN__PAGE_RECORDS_LOG2 = 17,
     QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2,
     QUERN__MAX_GENERATION = 0xFFFFFF
 };

@@ -248,10 +248,10 @@ static uint32_t toggled_set(const quern__archetype *source, uint16_t component_i
     return count;
 }
 
-quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
-                                   uint32_t component_index, const quern__move_plan **out_plan)
+/* Looks the edge up, or makes it, and the archetype behind it. */
+static quern_result find_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
+                              uint64_t key, const quern__move_plan **out_plan)
 {
-    uint64_t key = plan_key_of_component(component_index);
     *out_plan = quern__map_find_pointer(&source->plans, key);
     if (*out_plan != NULL) return QUERN_OK;
 
@@ -264,6 +264,21 @@ quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *so
     if (!quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an edge between archetypes");
     quern__map_put(&source->plans, key, (uintptr_t)*out_plan);
+    return QUERN_OK;
+}
+
+quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
+                                   uint32_t component_index, const quern__move_plan **out_plan)
+{
+    uint64_t key = plan_key_of_component(component_index);
+    if (source->last_edge == key) {
+        *out_plan = source->last_plan;
+        return QUERN_OK;
+    }
+    quern_result result = find_edge(storage, source, component_index, key, out_plan);
+    if (result != QUERN_OK) return result;
+    source->last_edge = key;
+    source->last_plan = (void *)(uintptr_t)*out_plan;
     return QUERN_OK;
 }
 
@@ -370,16 +385,20 @@ void quern__storage_move(quern__storage *storage, quern__record *record, const q
     storage->structure_version++;
 }
 
+static void destroy_row(const quern__archetype *archetype, uintptr_t location)
+{
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        quern__type_destroy(column->type, at(location, column->offset_bytes, column->size_bytes), 1);
+    }
+}
+
 void quern__storage_erase(quern__storage *storage, quern_entity entity)
 {
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     uintptr_t location = record->location;
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        if (QUERN__UNLIKELY(column->type->hooks.destroy != NULL))
-            quern__type_destroy(column->type, at(location, column->offset_bytes, column->size_bytes), 1);
-    }
+    if (QUERN__UNLIKELY(archetype->has_destroy)) destroy_row(archetype, location);
     close_gap(storage, archetype, location);
     quern__entities_give(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;

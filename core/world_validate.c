@@ -47,6 +47,10 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
             archetype->index);
     REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u rows promised", archetype->index,
             archetype->reserved_count);
+    uint64_t rows = quern__archetype_row_count(archetype) + archetype->available_count;
+    REQUIRE(rows == (uint64_t)archetype->held_count * archetype->row_capacity,
+            "archetype %u holds %u chunks of %u rows, but counts %llu rows used and available",
+            archetype->index, archetype->held_count, archetype->row_capacity, (unsigned long long)rows);
     for (uint32_t i = 1; i < archetype->component_count; i++)
         REQUIRE(archetype->component_indices[i - 1] < archetype->component_indices[i],
                 "the set of archetype %u is not sorted", archetype->index);

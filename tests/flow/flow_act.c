@@ -30,6 +30,7 @@ void flow_digest_add(flow_digest *sum, flow_digest part)
 
 /* What a system does commands with. */
 typedef struct actor {
+    const flow_system *system;
     const flow_hands *hands;
     uint64_t hash;
     quern_entity self, target; /* either may be null */
@@ -51,13 +52,26 @@ static void make_words(actor *who, quern_entity link, uint64_t words[FLOW_WORD_C
             words[flow_types[type].first_word + i] = (i == 0 ? link : who->self).bits;
 }
 
+static uint32_t roll_set(actor *who)
+{
+    return who->system->spawn_sets[roll(who, FLOW_SPAWN_COUNT)];
+}
+
+/* Mostly one of the few small types, so that entities gather in archetypes rather than spread over all. */
+static uint32_t roll_type(actor *who)
+{
+    static const uint32_t small_types[] = {0, 2, 3, 5};
+    uint64_t chosen = roll(who, 16);
+    return chosen < 12 ? small_types[chosen % 4] : (uint32_t)roll(who, FLOW_TYPE_COUNT);
+}
+
 static void create_couple(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
     const flow_hands *hands = who->hands;
     quern_entity a = hands->create(hands->self, 0, NULL);
     make_words(who, a, words);
-    quern_entity b = hands->create(hands->self, (uint32_t)roll(who, 1u << FLOW_TYPE_COUNT), words);
+    quern_entity b = hands->create(hands->self, roll_set(who), words);
     make_words(who, b, words);
     hands->set(hands->self, a, 2, &words[flow_types[2].first_word]);
     if (roll(who, 2) == 0) hands->add(hands->self, a, 7, &words[flow_types[7].first_word]);
@@ -68,7 +82,7 @@ static void change_component(actor *who, quern_entity entity)
 {
     uint64_t words[FLOW_WORD_COUNT];
     const flow_hands *hands = who->hands;
-    uint32_t type = (uint32_t)roll(who, FLOW_TYPE_COUNT);
+    uint32_t type = roll_type(who);
     make_words(who, who->target, words);
     const uint64_t *value = &words[flow_types[type].first_word];
     switch (roll(who, 5)) {
@@ -93,24 +107,26 @@ static void change_something(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
     const flow_hands *hands = who->hands;
-    switch (roll(who, 8)) {
+    switch (roll(who, 12)) {
     case 0:
         make_words(who, who->self, words);
-        hands->create(hands->self, (uint32_t)roll(who, 1u << FLOW_TYPE_COUNT), words);
+        hands->create(hands->self, roll_set(who), words);
         break;
     case 1:
         create_couple(who);
         break;
     case 2:
+    case 3:
         hands->destroy(hands->self, who->self);
         break;
-    case 3:
+    case 4:
         hands->destroy(hands->self, who->target);
         break;
-    case 4:
+    case 5:
+    case 6:
         change_component(who, who->target);
         break;
-    case 5:
+    case 7:
         change_component(who, who->self);
         change_component(who, who->self);
         change_component(who, who->self);
@@ -202,7 +218,7 @@ flow_digest flow_act_row(const flow_system *system, uint64_t frame, const flow_h
     hash = read_target(system, hash, hands, target);
     hash = use_resources(system, hash, hands, row->entity);
     write_row(system, hash, row, target);
-    actor who = {hands, hash, row->entity, target};
+    actor who = {system, hands, hash, row->entity, target};
     if (roll(&who, 1000) < system->change_permille) change_something(&who);
     return (flow_digest){hash, 1000003};
 }
@@ -213,7 +229,7 @@ void flow_act_begin(const flow_system *system, uint64_t frame, const flow_hands 
 {
     uint64_t hash = flow_mix(system->salt ^ frame);
     hash = use_resources(system, hash, hands, quern_entity_null());
-    actor who = {.hands = hands, .hash = hash};
+    actor who = {.system = system, .hands = hands, .hash = hash};
     if (roll(&who, 4) == 0) create_couple(&who);
 }
 
@@ -221,7 +237,7 @@ void flow_act_end(const flow_system *system, uint64_t frame, const flow_hands *h
 {
     uint64_t hash = flow_mix(system->salt ^ frame ^ sum.hash ^ 1);
     hash = use_resources(system, hash, hands, quern_entity_null());
-    actor who = {.hands = hands, .hash = hash};
+    actor who = {.system = system, .hands = hands, .hash = hash};
     if (roll(&who, 4) == 0) create_couple(&who);
 }
 
@@ -229,14 +245,15 @@ void flow_act_exclusive(const flow_system *system, uint64_t frame, const flow_ha
                         const flow_hands *now)
 {
     uint64_t *words = now->resource(now->self, 0, true);
-    actor who = {.hands = now, .hash = flow_mix(system->salt + 3 * frame), .self = {words[0]}};
+    actor who = {
+        .system = system, .hands = now, .hash = flow_mix(system->salt + 3 * frame), .self = {words[0]}};
     if (now->is_alive(now->self, who.self)) {
         change_component(&who, who.self);
         if (roll(&who, 3) == 0) now->destroy(now->self, who.self);
     }
     uint64_t values[FLOW_WORD_COUNT];
     make_words(&who, who.self, values);
-    quern_entity fresh = now->create(now->self, (uint32_t)roll(&who, 1u << FLOW_TYPE_COUNT), values);
+    quern_entity fresh = now->create(now->self, roll_set(&who), values);
     words[0] = fresh.bits;
     words[1] += who.hash;
     who.hands = hands;

@@ -87,13 +87,15 @@ static void make_exclusive(flow_system *system)
     system->resources[0] = QUERN_WRITE;
 }
 
-static void choose_system(flow_system *system, uint32_t index, random_source *random)
+static void choose_system(const flow_plan *plan, flow_system *system, uint32_t index, random_source *random)
 {
     memset((void *)system, 0, sizeof *system);
     snprintf(system->name, sizeof system->name, "s%u", index);
     system->phase = random_below(random, FLOW_PHASE_COUNT);
     system->salt = random_next(random);
-    system->change_permille = random_below(random, 60);
+    system->change_permille = random_below(random, random_chance(random, 25) ? 400 : 50);
+    for (uint32_t i = 0; i < FLOW_SPAWN_COUNT; i++)
+        system->spawn_sets[i] = plan->sets[random_below(random, FLOW_SET_COUNT)];
     system->has_begin = random_chance(random, 30);
     system->has_end = random_chance(random, 50);
     system->has_partial = system->has_end && random_chance(random, 80);
@@ -132,17 +134,19 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
         plan->sets[i] = random_below(&random, 1u << FLOW_TYPE_COUNT);
     for (uint32_t i = 0; i < plan->system_count; i++)
-        choose_system(&plan->systems[i], i, &random);
+        choose_system(plan, &plan->systems[i], i, &random);
     choose_rules(plan, &random);
 }
 
-uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, uint64_t words[FLOW_WORD_COUNT])
+uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
+                          uint64_t words[FLOW_WORD_COUNT])
 {
     uint64_t hash = flow_mix(plan->seed ^ i);
     for (uint32_t word = 0; word < FLOW_WORD_COUNT; word++)
         words[word] = flow_mix(hash + word);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
         for (uint32_t link = 0; link < flow_types[type].link_count; link++)
-            words[flow_types[type].first_word + link] = 0;
+            words[flow_types[type].first_word + link] =
+                i == 0 ? 0 : first.bits + words[flow_types[type].first_word + link] % FLOW_HUB_COUNT % i;
     return plan->sets[hash % FLOW_SET_COUNT];
 }

@@ -18,7 +18,9 @@ enum {
     FLOW_PHASE_COUNT = 3,
     FLOW_MAX_SYSTEMS = 24,
     FLOW_MAX_RULES = 2,
-    FLOW_SET_COUNT = 9 /* component sets that entities start with */
+    FLOW_SPAWN_COUNT = 3,
+    FLOW_HUB_COUNT = 40, /* entities that many others link to at the start */
+    FLOW_SET_COUNT = 9   /* component sets that entities start with */
 };
 
 /* A component of 64-bit words, of which the first link_count are handles of entities. */
@@ -49,6 +51,7 @@ typedef struct flow_system {
     uint32_t before_count, after_count;
     bool has_begin, has_end, has_partial;
     uint32_t change_permille; /* how many entities it records commands for */
+    uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
 } flow_system;
 
@@ -69,8 +72,10 @@ static inline bool flow_system_is(const flow_system *system, quern_access access
     return system->resources[resource] == access;
 }
 
-/* The i-th entity at the start: its set, and the words of all types. */
-uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, uint64_t words[FLOW_WORD_COUNT]);
+/* The i-th entity at the start: its set, and the words of all types. `first` is the handle of the 0th; the others
+ * are in the slots behind it. */
+uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
+                          uint64_t words[FLOW_WORD_COUNT]);
 
 /* A well mixed number; what everything random in a running plan is made of. */
 static inline uint64_t flow_mix(uint64_t x)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_FLOW_NAIVE_H
+#define QUERN_TESTS_FLOW_NAIVE_H
+
+/* A world without the library, as simple as can be: entities in a plain array, commands in a list that is
+ * applied one by one. Rows are kept in the order in which the library shows them: archetypes in the order in
+ * which they came into being, a new row at the end, and the last row in the place of one that is gone. */
+
+#include "tests/flow/flow_plan.h"
+
+#include <quern/id.h>
+
+typedef struct naive_entity {
+    uint32_t generation; /* of the living, or of the next one */
+    bool is_alive;
+    uint32_t archetype, row;
+    uint32_t set;                    /* bit per type */
+    uint64_t words[FLOW_WORD_COUNT]; /* zero where the set lacks the type */
+} naive_entity;
+
+typedef struct naive_archetype {
+    uint32_t set;
+    uint32_t *slots; /* of its entities, by row */
+    uint32_t count, capacity;
+} naive_archetype;
+
+typedef enum naive_kind { NAIVE_CREATE, NAIVE_DESTROY, NAIVE_ADD, NAIVE_REMOVE } naive_kind;
+
+typedef struct naive_command {
+    naive_kind kind;
+    quern_entity entity; /* provisional: its index is the number of the create */
+    uint32_t type;
+    bool has_value;
+    uint64_t value[FLOW_MAX_TYPE_WORDS];
+} naive_command;
+
+typedef struct naive_stats {
+    uint64_t command_count, dropped_count, created_count, destroyed_count;
+} naive_stats;
+
+typedef struct naive_world {
+    uint32_t tag;
+    naive_entity *entities; /* by slot */
+    uint32_t slot_count, slot_capacity;
+    uint32_t *free_slots; /* the last is reused first */
+    uint32_t free_count, free_capacity;
+    uint32_t alive_count;
+    naive_archetype archetypes[1u << FLOW_TYPE_COUNT];
+    uint32_t archetype_count;
+    naive_command *commands;
+    uint32_t command_count, command_capacity;
+    uint32_t create_count; /* among the commands */
+} naive_world;
+
+void naive_open(naive_world *world, uint32_t tag);
+void naive_close(naive_world *world);
+
+/* The living entity of a handle, or NULL. */
+naive_entity *naive_find(const naive_world *world, quern_entity entity);
+quern_entity naive_handle(const naive_world *world, uint32_t slot);
+
+/* At once. Words of types that are not in the set do not count. */
+quern_entity naive_create(naive_world *world, uint32_t set, const uint64_t *words);
+void naive_destroy(naive_world *world, quern_entity entity);
+void naive_change(naive_world *world, quern_entity entity, uint32_t set, const uint64_t *words);
+
+/* The value of a type in words of all types. */
+static inline uint64_t *naive_value(uint64_t *words, uint32_t type)
+{
+    return words + flow_types[type].first_word;
+}
+
+/* Adds, or gives a value to, a type in a set; value NULL: zeros where the type is new. */
+void naive_put(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *value);
+void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
+
+/* Appends to the commands, unless the entity is refused. value may be NULL. */
+void naive_record(naive_world *world, naive_kind kind, quern_entity entity, uint32_t type,
+                  const uint64_t *value);
+quern_entity naive_record_create(naive_world *world);
+
+/* Applies all commands and adds to stats. */
+void naive_apply(naive_world *world, naive_stats *stats);
+
+#endif

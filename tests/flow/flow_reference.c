@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_reference.h"
+
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* -------------------------------------------------------------------------------------------- order */
+
+static bool lists(const uint32_t *items, uint32_t count, uint32_t wanted)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i] == wanted) return true;
+    return false;
+}
+
+static bool must_precede(const flow_plan *plan, uint32_t a, uint32_t b)
+{
+    const flow_system *x = &plan->systems[a], *y = &plan->systems[b];
+    return lists(x->before, x->before_count, b) || lists(y->after, y->after_count, a);
+}
+
+static bool is_next(const flow_plan *plan, const bool *placed, uint32_t phase, uint32_t candidate)
+{
+    if (placed[candidate] || plan->systems[candidate].phase != phase) return false;
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        if (!placed[i] && must_precede(plan, i, candidate)) return false;
+    return true;
+}
+
+/* Phase by phase, always the first by registration that nothing holds back. */
+static void find_order(flow_reference *reference)
+{
+    const flow_plan *plan = reference->plan;
+    bool placed[FLOW_MAX_SYSTEMS] = {0};
+    uint32_t count = 0;
+    for (uint32_t phase = 0; phase < FLOW_PHASE_COUNT; phase++)
+        for (uint32_t i = 0; i < plan->system_count; i++) {
+            if (!is_next(plan, placed, phase, i)) continue;
+            placed[i] = true;
+            reference->order[count++] = i;
+            i = UINT32_MAX; /* from the start again */
+        }
+    cr_assert_eq(count, plan->system_count, "a plan with a cycle");
+}
+
+/* ------------------------------------------------------------------------------------------- hands */
+
+static naive_world *world_of(void *self)
+{
+    return &((flow_reference *)self)->world;
+}
+
+static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
+{
+    naive_world *world = world_of(self);
+    quern_entity entity = naive_record_create(world);
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if (set >> type & 1)
+            naive_record(world, NAIVE_ADD, entity, type, words + flow_types[type].first_word);
+    return entity;
+}
+
+static void record_destroy(void *self, quern_entity entity)
+{
+    naive_record(world_of(self), NAIVE_DESTROY, entity, 0, NULL);
+}
+
+static void record_put(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    naive_record(world_of(self), NAIVE_ADD, entity, type, value);
+}
+
+static void record_remove(void *self, quern_entity entity, uint32_t type)
+{
+    naive_record(world_of(self), NAIVE_REMOVE, entity, type, NULL);
+}
+
+static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
+{
+    return naive_create(world_of(self), set, words);
+}
+
+static void destroy_now(void *self, quern_entity entity)
+{
+    naive_destroy(world_of(self), entity);
+}
+
+static void put_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    const naive_entity *found = naive_find(world_of(self), entity);
+    if (found == NULL) return;
+    naive_entity changed = *found;
+    naive_put(&changed.set, changed.words, type, value);
+    naive_change(world_of(self), entity, changed.set, changed.words);
+}
+
+/* Unlike the command, the call refuses a component that is there. */
+static void add_now(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
+{
+    const naive_entity *found = naive_find(world_of(self), entity);
+    if (found != NULL && (found->set >> type & 1) == 0) put_now(self, entity, type, value);
+}
+
+static void remove_now(void *self, quern_entity entity, uint32_t type)
+{
+    const naive_entity *found = naive_find(world_of(self), entity);
+    if (found == NULL) return;
+    naive_entity changed = *found;
+    naive_take(&changed.set, changed.words, type);
+    naive_change(world_of(self), entity, changed.set, changed.words);
+}
+
+static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
+{
+    const naive_entity *found = naive_find(world_of(self), entity);
+    if (found == NULL || (found->set >> type & 1) == 0 || flow_types[type].word_count == 0) return NULL;
+    return found->words + flow_types[type].first_word;
+}
+
+static bool is_alive(void *self, quern_entity entity)
+{
+    return naive_find(world_of(self), entity) != NULL;
+}
+
+static uint64_t *use_resource(void *self, uint32_t index, bool writes)
+{
+    (void)writes;
+    return (uint64_t *)(void *)&((flow_reference *)self)->resources[index];
+}
+
+static flow_hands recording_hands(flow_reference *reference)
+{
+    return (flow_hands){reference,     record_create, record_destroy, record_put,  record_put,
+                        record_remove, look_up,       is_alive,       use_resource};
+}
+
+static flow_hands immediate_hands(flow_reference *reference)
+{
+    return (flow_hands){reference,  create_now, destroy_now, add_now,     put_now,
+                        remove_now, look_up,    is_alive,    use_resource};
+}
+
+/* ------------------------------------------------------------------------------------------ systems */
+
+static bool matches(const flow_system *system, uint32_t set)
+{
+    bool wants_any = false, has_any = false;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        bool has = (set >> type & 1) != 0;
+        if (!term->used) continue;
+        if (term->match == QUERN_MATCH_ALL && !has) return false;
+        if (term->match == QUERN_MATCH_NONE && has) return false;
+        wants_any |= term->match == QUERN_MATCH_ANY;
+        has_any |= term->match == QUERN_MATCH_ANY && has;
+    }
+    return has_any || !wants_any;
+}
+
+static flow_row row_of(flow_reference *reference, const flow_system *system, uint32_t slot)
+{
+    naive_entity *entity = &reference->world.entities[slot];
+    flow_row row = {.entity = naive_handle(&reference->world, slot)};
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        row.has[type] = term->used && (entity->set >> type & 1) != 0;
+        if (row.has[type] && term->access != QUERN_NO_ACCESS)
+            row.columns[type] = naive_value(entity->words, type);
+    }
+    return row;
+}
+
+static flow_digest run_rows(flow_reference *reference, uint32_t index, const flow_hands *hands)
+{
+    const flow_system *system = &reference->plan->systems[index];
+    naive_world *world = &reference->world;
+    flow_digest sum = {0};
+    for (uint32_t i = 0; i < world->archetype_count; i++) {
+        const naive_archetype *archetype = &world->archetypes[i];
+        if (!matches(system, archetype->set)) continue;
+        for (uint32_t k = 0; k < archetype->count; k++) {
+            flow_row row = row_of(reference, system, archetype->slots[k]);
+            flow_digest_add(&sum, flow_act_row(system, reference->frame_index, hands, &row));
+            reference->entity_counts[index]++;
+        }
+    }
+    return sum;
+}
+
+static flow_digest run_middle(flow_reference *reference, uint32_t index, const flow_hands *hands)
+{
+    const flow_system *system = &reference->plan->systems[index];
+    if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) {
+        flow_hands now = immediate_hands(reference);
+        flow_act_exclusive(system, reference->frame_index, hands, &now);
+        return (flow_digest){0};
+    }
+    if (flow_system_has_terms(system)) return run_rows(reference, index, hands);
+    flow_row none = {0};
+    return flow_act_row(system, reference->frame_index, hands, &none);
+}
+
+static void run_system(flow_reference *reference, uint32_t index)
+{
+    const flow_system *system = &reference->plan->systems[index];
+    flow_hands hands = recording_hands(reference);
+    if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) naive_apply(&reference->world, &reference->stats);
+    uint32_t command_count = reference->world.command_count;
+    if (system->has_begin) flow_act_begin(system, reference->frame_index, &hands);
+    flow_digest sum = run_middle(reference, index, &hands);
+    if (!system->has_partial) sum = (flow_digest){0};
+    if (system->has_end) flow_act_end(system, reference->frame_index, &hands, sum);
+    reference->command_counts[index] = reference->world.command_count - command_count;
+}
+
+void flow_reference_frame(flow_reference *reference)
+{
+    const flow_plan *plan = reference->plan;
+    reference->stats = (naive_stats){0};
+    memset(reference->entity_counts, 0, sizeof reference->entity_counts);
+    for (uint32_t i = 0; i < plan->system_count; i++) {
+        run_system(reference, reference->order[i]);
+        uint32_t phase = plan->systems[reference->order[i]].phase;
+        bool is_last = i + 1 == plan->system_count || plan->systems[reference->order[i + 1]].phase != phase;
+        if (is_last) naive_apply(&reference->world, &reference->stats);
+    }
+    reference->frame_index++;
+}
+
+void flow_reference_open(flow_reference *reference, const flow_plan *plan, uint32_t world_tag)
+{
+    memset((void *)reference, 0, sizeof *reference);
+    reference->plan = plan;
+    naive_open(&reference->world, world_tag);
+    find_order(reference);
+    quern_entity first = {(uint64_t)world_tag << 56 | (uint64_t)1 << 32};
+    for (uint32_t i = 0; i < plan->entity_count; i++) {
+        uint64_t words[FLOW_WORD_COUNT];
+        uint32_t set = flow_plan_entity(plan, i, first, words);
+        naive_create(&reference->world, set, words);
+    }
+}
+
+void flow_reference_close(flow_reference *reference)
+{
+    naive_close(&reference->world);
+}
+
+/* ---------------------------------------------------------------------------------------- comparison */
+
+static void compare_stats(const flow_reference *reference, const flow_subject *subject)
+{
+    quern_frame_stats actual = quern_schedule_frame_stats(subject->schedule);
+    unsigned long long seed = reference->plan->seed;
+    cr_assert_eq(actual.command_count, reference->stats.command_count, "seed %llu", seed);
+    cr_assert_eq(actual.dropped_count, reference->stats.dropped_count, "seed %llu", seed);
+    cr_assert_eq(actual.created_count, reference->stats.created_count, "seed %llu", seed);
+    cr_assert_eq(actual.destroyed_count, reference->stats.destroyed_count, "seed %llu", seed);
+    for (uint32_t i = 0; i < reference->plan->system_count; i++) {
+        quern_system_stats stats;
+        uint32_t index = reference->order[i];
+        quern_system handle = quern_schedule_system_at(subject->schedule, i);
+        cr_assert_eq(handle.bits, subject->systems[index].bits, "seed %llu: order, place %u", seed, i);
+        cr_assert_eq(quern_schedule_system_stats(subject->schedule, handle, &stats), QUERN_OK);
+        cr_assert_eq(stats.entity_count, reference->entity_counts[index], "seed %llu: %s", seed,
+                     stats.name);
+        cr_assert_eq(stats.command_count, reference->command_counts[index], "seed %llu: %s", seed,
+                     stats.name);
+    }
+}
+
+static void compare_entity(const flow_reference *reference, const flow_subject *subject,
+                           const naive_entity *expected, quern_entity entity)
+{
+    unsigned long long seed = reference->plan->seed;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        bool has = (expected->set >> type & 1) != 0;
+        cr_assert_eq(quern_entity_has(subject->world, entity, subject->components[type]), has,
+                     "seed %llu: entity %u, %s", seed, quern_entity_index(entity), flow_types[type].name);
+        if (!has || flow_types[type].word_count == 0) continue;
+        const uint64_t *words = quern_entity_get(subject->world, entity, subject->components[type]);
+        cr_assert_arr_eq(words, expected->words + flow_types[type].first_word,
+                         flow_types[type].word_count * sizeof *words, "seed %llu: entity %u, %s", seed,
+                         quern_entity_index(entity), flow_types[type].name);
+    }
+}
+
+/* The next row of the reference, over all archetypes. */
+typedef struct row_cursor {
+    uint32_t archetype, row;
+} row_cursor;
+
+static uint32_t next_slot(const naive_world *world, row_cursor *cursor)
+{
+    while (cursor->archetype < world->archetype_count &&
+           cursor->row == world->archetypes[cursor->archetype].count) {
+        cursor->archetype++;
+        cursor->row = 0;
+    }
+    cr_assert_lt(cursor->archetype, world->archetype_count, "more rows than the reference has");
+    return world->archetypes[cursor->archetype].slots[cursor->row++];
+}
+
+static void compare_rows(const flow_reference *reference, const flow_subject *subject)
+{
+    quern_term everything = quern_term_optional(subject->components[0], QUERN_NO_ACCESS);
+    quern_query *query = setup_query(subject->world, &everything, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    row_cursor cursor = {0};
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            uint32_t slot = next_slot(&reference->world, &cursor);
+            cr_assert_eq(it.view.entities[i].bits, naive_handle(&reference->world, slot).bits,
+                         "seed %llu: row order", (unsigned long long)reference->plan->seed);
+            compare_entity(reference, subject, &reference->world.entities[slot], it.view.entities[i]);
+        }
+    cr_assert_eq(it.result, QUERN_OK);
+    cr_assert_eq(quern_query_count(query), (uint64_t)reference->world.alive_count);
+    quern_query_destroy(query);
+}
+
+void flow_reference_compare(const flow_reference *reference, const flow_subject *subject)
+{
+    assert_valid(subject->world);
+    compare_stats(reference, subject);
+    compare_rows(reference, subject);
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        const flow_resource *actual = quern_resource_get(subject->world, subject->resources[i]);
+        cr_assert_eq(actual->entity.bits, reference->resources[i].entity.bits, "resource %u", i);
+        cr_assert_eq(actual->number, reference->resources[i].number, "resource %u", i);
+    }
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/flow/flow_subject.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* A program of some frames, in which memory is refused at every place where it is asked for. */
+
+enum { FRAMES = 4, PHASES = 3, TYPES = 6, NEVER = 1000 };
+
+/* Where a run of the program is cut short: in that frame, phases behind that one do nothing; `records` says
+ * whether that phase still records its commands. */
+typedef struct cut {
+    uint64_t frame;
+    uint32_t phase;
+    bool records;
+} cut;
+
+static const cut no_cut = {NEVER, 0, true};
+
+static failing_allocator *memory;
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_component types[TYPES], tracked_component;
+static quern_resource sum;
+static tracked_counts counts;
+static cut here;
+static _Atomic uint32_t phases_begun; /* in this frame */
+static _Atomic uint32_t refused_count;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* ----------------------------------------------------------------------------------------- the program */
+
+static uint32_t phase_of(const quern_context *context)
+{
+    return (uint32_t)(uintptr_t)quern_context_user_data(context);
+}
+
+static bool is_cut_off(const quern_context *context)
+{
+    return quern_context_frame_index(context) == here.frame && phase_of(context) > here.phase;
+}
+
+static bool may_record(const quern_context *context)
+{
+    bool is_there = quern_context_frame_index(context) == here.frame && phase_of(context) == here.phase;
+    return !is_cut_off(context) && (!is_there || here.records);
+}
+
+static void expect(quern_result result)
+{
+    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    if (result != QUERN_OK) refused_count++;
+}
+
+static void expect_entity(quern_entity entity)
+{
+    if (quern_entity_is_null(entity)) refused_count++;
+}
+
+/* Sets of components that differ from frame to frame, so that each makes archetypes. */
+static void begin(quern_context *context)
+{
+    phases_begun++;
+    if (!may_record(context)) return;
+    uint64_t frame = quern_context_frame_index(context);
+    quern_component set[] = {types[0], types[1 + (frame + phase_of(context)) % 5], tracked_component};
+    for (uint32_t i = 0; i < 40; i++)
+        expect_entity(quern_commands_create_with(quern_context_commands(context), set, NULL, 3));
+}
+
+static void change(quern_context *context, quern_entity entity, uint64_t number)
+{
+    quern_commands *commands = quern_context_commands(context);
+    tracked value;
+    switch ((number + quern_context_frame_index(context)) % 8) {
+    case 0:
+        expect(quern_commands_add(commands, entity, types[1 + phase_of(context)], &number));
+        break;
+    case 1:
+        tracked_construct(&value, number, &counts);
+        expect(quern_commands_set(commands, entity, tracked_component, &value));
+        tracked_destroy(&value, &counts);
+        break;
+    case 2:
+        expect(quern_commands_remove(commands, entity, types[4]));
+        expect(quern_commands_add(commands, entity, types[5], NULL));
+        break;
+    case 3:
+        if (number % 3 == 0) expect(quern_commands_destroy(commands, entity));
+        break;
+    default:
+        break;
+    }
+}
+
+static void run(quern_context *context, const quern_view *view)
+{
+    if (is_cut_off(context)) return;
+    uint64_t *numbers = quern_view_write(view, 0), *partial = quern_context_partial(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        uint64_t number = numbers[i]++ + quern_entity_index(view->entities[i]);
+        *partial += number;
+        if (may_record(context)) change(context, view->entities[i], number);
+    }
+}
+
+static void end(quern_context *context)
+{
+    if (is_cut_off(context)) return;
+    uint64_t *total = quern_context_resource_write(context, sum);
+    for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
+        *total = *total * 31 + *(const uint64_t *)quern_context_partial_at(context, i);
+}
+
+static quern_result add_system(uint32_t phase)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    quern_term term = quern_term_write(types[0]);
+    quern_resource_access access = {sum, QUERN_WRITE_CONCURRENT};
+    quern_system_def def = system_def(names[phase], run);
+    def.phase = phase;
+    def.begin = begin;
+    def.end = end;
+    def.terms = &term;
+    def.term_count = 1;
+    def.resources = &access;
+    def.resource_count = 1;
+    def.partial_bytes = 8;
+    def.user_data = (void *)(uintptr_t)phase;
+    return quern_schedule_add_system(schedule, &def, NULL);
+}
+
+static quern_world_def failing_world_def(void)
+{
+    quern_world_def def = quern_world_def_default();
+    def.allocator = failing_allocator_interface(memory);
+    return def;
+}
+
+static void open_world(void)
+{
+    static const char *const names[TYPES] = {"t0", "t1", "t2", "t3", "t4", "t5"};
+    memory = failing_allocator_create();
+    memset((void *)&counts, 0, sizeof counts);
+    refused_count = 0;
+    quern_world_def def = failing_world_def();
+    must(quern_world_create(&def, &world));
+    for (uint32_t i = 0; i < TYPES; i++)
+        types[i] = setup_component(world, names[i], i == 1 ? 512 : 8, 8);
+    tracked_component = tracked_register(world, "tracked", &counts);
+    sum = setup_counter(world, "sum");
+    for (uint32_t i = 0; i < 200; i++)
+        setup_entity_with(world, types, 1 + i % 3);
+}
+
+static void open_program(cut where)
+{
+    here = where;
+    open_world();
+    schedule = setup_phases(world, PHASES);
+    for (uint32_t phase = 0; phase < PHASES; phase++)
+        must(add_system(phase));
+}
+
+static void close_world(void)
+{
+    failing_allocator_heal(memory);
+    quern_world_destroy(world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u, "memory was not given back");
+    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+    cr_assert_eq(tracked_live_count(&counts), 0u, "values were not destroyed");
+    cr_assert_eq(counts.broken_count, 0u);
+    failing_allocator_destroy(memory);
+}
+
+static void close_program(void)
+{
+    quern_schedule_destroy(schedule);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------- what is to be expected */
+
+typedef struct expectations {
+    uint64_t start[FRAMES + 1];           /* hash at the start of a frame */
+    uint64_t before_sync[FRAMES][PHASES]; /* the frame ended before this phase's sync point */
+    uint64_t behind_sync[FRAMES][PHASES];
+} expectations;
+
+static expectations expected;
+
+/* The hash when the program has been cut there. */
+static uint64_t play_until(cut where)
+{
+    open_program(where);
+    for (uint32_t frame = 0; frame < FRAMES && frame <= where.frame; frame++)
+        must_run(schedule, NULL);
+    uint64_t hash = quern_world_hash(world);
+    close_program();
+    return hash;
+}
+
+static void find_expectations(void)
+{
+    open_program(no_cut);
+    for (uint32_t frame = 0; frame <= FRAMES; frame++) {
+        expected.start[frame] = quern_world_hash(world);
+        if (frame < FRAMES) must_run(schedule, NULL);
+    }
+    close_program();
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
+        for (uint32_t phase = 0; phase < PHASES; phase++) {
+            expected.before_sync[frame][phase] = play_until((cut){frame, phase, false});
+            expected.behind_sync[frame][phase] = play_until((cut){frame, phase, true});
+        }
+}
+
+/* How often each documented way to end has been met, to see that the test meets them. */
+static uint32_t ended_early_count, ended_before_sync_count, ended_behind_sync_count, not_recorded_count;
+
+static void assert_documented_end(uint32_t frame, uint64_t call)
+{
+    unsigned long long n = call;
+    uint64_t hash = quern_world_hash(world);
+    if (refused_count > 0) {
+        cr_assert_eq(phases_begun, (uint32_t)PHASES, "call %llu: the rest of the frame was not done", n);
+        not_recorded_count++;
+    } else if (phases_begun == 0) {
+        cr_assert_eq(hash, expected.start[frame], "call %llu: the world changed before the first system",
+                     n);
+        ended_early_count++;
+    } else if (hash == expected.before_sync[frame][phases_begun - 1]) {
+        ended_before_sync_count++;
+    } else {
+        cr_assert_eq(hash, expected.behind_sync[frame][phases_begun - 1],
+                     "call %llu: in frame %u, phase %u, the world is in no documented state", n, frame,
+                     phases_begun - 1);
+        ended_behind_sync_count++;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ tests */
+
+/* Runs a frame that may run out of memory. True when it did. */
+static bool run_frame(quern_jobs *jobs)
+{
+    phases_begun = 0;
+    refused_count = 0;
+    refusal before = refusal_begin(NULL);
+    quern_result result = quern_schedule_run(schedule, jobs, 0);
+    assert_valid(world);
+    if (result == QUERN_OK) {
+        cr_assert_eq(refused_count, 0u, "a frame hid that memory was missing");
+        return false;
+    }
+    cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+    (void)before;
+    return true;
+}
+
+/* The program, with one refused call. False when the program did not come that far. */
+static bool play_with_failure(uint64_t call, quern_jobs *jobs)
+{
+    open_program(no_cut);
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    bool failed = false;
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        bool fails_now = run_frame(jobs);
+        cr_assert_not(failed && fails_now, "call %llu: one refusal, two failed frames",
+                      (unsigned long long)call);
+        if (fails_now) assert_documented_end(frame, call);
+        failed |= fails_now;
+    }
+    if (!failed) cr_assert_eq(quern_world_hash(world), expected.start[FRAMES]);
+    bool reached = failing_allocator_failed_count(memory) > 0;
+    close_program();
+    return reached;
+}
+
+static void play_with_every_failure(uint32_t thread_count)
+{
+    find_expectations();
+    quern_jobs *jobs = setup_jobs(thread_count);
+    uint64_t call = 1;
+    while (play_with_failure(call, jobs))
+        call++;
+    cr_assert_gt(call, 50u, "the program asks for memory %llu times", (unsigned long long)call - 1);
+    quern_jobs_destroy(jobs);
+}
+
+Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented, .timeout = 600)
+{
+    play_with_every_failure(0);
+    cr_assert_gt(ended_early_count, 0u);
+    cr_assert_gt(ended_before_sync_count, 0u);
+    cr_assert_gt(ended_behind_sync_count, 0u);
+    cr_assert_gt(not_recorded_count, 0u);
+}
+
+Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_several_threads, .timeout = 600)
+{
+    play_with_every_failure(3);
+}
+
+Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600)
+{
+    for (uint64_t call = 1; call < 200; call += 3) {
+        open_program(no_cut);
+        failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + call);
+        for (uint32_t frame = 0; frame < FRAMES; frame++)
+            run_frame(NULL);
+        failing_allocator_heal(memory);
+        for (uint32_t frame = 0; frame < FRAMES; frame++)
+            cr_assert_not(run_frame(NULL), "call %llu: %s", (unsigned long long)call,
+                          quern_error_message());
+        close_program();
+    }
+}
+
+/* Schedule and systems, one call after another, each tried again when it fails. */
+static void build_with_failure(void)
+{
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = (const char *const[]){"a", "b", "c"};
+    def.phase_count = PHASES;
+    uint64_t hash = quern_world_hash(world);
+    for (uint32_t done = 0; done < PHASES + 2;) {
+        quern_result result = done == 0        ? quern_schedule_create(world, &def, &schedule)
+                              : done <= PHASES ? add_system(done - 1)
+                                               : quern_schedule_compile(schedule);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
+        cr_assert_eq(quern_world_hash(world), hash);
+        if (done > 0) cr_assert_leq(quern_schedule_system_count(schedule), done);
+        if (result == QUERN_OK) done++;
+    }
+}
+
+Test(frame_failure, building_a_schedule_fails_without_a_trace)
+{
+    here = no_cut;
+    bool reached = true;
+    for (uint64_t call = 1; reached; call++) {
+        open_world();
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        build_with_failure();
+        reached = failing_allocator_failed_count(memory) > 0;
+        cr_assert_not(run_frame(NULL), "%s", quern_error_message());
+        close_program();
+    }
+}
+
+/* Random systems; what the world then holds is open, but it is whole, and nothing is lost. */
+Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
+{
+    static flow_plan plan;
+    static flow_subject subject;
+    quern_jobs *jobs = setup_jobs(2);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        memory = failing_allocator_create();
+        quern_world_def def = failing_world_def();
+        flow_plan_make(&plan, seed, 600);
+        flow_subject_open(&subject, &plan, &def);
+        for (uint32_t frame = 0; frame < 12; frame++) {
+            failing_allocator_fail_often(memory, 1 + (uint32_t)(seed * 5) % 30, seed + frame);
+            quern_result result = quern_schedule_run(subject.schedule, frame % 2 ? jobs : NULL, 0);
+            cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s",
+                      quern_error_message());
+            assert_valid(subject.world);
+        }
+        failing_allocator_heal(memory);
+        must_run(subject.schedule, jobs);
+        flow_subject_close(&subject);
+        cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+        cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+        failing_allocator_destroy(memory);
+    }
+    quern_jobs_destroy(jobs);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_reference.h"
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* As flow/test_determinism.c, with bigger worlds, more frames, and another pool in every frame. A few seconds;
+ * longer with QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
+
+enum { DEFAULT_SECONDS = 2, FRAME_COUNT = 10, MAX_THREADS = 12, MAX_ENTITIES = 12000 };
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static flow_plan plan;
+static flow_subject steady, shifting; /* without a pool, and with a new one in every frame */
+static flow_reference reference;
+static random_source chance;
+
+static quern_jobs *random_pool(void)
+{
+    return setup_jobs(random_below(&chance, MAX_THREADS + 1));
+}
+
+/* Between frames, entities go and come at once, too. */
+static void meddle(flow_subject *subject)
+{
+    quern_entity entity = setup_entity_with(subject->world, subject->components, 3);
+    if (quern_entity_index(entity) % 2 == 0)
+        cr_assert_eq(quern_entity_destroy(subject->world, entity), QUERN_OK);
+}
+
+static void meddle_reference(void)
+{
+    uint64_t words[FLOW_WORD_COUNT] = {0};
+    quern_entity entity = naive_create(&reference.world, 7, words);
+    if (quern_entity_index(entity) % 2 == 0) naive_destroy(&reference.world, entity);
+}
+
+static void play_frame(uint32_t frame)
+{
+    quern_jobs *jobs = random_pool();
+    uint32_t thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 0;
+    must_run(steady.schedule, NULL);
+    must_run(shifting.schedule, jobs);
+    quern_jobs_destroy(jobs);
+    flow_reference_frame(&reference);
+    flow_reference_compare(&reference, &steady);
+    assert_valid(shifting.world);
+    cr_assert_eq(quern_world_hash(shifting.world), quern_world_hash(steady.world),
+                 "seed %llu, frame %u, %u threads", (unsigned long long)plan.seed, frame, thread_count);
+    meddle(&steady);
+    meddle(&shifting);
+    meddle_reference();
+}
+
+static void play(uint64_t seed)
+{
+    chance.state = seed;
+    flow_plan_make(&plan, seed, 1 + random_below(&chance, MAX_ENTITIES));
+    flow_subject_open(&steady, &plan, NULL);
+    flow_subject_open(&shifting, &plan, NULL);
+    quern_entity probe = setup_entity(steady.world);
+    setup_entity(shifting.world);
+    flow_reference_open(&reference, &plan, quern_entity_world_tag(probe));
+    naive_create(&reference.world, 0, NULL);
+    for (uint32_t frame = 0; frame < FRAME_COUNT; frame++)
+        play_frame(frame);
+    flow_reference_close(&reference);
+    flow_subject_close(&steady);
+    flow_subject_close(&shifting);
+}
+
+Test(stress_frames, random_frames_agree_with_the_reference_whatever_the_pool, .timeout = 86400)
+{
+    double end = seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS);
+    uint64_t seed = from_environment("QUERN_STRESS_SEED", 5000);
+    do {
+        fprintf(stderr, "QUERN_STRESS_SEED=%llu\n", (unsigned long long)seed);
+        play(seed++);
+    } while (seconds_now() < end);
+}

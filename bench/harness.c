@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness.h"
 
+#include "bench/footprint.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,9 +103,9 @@ static int compare_doubles(const void *left, const void *right)
 static void summarise(bench_figures *figures, double *samples, uint32_t count)
 {
     qsort(samples, count, sizeof *samples, compare_doubles);
-    figures->median_ns = (samples[(count - 1) / 2] + samples[count / 2]) / 2;
-    figures->min_ns = samples[0];
-    figures->max_ns = samples[count - 1];
+    figures->median = (samples[(count - 1) / 2] + samples[count / 2]) / 2;
+    figures->min = samples[0];
+    figures->max = samples[count - 1];
 }
 
 /* --------------------------------------------------------------------------------------- measuring */
@@ -194,6 +196,12 @@ static void take_samples(bench_run runs[], const bench_case *scene, uint32_t rep
 bench_result bench_measure(const bench_workload *workload, const bench_case *scene, uint32_t repeat_count)
 {
     bench_result result = {.workload = workload, .scene = *scene, .repeat_count = repeat_count};
+    if (workload->footprint) {
+        result.repeat_count = 1;
+        for (uint32_t i = 0; i < BENCH_SUBJECT_COUNT; i++)
+            result.figures[i] = bench_footprint_measure(workload, i, scene);
+        return result;
+    }
     bench_run runs[BENCH_SUBJECT_COUNT];
     for (uint32_t i = 0; i < BENCH_SUBJECT_COUNT; i++)
         run_open(&runs[i], workload, i, scene, repeat_count);

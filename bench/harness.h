@@ -13,7 +13,10 @@
  *
  * For most workloads run makes as many passes as a sample needs to be long enough. One that uses up what
  * enter has built (creating, destroying) is marked fresh: its samples are the sum of that many
- * enter-run-leave rounds of one pass. */
+ * enter-run-leave rounds of one pass.
+ *
+ * A workload that is marked footprint measures memory instead of time: one pass, once, each subject in a process
+ * of its own (footprint.h). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,26 +40,30 @@ typedef struct bench_subject {
 
 enum { BENCH_RAW, BENCH_QUERN, BENCH_SUBJECT_COUNT };
 
+enum { BENCH_MAX_SIZES = 4 };
+
 extern const char *const bench_subject_names[BENCH_SUBJECT_COUNT];
 
 typedef struct bench_workload {
     const char *name;
-    const char *summary;   /* one line */
-    const char *unit;      /* what one operation is: figures are nanoseconds per unit */
-    uint32_t entity_count; /* by default */
-    bool fixed_size;       /* entity_count cannot be chosen */
-    bool single_thread;    /* more threads are not supported */
-    bool fresh;            /* one pass per enter */
+    const char *alias;                       /* another name that --workload finds it by, or NULL */
+    const char *summary;                     /* one line */
+    const char *unit;                        /* what one operation is: figures are nanoseconds per unit */
+    uint32_t entity_counts[BENCH_MAX_SIZES]; /* by default, in this order; 0 ends the list */
+    bool fixed_size;                         /* the number of entities cannot be chosen */
+    bool single_thread;                      /* more threads are not supported */
+    bool fresh;                              /* one pass per enter */
+    bool footprint; /* figures are bytes per operation by which run makes the process grow */
     uint32_t (*pass_count)(uint32_t entity_count);      /* in one sample */
     uint64_t (*operation_count)(uint32_t entity_count); /* in one pass */
     bench_subject subjects[BENCH_SUBJECT_COUNT];
 } bench_workload;
 
-/* Nanoseconds per operation over the samples of one subject. */
+/* Nanoseconds, or bytes, per operation over the samples of one subject. */
 typedef struct bench_figures {
-    double median_ns;
-    double min_ns;
-    double max_ns;
+    double median;
+    double min;
+    double max;
     uint64_t checksum;
 } bench_figures;
 
@@ -67,7 +74,7 @@ typedef struct bench_result {
     bench_figures figures[BENCH_SUBJECT_COUNT];
 } bench_result;
 
-/* Warms up, then takes repeat_count samples of each subject in turn. */
+/* Warms up, then takes repeat_count samples of each subject in turn; of memory, one. */
 bench_result bench_measure(const bench_workload *workload, const bench_case *scene, uint32_t repeat_count);
 
 /* Both subjects did the same work. */

@@ -11,6 +11,7 @@
 #include <malloc.h>
 #endif
 
+#include "bench/footprint.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/workloads.h"
@@ -32,19 +33,27 @@ static bool verify(const bench_result *result)
     return false;
 }
 
-/* False when the subjects disagree. */
-static bool run_case(const bench_options *options, const bench_workload *workload, uint32_t thread_count)
+/* With a note when it is not. */
+static bool can_run(const bench_workload *workload, uint32_t thread_count)
 {
     if (workload->single_thread && thread_count > 1) {
         fprintf(stderr, "quern_bench: %s is single-threaded: left out with %u threads\n", workload->name,
                 thread_count);
-        return true;
+        return false;
     }
-    const bool chosen = options->entity_count > 0 && !workload->fixed_size;
-    const bench_case scene = {
-        .entity_count = chosen ? options->entity_count : workload->entity_count,
-        .thread_count = thread_count,
-    };
+    if (workload->footprint && bench_resident_bytes() == 0) {
+        fprintf(stderr, "quern_bench: the system does not tell how much memory is used: %s left out\n",
+                workload->name);
+        return false;
+    }
+    return true;
+}
+
+/* False when the subjects disagree. */
+static bool run_case(const bench_options *options, const bench_workload *workload, uint32_t entity_count,
+                     uint32_t thread_count)
+{
+    const bench_case scene = {.entity_count = entity_count, .thread_count = thread_count};
     const bench_result result = bench_measure(workload, &scene, options->repeat_count);
     if (options->json)
         bench_report_json(&result);
@@ -53,11 +62,22 @@ static bool run_case(const bench_options *options, const bench_workload *workloa
     return verify(&result);
 }
 
+static bool run_sizes(const bench_options *options, const bench_workload *workload, uint32_t thread_count)
+{
+    if (options->entity_count > 0 && !workload->fixed_size)
+        return run_case(options, workload, options->entity_count, thread_count);
+    bool agreed = run_case(options, workload, workload->entity_counts[0], thread_count);
+    for (uint32_t i = 1; i < BENCH_MAX_SIZES && workload->entity_counts[i] > 0; i++)
+        agreed &= run_case(options, workload, workload->entity_counts[i], thread_count);
+    return agreed;
+}
+
 static bool run_workload(const bench_options *options, const bench_workload *workload)
 {
     bool agreed = true;
     for (uint32_t i = 0; i < options->thread_count_count; i++)
-        agreed &= run_case(options, workload, options->thread_counts[i]);
+        if (can_run(workload, options->thread_counts[i]))
+            agreed &= run_sizes(options, workload, options->thread_counts[i]);
     return agreed;
 }
 
@@ -81,7 +101,7 @@ int main(int argc, char **argv)
     if (!options.json) bench_report_table_head(options.repeat_count);
     bool agreed = true;
     for (uint32_t i = 0; i < bench_workload_count; i++) {
-        if (bench_options_select(&options, bench_workloads[i]->name))
+        if (bench_options_select(&options, bench_workloads[i]))
             agreed &= run_workload(&options, bench_workloads[i]);
     }
     return agreed ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -88,26 +88,27 @@ static void add_thread_count(bench_options *options, const char *text)
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-static bool matches(const char *pattern, const char *name)
+static bool names(const char *pattern, const bench_workload *workload)
 {
-    return fnmatch(pattern, name, 0) == 0;
+    return fnmatch(pattern, workload->name, 0) == 0 ||
+           (workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0);
 }
 
 static void add_pattern(bench_options *options, char *pattern)
 {
     bool found = false;
     for (uint32_t i = 0; i < bench_workload_count; i++)
-        found |= matches(pattern, bench_workloads[i]->name);
+        found |= names(pattern, bench_workloads[i]);
     if (!found) usage_error("--workload: there is no workload '%s'; --list shows them", pattern);
     if (options->pattern_count == BENCH_MAX_PATTERNS)
         usage_error("--workload: more than %d names", BENCH_MAX_PATTERNS);
     options->patterns[options->pattern_count++] = pattern;
 }
 
-bool bench_options_select(const bench_options *options, const char *name)
+bool bench_options_select(const bench_options *options, const bench_workload *workload)
 {
     for (uint32_t i = 0; i < options->pattern_count; i++)
-        if (matches(options->patterns[i], name)) return true;
+        if (names(options->patterns[i], workload)) return true;
     return options->pattern_count == 0;
 }
 

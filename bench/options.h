@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/harness.h"
+
 enum { BENCH_MAX_PATTERNS = 64, BENCH_MAX_THREAD_COUNTS = 64 };
 
 typedef struct bench_options {
@@ -19,8 +21,8 @@ typedef struct bench_options {
     bool list; /* print the workloads and do nothing else */
 } bench_options;
 
-/* Whether the workload of this name was chosen. */
-bool bench_options_select(const bench_options *options, const char *name);
+/* Whether the workload was chosen, by its name or its alias. */
+bool bench_options_select(const bench_options *options, const bench_workload *workload);
 
 /* Ends the program with status 2 and a message when the command line is wrong, and with status 0 after
  * --help. */

@@ -15,15 +15,26 @@ void raw_store_open(raw_store *store, uint32_t main_mask)
     store->tables[RAW_WITH_HEALTH].mask = main_mask | RAW_BIT(RAW_HEALTH);
 }
 
+void raw_table_close(raw_table *table)
+{
+    free(table->entities);
+    for (int i = 0; i < RAW_COMPONENT_COUNT; i++)
+        free(table->columns[i]);
+}
+
 void raw_store_close(raw_store *store)
 {
-    for (int t = 0; t < RAW_TABLE_COUNT; t++) {
-        free(store->tables[t].entities);
-        for (int i = 0; i < RAW_COMPONENT_COUNT; i++)
-            free(store->tables[t].columns[i]);
-    }
+    for (int t = 0; t < RAW_TABLE_COUNT; t++)
+        raw_table_close(&store->tables[t]);
     free(store->records);
     free(store->free_indices);
+}
+
+raw_table raw_store_take_main(raw_store *store)
+{
+    const raw_table table = store->tables[RAW_MAIN];
+    store->tables[RAW_MAIN] = (raw_table){.mask = table.mask};
+    return table;
 }
 
 static void *regrown(void *old, size_t old_bytes, size_t new_bytes)
@@ -36,10 +47,9 @@ static void *regrown(void *old, size_t old_bytes, size_t new_bytes)
     return grown;
 }
 
-void raw_table_grow(raw_table *table)
+static void set_table_capacity(raw_table *table, uint32_t capacity)
 {
     const size_t count = table->count;
-    const uint32_t capacity = table->capacity > 0 ? table->capacity * 2 : FIRST_ROWS;
     table->entities = regrown(table->entities, count * sizeof(raw_entity), capacity * sizeof(raw_entity));
     for (int i = 0; i < RAW_COMPONENT_COUNT; i++) {
         if ((table->mask & RAW_BIT(i)) == 0) continue;
@@ -49,6 +59,11 @@ void raw_table_grow(raw_table *table)
     table->capacity = capacity;
 }
 
+void raw_table_grow(raw_table *table)
+{
+    set_table_capacity(table, table->capacity > 0 ? table->capacity * 2 : FIRST_ROWS);
+}
+
 static void *reallocated(void *old, size_t bytes)
 {
     void *grown = realloc(old, bytes);
@@ -56,10 +71,15 @@ static void *reallocated(void *old, size_t bytes)
     return grown;
 }
 
+static void set_record_capacity(raw_store *store, uint32_t capacity)
+{
+    store->record_capacity = capacity;
+    store->records = reallocated(store->records, capacity * sizeof *store->records);
+}
+
 void raw_records_grow(raw_store *store)
 {
-    store->record_capacity = store->record_capacity > 0 ? store->record_capacity * 2 : FIRST_RECORDS;
-    store->records = reallocated(store->records, store->record_capacity * sizeof *store->records);
+    set_record_capacity(store, store->record_capacity > 0 ? store->record_capacity * 2 : FIRST_RECORDS);
 }
 
 void raw_free_indices_grow(raw_store *store)
@@ -69,8 +89,23 @@ void raw_free_indices_grow(raw_store *store)
         reallocated(store->free_indices, store->free_capacity * sizeof *store->free_indices);
 }
 
-uint64_t raw_checksum_moving(const raw_store *store)
+void raw_create_many_moving(raw_store *store, const Position *positions, const Velocity *velocities,
+                            uint32_t count)
 {
-    const raw_table *table = &store->tables[RAW_MAIN];
+    raw_table *table = &store->tables[RAW_MAIN];
+    set_record_capacity(store, count);
+    set_table_capacity(table, count);
+    memcpy(raw_column(table, RAW_POSITION), positions, count * sizeof *positions);
+    memcpy(raw_column(table, RAW_VELOCITY), velocities, count * sizeof *velocities);
+    for (uint32_t i = 0; i < count; i++) {
+        store->records[i] = (raw_record){.row = i, .generation = 1, .table = RAW_MAIN};
+        table->entities[i] = i | (raw_entity)1 << 32;
+    }
+    store->record_count = count;
+    table->count = count;
+}
+
+uint64_t raw_checksum_moving(const raw_table *table)
+{
     return checksum_moving(raw_column(table, RAW_POSITION), raw_column(table, RAW_VELOCITY), table->count);
 }

@@ -69,6 +69,10 @@ typedef struct raw_store {
 void raw_store_open(raw_store *store, uint32_t main_mask);
 void raw_store_close(raw_store *store);
 
+/* Hands the main table out and leaves one without rows in its place. */
+raw_table raw_store_take_main(raw_store *store);
+void raw_table_close(raw_table *table);
+
 /* Room for at least one more. */
 void raw_table_grow(raw_table *table);
 void raw_records_grow(raw_store *store);
@@ -195,7 +199,10 @@ RAW_INLINE raw_entity raw_create_moving(raw_store *store, uint32_t seed)
     return store->tables[RAW_MAIN].entities[row];
 }
 
-/* Over the main table. */
-uint64_t raw_checksum_moving(const raw_store *store);
+/* Into a store that never held an entity. */
+void raw_create_many_moving(raw_store *store, const Position *positions, const Velocity *velocities,
+                            uint32_t count);
+
+uint64_t raw_checksum_moving(const raw_table *table);
 
 #endif

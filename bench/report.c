@@ -59,7 +59,8 @@ static void print_environment(uint32_t repeat_count)
     printf("flags       %s\n", QUERN_BENCH_FLAGS);
     printf("quern       %d.%d.%d%s\n", QUERN_VERSION_MAJOR, QUERN_VERSION_MINOR, QUERN_VERSION_PATCH,
            quern_has_checks() ? ", built with QUERN_CHECKS: not for comparing speed" : "");
-    printf("figures     ns per unit, median of %u samples (least - greatest)\n\n", repeat_count);
+    printf("figures     ns per unit, median of %u samples (least - greatest); of mem, bytes per entity\n\n",
+           repeat_count);
 }
 
 /* ------------------------------------------------------------------------------------------- table */
@@ -72,10 +73,10 @@ void bench_report_table_head(uint32_t repeat_count)
 }
 
 /* Four digits that say something, whether a sample took one nanosecond or a million. */
-static void format_ns(char text[FIGURE_BYTES], double time_ns)
+static void format_figure(char text[FIGURE_BYTES], double figure)
 {
-    const int decimals = time_ns < 10 ? 3 : time_ns < 100 ? 2 : time_ns < 1000 ? 1 : 0;
-    snprintf(text, FIGURE_BYTES, "%.*f", decimals, time_ns);
+    const int decimals = figure < 10 ? 3 : figure < 100 ? 2 : figure < 1000 ? 1 : 0;
+    snprintf(text, FIGURE_BYTES, "%.*f", decimals, figure);
 }
 
 static void print_figures(const bench_figures *figures)
@@ -84,9 +85,9 @@ static void print_figures(const bench_figures *figures)
     char least[FIGURE_BYTES];
     char greatest[FIGURE_BYTES];
     char range[RANGE_BYTES + FIGURE_BYTES];
-    format_ns(median, figures->median_ns);
-    format_ns(least, figures->min_ns);
-    format_ns(greatest, figures->max_ns);
+    format_figure(median, figures->median);
+    format_figure(least, figures->min);
+    format_figure(greatest, figures->max);
     snprintf(range, sizeof range, "(%s - %s)", least, greatest);
     printf(" %10s %-21s", median, range);
 }
@@ -99,7 +100,7 @@ void bench_report_table_row(const bench_result *result)
            result->scene.thread_count, result->workload->unit);
     print_figures(raw);
     print_figures(quern);
-    printf(" %9.2f\n", quern->median_ns / raw->median_ns);
+    printf(" %9.2f\n", quern->median / raw->median);
     fflush(stdout);
 }
 
@@ -110,11 +111,11 @@ void bench_report_json(const bench_result *result)
     for (uint32_t i = 0; i < BENCH_SUBJECT_COUNT; i++) {
         const bench_figures *figures = &result->figures[i];
         printf("{\"workload\":\"%s\",\"subject\":\"%s\",\"entities\":%u,\"threads\":%u,\"unit\":\"%s\","
-               "\"repeat\":%u,\"ns_per_op\":%.4f,\"min\":%.4f,\"max\":%.4f,\"checksum\":\"%016" PRIx64
-               "\"}\n",
+               "\"repeat\":%u,\"%s\":%.4f,\"min\":%.4f,\"max\":%.4f,\"checksum\":\"%016" PRIx64 "\"}\n",
                result->workload->name, bench_subject_names[i], result->scene.entity_count,
-               result->scene.thread_count, result->workload->unit, result->repeat_count, figures->median_ns,
-               figures->min_ns, figures->max_ns, figures->checksum);
+               result->scene.thread_count, result->workload->unit, result->repeat_count,
+               result->workload->footprint ? "bytes_per_op" : "ns_per_op", figures->median, figures->min,
+               figures->max, figures->checksum);
     }
     fflush(stdout);
 }

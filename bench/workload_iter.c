@@ -59,7 +59,7 @@ static void run_raw(void *state, uint32_t pass_count)
 static uint64_t checksum_raw(void *state)
 {
     const raw_iter *iter = state;
-    return raw_checksum_moving(&iter->store);
+    return raw_checksum_moving(&iter->store.tables[RAW_MAIN]);
 }
 
 static void close_raw(void *state)
@@ -142,7 +142,7 @@ const bench_workload workload_iter = {
     .name = "iter",
     .summary = "position += velocity * step over entities with Position and Velocity",
     .unit = "entity",
-    .entity_count = 1000000,
+    .entity_counts = {100000, 1000000, 5000000},
     .pass_count = bench_passes_of_4m,
     .operation_count = bench_operations_per_entity,
     .subjects =

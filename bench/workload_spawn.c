@@ -137,7 +137,7 @@ static uint64_t checksum_raw(void *state)
 {
     const raw_spawn *spawn = state;
     const raw_table *table = &spawn->store.tables[RAW_MAIN];
-    return raw_checksum_moving(&spawn->store) + checksum_lives(raw_column(table, RAW_LIFE), table->count);
+    return raw_checksum_moving(table) + checksum_lives(raw_column(table, RAW_LIFE), table->count);
 }
 
 static void close_raw(void *state)
@@ -256,7 +256,7 @@ const bench_workload workload_spawn = {
     .name = "spawn",
     .summary = "frames that destroy and create 1 % of the entities by commands",
     .unit = "frame",
-    .entity_count = 100000,
+    .entity_counts = {100000},
     .pass_count = pass_count,
     .operation_count = bench_operations_per_frame,
     .subjects =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes one at a time, and access by handle, outside of frames: create, destroy (in the order
- * of creation, or shuffled), add_remove, get. All work on entities with Position and Velocity. */
+/* Structural changes one at a time, and access by handle, outside of frames: create (and what that takes of
+ * memory), destroy (in the order of creation, or shuffled), add_remove, get. All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -72,7 +72,7 @@ static void end_raw(void *state)
 static uint64_t checksum_raw(void *state)
 {
     const raw_structural *raw = state;
-    return raw_checksum_moving(&raw->store);
+    return raw_checksum_moving(&raw->store.tables[RAW_MAIN]);
 }
 
 static void close_raw(void *state)
@@ -323,7 +323,7 @@ const bench_workload workload_create = {
     .name = "create",
     .summary = "create entities with Position and Velocity in a new world, one at a time",
     .unit = "entity",
-    .entity_count = 1000000,
+    .entity_counts = {1000000},
     .single_thread = true,
     .fresh = true,
     .pass_count = bench_passes_fresh,
@@ -336,11 +336,29 @@ const bench_workload workload_create = {
         },
 };
 
-const bench_workload workload_destroy = {
-    .name = "destroy",
+const bench_workload workload_mem = {
+    .name = "mem",
+    .summary = "memory that creating entities with Position and Velocity takes",
+    .unit = "bytes",
+    .entity_counts = {1000000},
+    .single_thread = true,
+    .footprint = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_quern, begin_quern, run_create_quern, end_quern, checksum_quern,
+                             close_quern},
+        },
+};
+
+const bench_workload workload_destroy_order = {
+    .name = "destroy_order",
+    .alias = "destroy",
     .summary = "destroy 63 of 64 entities one at a time, in the order of their creation",
     .unit = "destroy",
-    .entity_count = 1000000,
+    .entity_counts = {1000000},
     .single_thread = true,
     .fresh = true,
     .pass_count = bench_passes_fresh,
@@ -357,7 +375,7 @@ const bench_workload workload_destroy_shuffled = {
     .name = "destroy_shuffled",
     .summary = "the same in a shuffled order",
     .unit = "destroy",
-    .entity_count = 1000000,
+    .entity_counts = {1000000},
     .single_thread = true,
     .fresh = true,
     .pass_count = bench_passes_fresh,
@@ -374,7 +392,7 @@ const bench_workload workload_add_remove = {
     .name = "add_remove",
     .summary = "for each entity in turn: add a third component, then remove it",
     .unit = "pair",
-    .entity_count = 1000000,
+    .entity_counts = {100000},
     .single_thread = true,
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
@@ -390,7 +408,7 @@ const bench_workload workload_get = {
     .name = "get",
     .summary = "read Position through handles in a shuffled order",
     .unit = "read",
-    .entity_count = 1000000,
+    .entity_counts = {1000000},
     .single_thread = true,
     .pass_count = bench_passes_of_4m,
     .operation_count = bench_operations_per_entity,

@@ -9,9 +9,13 @@
 #include "bench/harness.h"
 
 extern const bench_workload workload_iter;
+extern const bench_workload workload_iter_frag26;
+extern const bench_workload workload_iter_frag_many;
 extern const bench_workload workload_frame7;
 extern const bench_workload workload_create;
-extern const bench_workload workload_destroy;
+extern const bench_workload workload_create_bulk;
+extern const bench_workload workload_mem;
+extern const bench_workload workload_destroy_order;
 extern const bench_workload workload_destroy_shuffled;
 extern const bench_workload workload_add_remove;
 extern const bench_workload workload_get;

@@ -231,6 +231,14 @@ void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slab
     trim(archetype, slabs, allocator);
 }
 
+void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
+                               const quern_allocator *allocator)
+{
+    archetype->available_count += quern__archetype_row_count(archetype);
+    archetype->chunk_count = 0;
+    trim(archetype, slabs, allocator);
+}
+
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
                                  const quern_allocator *allocator)
 {

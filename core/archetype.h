@@ -57,7 +57,8 @@ typedef struct quern__archetype {
     quern__place *places;        /* by component index, as column_of */
     uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t column_of_count;    /* components from here on are absent */
-    bool is_spare; /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_collected; /* about to be taken out: see core/reclaim.c */
     uint32_t reserved_count;  /* rows promised to appends to come; 0 between structural changes */
     uint64_t available_count; /* rows that could be promised without another chunk */
     bool has_destroy;         /* some column's type has a destroy hook */
@@ -158,6 +159,24 @@ static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
     quern__chunk_slot *slot = &archetype->slots[last];
     return quern__location_make(slot->chunk, slot->row_count++);
 }
+
+/* New last rows in one chunk, out of those reserved: at least 1, at most `wanted`. The first one's location. */
+static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype, uint32_t wanted,
+                                                    uint32_t *out_count)
+{
+    uintptr_t first = quern__archetype_append(archetype);
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    uint32_t left = archetype->row_capacity - slot->row_count;
+    uint32_t more = wanted - 1 < left ? wanted - 1 : left;
+    slot->row_count += more;
+    archetype->reserved_count -= more;
+    *out_count = 1 + more;
+    return first;
+}
+
+/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_drop_last does. */
+void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
+                               const quern_allocator *allocator);
 
 /* The part of quern__archetype_drop_last that leaves a chunk without rows. */
 void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slabs,

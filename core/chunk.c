@@ -117,3 +117,12 @@ void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator,
     slabs->empty_count++;
     if (slabs->empty_count > 1) slab_drop(slabs, allocator, slab);
 }
+
+void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < slabs->list.count; i++) {
+        quern__slab *slab = &slabs->list.items[i];
+        if (slab->memory != NULL && slab->free_count == QUERN__SLAB_CHUNKS)
+            slab_drop(slabs, allocator, slab);
+    }
+}

@@ -50,6 +50,9 @@ quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocat
 
 void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk);
 
+/* Gives every slab back whose chunks are all free. */
+void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator);
+
 /* The chunk that an address inside it belongs to. */
 static inline quern__chunk *quern__chunk_of(uintptr_t address)
 {

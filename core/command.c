@@ -140,7 +140,7 @@ static void record(quern_commands *commands, quern__command_kind kind, quern_ent
         value ? quern__components_type(&commands->storage->components, component_index) : NULL;
     if (type != NULL && type->size_bytes > 0) {
         char *copy = quern__command_value(command, type);
-        quern__type_copy(type, copy, value);
+        quern__type_copy(type, copy, value, 1);
         command->has_value = true;
         commands->has_hooked_values |= type->hooks.destroy != NULL;
         end = copy + quern__align_up(type->size_bytes, RECORD_ALIGNMENT_BYTES);

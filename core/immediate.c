@@ -32,51 +32,13 @@ static const char *component_name(const quern_world *world, quern_component comp
 
 /* ----------------------------------------------------------------------------------------- create */
 
-typedef struct component_set {
-    uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
-    uint32_t count;
-} component_set;
-
-/* Keeps the set sorted; lists are short, so insertion it is. */
-static quern_result set_insert(component_set *set, const quern_world *world, quern_component component)
-{
-    uint16_t index = (uint16_t)quern__component_index(component);
-    uint32_t i = set->count;
-    for (; i > 0 && set->indices[i - 1] >= index; i--)
-        if (set->indices[i - 1] == index)
-            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "'%s' stands twice in the list of components",
-                               component_name(world, component));
-    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
-    set->indices[i] = index;
-    set->count++;
-    return QUERN_OK;
-}
-
-static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
-                                component_set *set)
-{
-    if (count > QUERN_MAX_ENTITY_COMPONENTS)
-        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
-                           "quern_entity_create_with: %u components; the limit is %d "
-                           "(QUERN_MAX_ENTITY_COMPONENTS)",
-                           count, QUERN_MAX_ENTITY_COMPONENTS);
-    set->count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        quern_result result = quern__components_check(&world->storage.components, components[i]);
-        if (result == QUERN_OK) result = set_insert(set, world, components[i]);
-        if (result != QUERN_OK) return result;
-    }
-    return QUERN_OK;
-}
-
 /* Turns raw memory into a copy of value, or a new value where that is NULL. */
 static inline void fill_value(const quern__type *type, void *target, const void *value)
 {
     if (value == NULL)
-        quern__type_construct(type, target);
+        quern__type_construct(type, target, 1);
     else if (type->hooks.copy != NULL)
-        quern__type_copy(type, target, value);
+        quern__type_copy(type, target, value, 1);
     else
         quern__copy_bytes(target, value, type->size_bytes);
 }
@@ -88,15 +50,6 @@ static void fill_component(const quern_world *world, const quern__archetype *arc
     void *target = quern__storage_value(archetype, location, index);
     if (target != NULL)
         fill_value(quern__components_type(&world->storage.components, index), target, value);
-}
-
-static quern_result find_archetype(quern_world *world, const quern_component *components, uint32_t count,
-                                   quern__archetype **out_archetype)
-{
-    component_set set;
-    quern_result result = collect_set(world, components, count, &set);
-    if (result != QUERN_OK) return result;
-    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
 }
 
 static void write_recipe(quern_world *world, quern__archetype *archetype, const quern_component *components,
@@ -125,7 +78,7 @@ static const quern__recipe *find_recipe(quern_world *world, const quern_componen
     if (is_known) return recipe;
     if (count > QUERN__RECIPE_COMPONENTS) return NULL;
     quern__archetype *archetype;
-    *out_result = find_archetype(world, components, count, &archetype);
+    *out_result = quern__world_archetype(world, components, count, &archetype);
     if (*out_result != QUERN_OK) return NULL;
     write_recipe(world, archetype, components, count);
     return recipe;
@@ -163,7 +116,7 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
 {
     quern__archetype *archetype;
     uintptr_t location = 0;
-    quern_result result = find_archetype(world, components, count, &archetype);
+    quern_result result = quern__world_archetype(world, components, count, &archetype);
     if (result == QUERN_OK) result = create_raw(&world->storage, archetype, out_entity, &location);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++)
@@ -268,7 +221,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     const quern__type *type = quern__components_type(&world->storage.components, index);
     if (target == NULL || target == value) return;
     quern__type_destroy(type, target, 1);
-    quern__type_copy(type, target, value);
+    quern__type_copy(type, target, value, 1);
 }
 
 quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,

@@ -255,13 +255,13 @@ static void give_value(quern__playback *playback, const quern__change *change, c
 {
     quern__command *command = change->command;
     if (!command->has_value) {
-        quern__type_construct(type, target);
+        quern__type_construct(type, target, 1);
         return;
     }
     void *value = quern__command_value(command, type);
     remap_scope scope = {.playback = playback, .stream = change->stream};
     quern__type_remap(type, value, remap, &scope);
-    quern__type_move(type, target, value);
+    quern__type_move(type, target, value, 1);
     command->has_value = false;
 }
 
@@ -300,8 +300,9 @@ static void construct_raw(const quern__archetype *archetype, uintptr_t location,
         while (raw[word] != 0) {
             const quern__column *column =
                 &archetype->columns[word * 64 + quern__bitset_take_lowest(&raw[word])];
-            quern__type_construct(column->type, quern__column_value(column, quern__chunk_of(location),
-                                                                    quern__location_row(location)));
+            quern__type_construct(
+                column->type,
+                quern__column_value(column, quern__chunk_of(location), quern__location_row(location)), 1);
         }
 }
 

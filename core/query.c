@@ -59,6 +59,9 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     *query = (quern__query){.storage = storage, .term_count = term_count};
     if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
     query->driver = find_driver(storage, terms, term_count);
+    query->next = storage->first_query;
+    if (query->next != NULL) query->next->previous = query;
+    storage->first_query = query;
     return QUERN_OK;
 }
 
@@ -74,6 +77,24 @@ void quern__query_release(quern__query *query)
         quern__release(allocator, query->matches.items[i].columns, columns_bytes(query),
                        _Alignof(max_align_t));
     quern__array_release(allocator, &query->matches);
+    if (query->next != NULL) query->next->previous = query->previous;
+    if (query->previous != NULL) query->previous->next = query->next;
+    if (query->storage->first_query == query) query->storage->first_query = query->next;
+}
+
+void quern__query_forget_collected(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        if (match->archetype->is_collected)
+            quern__release(allocator, match->columns, columns_bytes(query), _Alignof(max_align_t));
+        else
+            query->matches.items[kept++] = *match;
+    }
+    query->matches.count = kept;
+    query->collected_count++;
 }
 
 /* --------------------------------------------------------------------------------------- matching */

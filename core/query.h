@@ -29,6 +29,8 @@ struct quern_query {
         driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
+    uint32_t collected_count;      /* how often matches have been taken out: who counts them starts again */
+    quern__query *previous, *next; /* in the storage's list */
 };
 
 #define QUERN__NO_DRIVER UINT32_MAX
@@ -39,11 +41,15 @@ typedef struct quern__scope {
     quern_result refused; /* the latest refusal, or QUERN_OK */
 } quern__scope;
 
-/* Checks and copies the terms. Errors: as quern_query_create. Nothing to release on failure. */
+/* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create. Nothing
+ * to release on failure. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
 void quern__query_release(quern__query *query);
+
+/* Forgets the matches whose archetype is_collected. All matches must have been taken up before. */
+void quern__query_forget_collected(quern__query *query);
 
 /* Takes up the archetypes that are new. Errors: OUT_OF_MEMORY, with the matches found so far kept. */
 quern_result quern__query_refresh(quern__query *query);

@@ -79,9 +79,9 @@ quern_result quern__resources_register(quern__resources *resources, const quern_
                            def->name, def->size_bytes);
     }
     if (def->value != NULL)
-        quern__type_copy(&resource.type, resource.value, def->value);
+        quern__type_copy(&resource.type, resource.value, def->value, 1);
     else
-        quern__type_construct(&resource.type, resource.value);
+        quern__type_construct(&resource.type, resource.value, 1);
     resources->list.items[resources->list.count++] = resource;
     *out_resource = handle_of(resources, resources->list.count - 1);
     return QUERN_OK;

@@ -32,7 +32,7 @@ static uint64_t plan_key_of_component(uint32_t component_index)
     return component_index + 1;
 }
 
-static void release_plans(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_forget_plans(quern__storage *storage, quern__archetype *archetype)
 {
     for (uint32_t i = 0; i < archetype->plans.capacity; i++) {
         const quern__map_slot *slot = &archetype->plans.slots[i];
@@ -40,6 +40,8 @@ static void release_plans(quern__storage *storage, quern__archetype *archetype)
         quern__move_plan *plan = (quern__move_plan *)(uintptr_t)slot->value;
         quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
     }
+    quern__map_clear(&archetype->plans);
+    archetype->last_edge = 0;
 }
 
 void quern__storage_release(quern__storage *storage)
@@ -47,7 +49,7 @@ void quern__storage_release(quern__storage *storage)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
         quern__archetype_destroy_values(archetype);
-        release_plans(storage, archetype);
+        quern__storage_forget_plans(storage, archetype);
         quern__archetype_release(archetype, &storage->allocator);
     }
     quern__array_release(&storage->allocator, &storage->archetypes);
@@ -98,7 +100,7 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
            quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
 }
 
-static void link_archetype(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
 {
     storage->archetypes.items[storage->archetypes.count++] = archetype;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
@@ -126,7 +128,7 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
                                      storage->archetypes.count, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = set_hash;
-    link_archetype(storage, *out_archetype);
+    quern__storage_link(storage, *out_archetype);
     return QUERN_OK;
 }
 
@@ -315,7 +317,7 @@ static void relocate_row(const quern__archetype *archetype, uintptr_t target, ui
         char *to = at(target, column->offset_bytes, column->size_bytes);
         char *from = at(source, column->offset_bytes, column->size_bytes);
         if (QUERN__UNLIKELY(column->type->hooks.move != NULL))
-            quern__type_move(column->type, to, from);
+            quern__type_move(column->type, to, from, 1);
         else
             quern__copy_bytes(to, from, column->size_bytes);
     }
@@ -362,7 +364,7 @@ static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr
         char *to = at(target, step->target_offset_bytes, step->size_bytes);
         char *from = at(source, step->source_offset_bytes, step->size_bytes);
         if (QUERN__UNLIKELY(step->type != NULL))
-            quern__type_move(step->type, to, from);
+            quern__type_move(step->type, to, from, 1);
         else
             quern__copy_bytes(to, from, step->size_bytes);
     }
@@ -402,4 +404,101 @@ void quern__storage_erase(quern__storage *storage, quern_entity entity)
     close_gap(storage, archetype, location);
     quern__entities_give(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;
+}
+
+/* ------------------------------------------------------------------------------------------- bulk */
+
+void quern__storage_insert_run(quern__storage *storage, quern__archetype *archetype, uintptr_t first,
+                               uint32_t count)
+{
+    quern_entity *handles =
+        quern__archetype_entities(archetype, quern__chunk_of(first)) + quern__location_row(first);
+    for (uint32_t i = 0; i < count; i++) {
+        handles[i] = quern__entities_take(&storage->entities);
+        quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(handles[i]));
+        record->location = first + i;
+        record->archetype_index = archetype->index;
+    }
+    storage->structure_version++;
+}
+
+/* Rows of one chunk to rows of one chunk. */
+static void move_run(quern__storage *storage, const quern__archetype *source, const quern__move_plan *plan,
+                     uintptr_t from, uintptr_t to, uint32_t count)
+{
+    const quern__move_step *step = plan->steps;
+    for (const quern__move_step *end = step + plan->shared_count; step < end; step++) {
+        char *targets = at(to, step->target_offset_bytes, step->size_bytes);
+        char *sources = at(from, step->source_offset_bytes, step->size_bytes);
+        if (step->type != NULL)
+            quern__type_move(step->type, targets, sources, count);
+        else
+            memcpy(targets, sources, (size_t)step->size_bytes * count);
+    }
+    step += plan->added_count;
+    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
+        if (step->type != NULL)
+            quern__type_destroy(step->type, at(from, step->source_offset_bytes, step->size_bytes), count);
+    const quern_entity *handles =
+        quern__archetype_entities(source, quern__chunk_of(from)) + quern__location_row(from);
+    for (uint32_t i = 0; i < count; i++)
+        place(storage, handles[i], plan->target, to + i);
+}
+
+static void copy_value(const quern__move_step *step, void *target, const void *value)
+{
+    if (step->type != NULL)
+        quern__type_copy(step->type, target, value, 1);
+    else
+        quern__copy_bytes(target, value, step->size_bytes);
+}
+
+/* Values for those columns that rows did not have before. */
+static void fill_added(const quern__move_plan *plan, uintptr_t to, uint32_t count, const void *value)
+{
+    const quern__move_step *step = plan->steps + plan->shared_count;
+    for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
+        char *targets = at(to, step->target_offset_bytes, step->size_bytes);
+        for (uint32_t i = 0; value != NULL && i < count; i++)
+            copy_value(step, targets + (size_t)i * step->size_bytes, value);
+        if (value != NULL) continue;
+        if (step->type != NULL)
+            quern__type_construct(step->type, targets, count);
+        else
+            memset(targets, 0, (size_t)step->size_bytes * count);
+    }
+}
+
+void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
+                             const quern__move_plan *plan, const void *value)
+{
+    for (uint32_t i = 0; i < source->chunk_count; i++) {
+        const quern__chunk_slot *slot = &source->slots[i];
+        for (uint32_t row = 0, count; row < slot->row_count; row += count) {
+            uintptr_t to = quern__archetype_append_run(plan->target, slot->row_count - row, &count);
+            fill_added(plan, to, count, value);
+            move_run(storage, source, plan, quern__location_make(slot->chunk, row), to, count);
+        }
+    }
+    storage->structure_version++;
+}
+
+void quern__storage_drop_rows(quern__storage *storage, quern__archetype *archetype)
+{
+    if (archetype->chunk_count == 0) return;
+    quern__archetype_drop_all(archetype, &storage->slabs, &storage->allocator);
+    note_spare(storage, archetype);
+    storage->structure_version++;
+}
+
+void quern__storage_erase_all(quern__storage *storage, quern__archetype *archetype)
+{
+    quern__archetype_destroy_values(archetype);
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern__chunk_slot *slot = &archetype->slots[i];
+        const quern_entity *handles = quern__archetype_entities(archetype, slot->chunk);
+        for (uint32_t row = 0; row < slot->row_count; row++)
+            quern__entities_give(&storage->entities, quern_entity_index(handles[row]));
+    }
+    quern__storage_drop_rows(storage, archetype);
 }

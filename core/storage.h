@@ -48,7 +48,8 @@ typedef struct quern__storage {
     quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
-    uint64_t structure_version; /* changes whenever rows come, go or move */
+    struct quern_query *first_query; /* all queries, also those of systems: see core/reclaim.c */
+    uint64_t structure_version;      /* changes whenever rows come, go or move */
 } quern__storage;
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
@@ -58,6 +59,12 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
 void quern__storage_release(quern__storage *storage);
 
 /* ------------------------------------------------------------------------- steps that may fail */
+
+/* Enters an archetype, whose index is the next one, into every list that names it; room has been reserved. */
+void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
+
+/* Forgets all plans of an archetype; they are made again when they are needed. */
+void quern__storage_forget_plans(quern__storage *storage, quern__archetype *archetype);
 
 /* The archetype of a sorted set without duplicates. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
  * OUT_OF_MEMORY. */
@@ -91,6 +98,23 @@ uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, qu
  * filled in before the move: until then pointers into the storage, where a user may have them from, hold. */
 void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
                          uintptr_t to);
+
+/* Gives `count` new entities reserved rows in one chunk, whose first has this location; records must have been
+ * reserved, and rows appended. Their handles stand in the chunk afterwards; their values are raw memory. */
+void quern__storage_insert_run(quern__storage *storage, quern__archetype *archetype, uintptr_t first,
+                               uint32_t count);
+
+/* Moves all rows of an archetype by a plan of its own, whose target has room for them reserved; `added` of them get a
+ * copy of value, or are constructed where that is NULL. The rows left behind are raw memory, and stay until
+ * quern__storage_drop_rows, so that value may lie among them. */
+void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
+                             const quern__move_plan *plan, const void *value);
+
+/* Takes all rows out of an archetype: raw memory whose entities are elsewhere by now. */
+void quern__storage_drop_rows(quern__storage *storage, quern__archetype *archetype);
+
+/* Destroys all values and entities of an archetype. */
+void quern__storage_erase_all(quern__storage *storage, quern__archetype *archetype);
 
 /* Destroys all values of a living entity and frees its row and slot. */
 void quern__storage_erase(quern__storage *storage, quern_entity entity);

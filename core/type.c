@@ -110,28 +110,28 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
 
 /* -------------------------------------------------------------------------------------- lifecycle */
 
-void quern__type_construct(const quern__type *type, void *value)
+void quern__type_construct(const quern__type *type, void *values, uint32_t count)
 {
     if (type->hooks.construct)
-        type->hooks.construct(value, 1, type->hooks.context);
+        type->hooks.construct(values, count, type->hooks.context);
     else
-        memset(value, 0, type->size_bytes);
+        memset(values, 0, (size_t)type->size_bytes * count);
 }
 
-void quern__type_copy(const quern__type *type, void *target, const void *source)
+void quern__type_copy(const quern__type *type, void *targets, const void *sources, uint32_t count)
 {
     if (type->hooks.copy)
-        type->hooks.copy(target, source, 1, type->hooks.context);
+        type->hooks.copy(targets, sources, count, type->hooks.context);
     else
-        memcpy(target, source, type->size_bytes);
+        memcpy(targets, sources, (size_t)type->size_bytes * count);
 }
 
-void quern__type_move(const quern__type *type, void *target, void *source)
+void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count)
 {
     if (type->hooks.move)
-        type->hooks.move(target, source, 1, type->hooks.context);
+        type->hooks.move(targets, sources, count, type->hooks.context);
     else
-        memcpy(target, source, type->size_bytes);
+        memcpy(targets, sources, (size_t)type->size_bytes * count);
 }
 
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count)

@@ -38,16 +38,17 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator);
 /* Same size, alignment, hooks and fields. */
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
-/* Turns raw memory into a value. */
-void quern__type_construct(const quern__type *type, void *value);
+/* The four below work on `count` values that lie next to each other.
+ * Turns raw memory into values. */
+void quern__type_construct(const quern__type *type, void *values, uint32_t count);
 
-/* Turns raw memory into a copy of source. */
-void quern__type_copy(const quern__type *type, void *target, const void *source);
+/* Turns raw memory into copies of the sources. */
+void quern__type_copy(const quern__type *type, void *targets, const void *sources, uint32_t count);
 
-/* Turns raw memory into what source was, and source into raw memory. */
-void quern__type_move(const quern__type *type, void *target, void *source);
+/* Turns raw memory into what the sources were, and those into raw memory. */
+void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count);
 
-/* Turns values that lie next to each other into raw memory. */
+/* Turns values into raw memory. */
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
 
 /* Described fields alone, or all bytes; handles without their world tag. */

@@ -102,33 +102,6 @@ quern_result quern__world_check_unlocked(const quern_world *world, const char *f
         function);
 }
 
-quern_world_stats quern_world_stats_get(const quern_world *world)
-{
-    quern_world_stats stats = {0};
-    if (world == NULL) {
-        quern__fail_null("quern_world_stats_get", "world");
-        return stats;
-    }
-    const quern__storage *storage = &world->storage;
-    stats.entity_count = storage->entities.alive_count;
-    stats.retired_count = storage->entities.retired_count;
-    stats.archetype_count = storage->archetypes.count;
-    stats.component_count = storage->components.list.count;
-    stats.chunk_free_count = storage->slabs.free_count;
-    stats.held_bytes =
-        (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
-        (uint64_t)storage->entities.pages.count * QUERN__PAGE_RECORDS * sizeof(quern__record);
-    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
-        const quern__archetype *archetype = storage->archetypes.items[i];
-        uint64_t row_bytes = sizeof(quern_entity) + sizeof(quern__record);
-        for (uint32_t c = 0; c < archetype->column_count; c++)
-            row_bytes += archetype->columns[c].size_bytes;
-        stats.chunk_count += archetype->chunk_count;
-        stats.used_bytes += row_bytes * quern__archetype_row_count(archetype);
-    }
-    return stats;
-}
-
 /* ------------------------------------------------------------------------------------- components */
 
 quern_result quern_component_register(quern_world *world, const quern_component_def *def,
@@ -208,4 +181,53 @@ void *quern_resource_get(quern_world *world, quern_resource resource)
         quern__resources_check(&world->resources, resource) != QUERN_OK)
         return NULL;
     return world->resources.list.items[quern__resource_index(resource)].value;
+}
+
+/* ----------------------------------------------------------------------------- lists of components */
+
+typedef struct component_set {
+    uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
+    uint32_t count;
+} component_set;
+
+/* Keeps the set sorted; lists are short, so insertion it is. */
+static quern_result set_insert(component_set *set, const quern_world *world, quern_component component)
+{
+    uint16_t index = (uint16_t)quern__component_index(component);
+    uint32_t i = set->count;
+    for (; i > 0 && set->indices[i - 1] >= index; i--)
+        if (set->indices[i - 1] == index)
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "'%s' stands twice in the list of components",
+                               quern__components_type(&world->storage.components, index)->name);
+    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
+    set->indices[i] = index;
+    set->count++;
+    return QUERN_OK;
+}
+
+static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
+                                component_set *set)
+{
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "a list of %u components; the limit is %d "
+                           "(QUERN_MAX_ENTITY_COMPONENTS)",
+                           count, QUERN_MAX_ENTITY_COMPONENTS);
+    set->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern_result result = quern__components_check(&world->storage.components, components[i]);
+        if (result == QUERN_OK) result = set_insert(set, world, components[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                    quern__archetype **out_archetype)
+{
+    component_set set;
+    quern_result result = collect_set(world, components, count, &set);
+    if (result != QUERN_OK) return result;
+    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
 }

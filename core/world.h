@@ -32,6 +32,11 @@ struct quern_world {
     bool locked;          /* a frame runs: the calls of world.h are refused */
 };
 
+/* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
+quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                    quern__archetype **out_archetype);
+
 /* WORLD_LOCKED, naming the call, while a frame is running. */
 quern_result quern__world_check_unlocked(const quern_world *world, const char *function);
 

@@ -247,6 +247,8 @@ static bool judge_new_matches(quern_schedule *schedule)
     bool found = false;
     for (uint32_t i = 0; i < schedule->order.count; i++) {
         quern__system *system = schedule->order.items[i];
+        if (system->judged_collected_count != system->query.collected_count) system->judged_count = 0;
+        system->judged_collected_count = system->query.collected_count;
         for (; system->judged_count < system->query.matches.count; system->judged_count++)
             found |=
                 judge_match(schedule, system, system->query.matches.items[system->judged_count].archetype);

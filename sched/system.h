@@ -31,6 +31,8 @@ typedef struct quern__system {
     uint32_t position;               /* in the order of execution */
     QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
     uint32_t judged_count;           /* matches of the query whose conflicts are known */
+    uint32_t
+        judged_collected_count; /* the query\'s collected_count then: when it has changed, judged_count is void */
     uint32_t begin_node, run_node, end_node; /* in the graph of its step */
 
     /* in a frame, from the start of its step */

@@ -9,12 +9,14 @@
  *   id.h         entity, component, resource and system handles
  *   component.h  registering component types and resources
  *   world.h      the world: entities, and the calls that change them at once
+ *   bulk.h       the same for many entities in one call
  *   query.h      finding entities, and views of their components
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
  *   jobs.h       the job pool, usable on its own                                                    */
 
 #include <quern/base.h>      /* IWYU pragma: export */
+#include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */

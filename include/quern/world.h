@@ -64,6 +64,38 @@ typedef struct quern_world_stats {
 
 QUERN_API quern_world_stats quern_world_stats_get(const quern_world *world);
 
+/* One archetype: the entities with exactly the same set of components. */
+typedef struct quern_archetype_stats {
+    uint32_t component_count; /* tags included */
+    uint32_t row_bytes;       /* of the values and handle of one entity */
+    uint32_t row_capacity;    /* entities that fit a chunk */
+    uint32_t chunk_count;     /* with entities */
+    uint32_t held_count;      /* chunks it holds, with entities or for entities to come */
+    uint64_t entity_count;
+    double occupancy; /* bytes of rows that exist / bytes of chunks held; 0 without chunks */
+} quern_archetype_stats;
+
+/* The index-th archetype, from 0 to archetype_count - 1; 0 is the one without components.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+QUERN_API quern_result quern_archetype_stats_get(const quern_world *world, uint32_t index,
+                                                 quern_archetype_stats *out_stats);
+
+/* The components of the index-th archetype: writes at most capacity of them (components may be NULL when that
+ * is 0) and returns how many there are. 0, with a message, for an index out of range. */
+QUERN_API uint32_t quern_archetype_components(const quern_world *world, uint32_t index,
+                                              quern_component *components, uint32_t capacity);
+
+/* Gives memory that holds no rows back to the allocator: spare chunks, and slabs that are empty then. Without
+ * this call a world keeps a little of it for the next rows (see docs/design.md).
+ * Errors: NULL_ARGUMENT, WORLD_LOCKED. */
+QUERN_API quern_result quern_world_trim(quern_world *world);
+
+/* Takes out the archetypes that have no rows; they come back when they are needed. Queries and schedules
+ * stay right, and the order of the others stays. Indices of archetypes change. Walks over the records of all entities.
+ * out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (then
+ * nothing has changed). */
+QUERN_API quern_result quern_world_collect(quern_world *world, uint32_t *out_count);
+
 /* --------------------------------------------------------------------------------------- entities */
 
 /* Common errors of the calls below: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,

@@ -41,7 +41,7 @@ typedef struct flow_term {
 } flow_term;
 
 typedef struct flow_system {
-    char name[8];
+    char name[16];
     uint32_t phase;
     uint32_t flags; /* quern_system_flags */
     flow_term terms[FLOW_TYPE_COUNT];

@@ -197,10 +197,11 @@ static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
 
 static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
 {
-    uint64_t rows = quern__archetype_row_count(archetype) + archetype->reserved_count;
-    uint32_t needed = (uint32_t)((rows + archetype->row_capacity - 1) / archetype->row_capacity);
-    uint32_t spare = archetype->chunk_count + run_count(archetype->chunk_count);
-    unhold_chunks(archetype, slabs, allocator, needed > spare ? needed : spare);
+    uint32_t keep = archetype->chunk_count + run_count(archetype->chunk_count);
+    if (keep >= archetype->held_count) return;
+    uint64_t promised = quern__archetype_row_count(archetype) + archetype->reserved_count;
+    uint32_t needed = (uint32_t)((promised + archetype->row_capacity - 1) / archetype->row_capacity);
+    unhold_chunks(archetype, slabs, allocator, needed > keep ? needed : keep);
 }
 
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,

@@ -10,10 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 uint64_t bench_resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -29,9 +25,6 @@ static bench_figures measure_here(const bench_workload *workload, uint32_t index
     const bench_subject *subject = &workload->subjects[index];
     void *state = subject->open(scene);
     if (subject->enter != NULL) subject->enter(state);
-#ifdef __GLIBC__
-    malloc_trim(0); /* what the parent process had freed would be used without growing */
-#endif
     const uint64_t before_bytes = bench_resident_bytes();
     subject->run(state, 1);
     const uint64_t after_bytes = bench_resident_bytes();

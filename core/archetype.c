@@ -70,6 +70,7 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
         archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
         if (type->size_bytes == 0) continue;
         archetype->has_destroy |= type->hooks.destroy != NULL;
+        archetype->has_move |= type->hooks.move != NULL;
         archetype->columns[columns++] = (quern__column){
             .type = type, .component_index = index, .size_bytes = (uint16_t)type->size_bytes};
     }

@@ -59,12 +59,12 @@ typedef struct quern__archetype {
     uint32_t column_of_count;    /* components from here on are absent */
     bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_collected; /* about to be taken out: see core/reclaim.c */
-    uint32_t reserved_count;  /* rows promised to appends to come; 0 between structural changes */
-    uint64_t available_count; /* rows that could be promised without another chunk */
-    bool has_destroy;         /* some column's type has a destroy hook */
-    quern__map plans;         /* to other archetypes: see storage.h */
-    uint64_t last_edge;       /* the key in plans that was asked for latest, or 0, */
-    void *last_plan;          /* and its value */
+    uint32_t reserved_count;    /* rows promised to appends to come; 0 between structural changes */
+    uint64_t available_count;   /* rows that could be promised without another chunk */
+    bool has_destroy, has_move; /* some column's type has such a hook */
+    quern__map plans;           /* to other archetypes: see storage.h */
+    uint64_t last_edge;         /* the key in plans that was asked for latest, or 0, */
+    void *last_plan;            /* and its value */
     uint64_t set_hash;
     struct quern__archetype *next_same_hash;
 } quern__archetype;

@@ -12,10 +12,8 @@ quern_component quern__component_handle(const quern__components *components, uin
     return (quern_component){.bits = quern__handle_bits(components->world_tag, index)};
 }
 
-quern_result quern__components_check(const quern__components *components, quern_component component)
+quern_result quern__components_fail_unknown(const quern__components *components, quern_component component)
 {
-    if (quern__handle_is_valid(component.bits, components->world_tag, components->list.count))
-        return QUERN_OK;
     if (component.bits == 0)
         return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
                            "the component handle is null: register it first");

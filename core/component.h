@@ -30,8 +30,16 @@ quern_component quern__components_find(const quern__components *components, cons
 /* The handle of the index-th type. */
 quern_component quern__component_handle(const quern__components *components, uint32_t index);
 
+quern_result quern__components_fail_unknown(const quern__components *components, quern_component component);
+
 /* UNKNOWN_COMPONENT, with a message that tells a foreign from a null handle, unless it is one of ours. */
-quern_result quern__components_check(const quern__components *components, quern_component component);
+static inline quern_result quern__components_check(const quern__components *components,
+                                                   quern_component component)
+{
+    if (quern__handle_is_valid(component.bits, components->world_tag, components->list.count))
+        return QUERN_OK;
+    return quern__components_fail_unknown(components, component);
+}
 
 /* The index of a component that has been checked. */
 static inline uint32_t quern__component_index(quern_component component)

@@ -162,8 +162,8 @@ bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
 /* ------------------------------------------------------------------------------------ add, remove */
 
 /* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
-static quern_result toggle(quern_world *world, quern__record *record, quern_component component,
-                           const void *value)
+static quern_result toggle(quern_world *world, quern_entity entity, quern__record *record,
+                           quern_component component, const void *value)
 {
     quern__storage *storage = &world->storage;
     quern__archetype *source = quern__storage_archetype_of(storage, record);
@@ -173,7 +173,7 @@ static quern_result toggle(quern_world *world, quern__record *record, quern_comp
     if (result != QUERN_OK) return result;
     uintptr_t location = quern__archetype_append(plan->target);
     fill_component(world, plan->target, location, component, value);
-    quern__storage_move(storage, record, plan, location);
+    quern__storage_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }
 
@@ -194,7 +194,7 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
                            "entity %u:%u has '%s' already; quern_entity_set gives it a new value",
                            quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
-    return toggle(world, record, component, value);
+    return toggle(world, entity, record, component, value);
 }
 
 quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
@@ -207,7 +207,7 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
         return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
                            quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
-    return toggle(world, record, component, NULL);
+    return toggle(world, entity, record, component, NULL);
 }
 
 /* ----------------------------------------------------------------------------------------- values */
@@ -233,7 +233,7 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     uint32_t index = quern__component_index(component);
     if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
         return quern__fail_null("quern_entity_set", "value");
-    if (!has(world, record, component)) return toggle(world, record, component, value);
+    if (!has(world, record, component)) return toggle(world, entity, record, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;
 }

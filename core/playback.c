@@ -315,7 +315,7 @@ static uintptr_t place_row(quern__storage *storage, const quern__edit *edit, uin
     if (edit->source == NULL) return quern__storage_insert(storage, edit->entity, edit->target);
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(edit->entity));
     uintptr_t location = quern__archetype_append(edit->target);
-    quern__storage_move(storage, record, edit->plan, location);
+    quern__storage_move(storage, edit->entity, record, edit->plan, location);
     return location;
 }
 

@@ -215,6 +215,8 @@ static quern__move_plan *plan_create(quern__storage *storage, const quern__arche
                           .added = plan->steps + plan->shared_count,
                           .removed = plan->steps + plan->shared_count + plan->added_count};
     walk_columns(source, target, fill_step, &cursor);
+    for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
+        plan->has_hooks |= step->type != NULL;
     return plan;
 }
 
@@ -309,17 +311,26 @@ uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, qu
     return location;
 }
 
-/* Moves all values of one row of an archetype to another row of it that is raw memory. */
-static void relocate_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
+static void relocate_hooked_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
 {
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
-        char *to = at(target, column->offset_bytes, column->size_bytes);
-        char *from = at(source, column->offset_bytes, column->size_bytes);
-        if (QUERN__UNLIKELY(column->type->hooks.move != NULL))
-            quern__type_move(column->type, to, from, 1);
-        else
-            quern__copy_bytes(to, from, column->size_bytes);
+        quern__type_move(column->type, at(target, column->offset_bytes, column->size_bytes),
+                         at(source, column->offset_bytes, column->size_bytes), 1);
+    }
+}
+
+/* Moves all values of one row of an archetype to another row of it that is raw memory. */
+static void relocate_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
+{
+    if (QUERN__UNLIKELY(archetype->has_move)) {
+        relocate_hooked_row(archetype, target, source);
+        return;
+    }
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        quern__copy_bytes(at(target, column->offset_bytes, column->size_bytes),
+                          at(source, column->offset_bytes, column->size_bytes), column->size_bytes);
     }
 }
 
@@ -357,13 +368,13 @@ static void close_gap(quern__storage *storage, quern__archetype *archetype, uint
     if (archetype->chunk_count == 0) note_spare(storage, archetype);
 }
 
-static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
+static void carry_hooked_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
 {
     const quern__move_step *step = plan->steps;
     for (const quern__move_step *end = step + plan->shared_count; step < end; step++) {
         char *to = at(target, step->target_offset_bytes, step->size_bytes);
         char *from = at(source, step->source_offset_bytes, step->size_bytes);
-        if (QUERN__UNLIKELY(step->type != NULL))
+        if (step->type != NULL)
             quern__type_move(step->type, to, from, 1);
         else
             quern__copy_bytes(to, from, step->size_bytes);
@@ -374,15 +385,27 @@ static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr
             quern__type_destroy(step->type, at(source, step->source_offset_bytes, step->size_bytes), 1);
 }
 
-void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
-                         uintptr_t to)
+static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
+{
+    if (QUERN__UNLIKELY(plan->has_hooks)) {
+        carry_hooked_values(plan, target, source);
+        return;
+    }
+    const quern__move_step *step = plan->steps;
+    for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
+        quern__copy_bytes(at(target, step->target_offset_bytes, step->size_bytes),
+                          at(source, step->source_offset_bytes, step->size_bytes), step->size_bytes);
+}
+
+void quern__storage_move(quern__storage *storage, quern_entity entity, quern__record *record,
+                         const quern__move_plan *plan, uintptr_t to)
 {
     quern__archetype *source = quern__storage_archetype_of(storage, record);
     uintptr_t from = record->location;
-    quern_entity entity =
-        quern__archetype_entities(source, quern__chunk_of(from))[quern__location_row(from)];
     carry_values(plan, to, from);
-    place(storage, entity, plan->target, to);
+    quern__archetype_entities(plan->target, quern__chunk_of(to))[quern__location_row(to)] = entity;
+    record->location = to;
+    record->archetype_index = plan->target->index;
     close_gap(storage, source, from);
     storage->structure_version++;
 }

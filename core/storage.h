@@ -32,6 +32,7 @@ typedef struct quern__move_step {
 typedef struct quern__move_plan {
     quern__archetype *target;
     uint32_t shared_count, added_count, removed_count;
+    bool has_hooks; /* some step has a type */
     quern__move_step steps[];
 } quern__move_plan;
 
@@ -93,11 +94,11 @@ void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *ar
 /* Gives a taken entity a reserved row of the archetype. Its values are raw memory; the new location. */
 uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype);
 
-/* Moves a row to `to`, a row of raw memory just appended to the plan's target. Values that the source did not
+/* Moves an entity's row to `to`, a row of raw memory just appended to the plan's target. Values that the source did not
  * have (steps `added` of the plan) are left alone, those that the target lacks are destroyed. New values are
  * filled in before the move: until then pointers into the storage, where a user may have them from, hold. */
-void quern__storage_move(quern__storage *storage, quern__record *record, const quern__move_plan *plan,
-                         uintptr_t to);
+void quern__storage_move(quern__storage *storage, quern_entity entity, quern__record *record,
+                         const quern__move_plan *plan, uintptr_t to);
 
 /* Gives `count` new entities reserved rows in one chunk, whose first has this location; records must have been
  * reserved, and rows appended. Their handles stand in the chunk afterwards; their values are raw memory. */

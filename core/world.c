@@ -92,9 +92,8 @@ void quern_world_destroy(quern_world *world)
     tag_give(tag);
 }
 
-quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
+quern_result quern__world_fail_locked(const char *function)
 {
-    if (!QUERN__UNLIKELY(world->locked)) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_WORLD_LOCKED,
         "%s: a frame is running on this world; inside systems use views, lookups, resources and "

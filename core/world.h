@@ -37,7 +37,12 @@ struct quern_world {
 quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
                                     quern__archetype **out_archetype);
 
+quern_result quern__world_fail_locked(const char *function);
+
 /* WORLD_LOCKED, naming the call, while a frame is running. */
-quern_result quern__world_check_unlocked(const quern_world *world, const char *function);
+static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
+{
+    return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
+}
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Recording: what is refused and what is not, and that a refused command leaves nothing behind. What the

@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What commands do at the sync point, and what nobody sees before it. */
@@ -14,7 +14,7 @@ static quern_world *world;
 static quern_component position, number, links, tracked_component;
 static tracked_counts counts;
 static uint64_t expected_dropped_count;
-static bool entity_by_entity;
+static bool entity_by_entity, on_new_entity;
 static quern_entity first, second; /* live; the first has a number, 1000, and a tracked value, 1000 */
 
 static void must(quern_result result)
@@ -36,6 +36,7 @@ static void open_world(void)
     memset((void *)&counts, 0, sizeof counts);
     expected_dropped_count = 0;
     entity_by_entity = false;
+    on_new_entity = false;
     world = setup_world();
     position = setup_component(world, "position", sizeof(vec3), 4);
     number = setup_component(world, "number", 8, 8);
@@ -642,42 +643,90 @@ Test(playback, the_next_phase_sees_the_changes)
     quern_schedule_destroy(schedule);
 }
 
-/* ------------------------------------------------------------------------------- failed sync points */
+/* ------------------------------------------------------------------ entities that ask for too much */
 
 static quern_component wide[2];
 
-static void add_too_much(quern_context *context)
+static void ask_for_too_many_bytes(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     tracked value;
     tracked_construct(&value, 1, &counts);
     must(quern_commands_set(commands, second, tracked_component, &value));
     tracked_destroy(&value, &counts);
-    must(quern_commands_destroy(commands, first));
     must(quern_commands_add(commands, second, wide[0], NULL));
     must(quern_commands_add(commands, second, wide[1], NULL));
+    must(quern_commands_set(commands, first, number, &(uint64_t){3}));
 }
 
-Test(playback, a_sync_point_that_fails_changes_nothing_and_destroys_the_values)
+/* Runs the hook in the first of two phases; the second phase shows that the frame goes on. */
+static void assert_asks_for_too_much(quern_system_hook *hook, quern_result expected)
 {
-    wide[0] = setup_component(world, "wide0", 9000, 8);
-    wide[1] = setup_component(world, "wide1", 9000, 8);
-    uint64_t hash = quern_world_hash(world);
     quern_schedule *schedule = setup_phases(world, 2);
-    quern_system_def def = system_def("too_much", NULL), later = system_def("later", NULL);
-    def.begin = add_too_much;
+    quern_system_def def = system_def("greedy", NULL), later = system_def("later", NULL);
+    def.begin = hook;
     later.begin = set_number;
     later.phase = 1;
+    later.user_data = (void *)(uintptr_t)4;
     quern_system system = setup_system(schedule, &def);
     setup_system(schedule, &later);
-    must_not_run(schedule, NULL, QUERN_ERROR_COMPONENT_TOO_LARGE);
-    cr_assert_eq(quern_world_hash(world), hash);
-    cr_assert_eq(tracked_live_count(&counts), 1u);
+    must_not_run(schedule, NULL, expected);
+    cr_assert_eq(number_of(first), 4u, "the rest of the frame was not done");
     assert_valid(world);
     must(quern_schedule_enable(schedule, system, false));
     must_run(schedule, NULL);
-    cr_assert_eq(number_of(first), 0u, "and the schedule goes on in the next frame");
     quern_schedule_destroy(schedule);
+}
+
+Test(playback, an_entity_that_asks_for_too_many_bytes_stays_as_it_was)
+{
+    wide[0] = setup_component(world, "wide0", 9000, 8);
+    wide[1] = setup_component(world, "wide1", 9000, 8);
+    assert_asks_for_too_much(ask_for_too_many_bytes, QUERN_ERROR_COMPONENT_TOO_LARGE);
+    cr_assert(quern_entity_is_alive(world, second));
+    cr_assert_not(quern_entity_has(world, second, wide[0]));
+    cr_assert_not(quern_entity_has(world, second, tracked_component));
+    cr_assert_eq(tracked_live_count(&counts), 1u, "the value that was recorded is gone");
+}
+
+static quern_component many[QUERN_MAX_ENTITY_COMPONENTS + 1];
+
+static void ask_for_too_many_components(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity entity = on_new_entity ? quern_commands_create(commands) : second;
+    for (uint32_t i = 0; i < COUNT_OF(many); i++)
+        must(quern_commands_add(commands, entity, many[i], NULL));
+    must(quern_commands_set(commands, first, links, &(link3){.targets = {entity}}));
+}
+
+static void setup_many(void)
+{
+    for (uint32_t i = 0; i < COUNT_OF(many); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%u", i);
+        many[i] = setup_component(world, name, i % 2 ? 0 : 4, i % 2 ? 1 : 4);
+    }
+}
+
+Test(playback, an_entity_that_asks_for_too_many_components_stays_as_it_was)
+{
+    setup_many();
+    assert_asks_for_too_much(ask_for_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
+    cr_assert(quern_entity_is_alive(world, second));
+    cr_assert_not(quern_entity_has(world, second, many[0]));
+    assert_link(first, second, quern_entity_null(), quern_entity_null());
+}
+
+Test(playback, a_new_entity_that_asks_for_too_many_components_does_not_live)
+{
+    setup_many();
+    on_new_entity = true;
+    assert_asks_for_too_much(ask_for_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
+    cr_assert_eq(quern_world_stats_get(world).entity_count, 2u);
+    const link3 *value = quern_entity_get(world, first, links);
+    cr_assert_not(quern_entity_is_provisional(value->targets[0]));
+    cr_assert_not(quern_entity_is_alive(world, value->targets[0]));
 }
 
 /* -------------------------------------------------------------------------- together with immediate calls */

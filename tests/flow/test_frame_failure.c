@@ -12,7 +12,7 @@
 
 /* A program of some frames, in which memory is refused at every place where it is asked for. */
 
-enum { FRAMES = 4, PHASES = 3, TYPES = 6, NEVER = 1000 };
+enum { FRAMES = 4, PHASES = 3, TYPES = 6, WIDE_WORDS = 64, NEVER = 1000 };
 
 /* Where a run of the program is cut short: in that frame, phases behind that one do nothing; `records` says
  * whether that phase still records its commands. */
@@ -82,10 +82,11 @@ static void begin(quern_context *context)
 static void change(quern_context *context, quern_entity entity, uint64_t number)
 {
     quern_commands *commands = quern_context_commands(context);
+    uint64_t wide[WIDE_WORDS] = {number};
     tracked value;
     switch ((number + quern_context_frame_index(context)) % 8) {
     case 0:
-        expect(quern_commands_add(commands, entity, types[1 + phase_of(context)], &number));
+        expect(quern_commands_add(commands, entity, types[1 + phase_of(context)], wide));
         break;
     case 1:
         tracked_construct(&value, number, &counts);
@@ -157,7 +158,7 @@ static void open_world(void)
     quern_world_def def = failing_world_def();
     must(quern_world_create(&def, &world));
     for (uint32_t i = 0; i < TYPES; i++)
-        types[i] = setup_component(world, names[i], i == 1 ? 512 : 8, 8);
+        types[i] = setup_component(world, names[i], i == 1 ? WIDE_WORDS * 8 : 8, 8);
     tracked_component = tracked_register(world, "tracked", &counts);
     sum = setup_counter(world, "sum");
     for (uint32_t i = 0; i < 200; i++)
@@ -259,13 +260,14 @@ static bool run_frame(quern_jobs *jobs)
     refused_count = 0;
     refusal before = refusal_begin(NULL);
     quern_result result = quern_schedule_run(schedule, jobs, 0);
+    bool has_message = refusal_has_message(&before);
     assert_valid(world);
     if (result == QUERN_OK) {
         cr_assert_eq(refused_count, 0u, "a frame hid that memory was missing");
         return false;
     }
     cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
-    (void)before;
+    cr_assert(has_message, "a failed frame set no message");
     return true;
 }
 

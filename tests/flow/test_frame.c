@@ -441,6 +441,12 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_run(running, jobs, 0));
     assert_refused(world, code, quern_schedule_add_system(running, &def, NULL));
     assert_refused(world, code, quern_schedule_enable(running, (quern_system){1}, false));
+    static captured_reports reports;
+    capture_reports(&reports);
+    quern_schedule_destroy(running);
+    cr_assert_eq(reports.log_count, 1u, "it would be gone before its frame");
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
 }
 
 Test(frame, a_schedule_cannot_be_run_or_changed_while_it_runs)

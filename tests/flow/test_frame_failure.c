@@ -142,6 +142,15 @@ static quern_result add_system(uint32_t phase)
     return quern_schedule_add_system(schedule, &def, NULL);
 }
 
+/* One with an order of its own. */
+static quern_result add_last_system(void)
+{
+    quern_system_def def = system_def("last", idle_run);
+    def.after = (const char *const[]){"first"};
+    def.after_count = 1;
+    return quern_schedule_add_system(schedule, &def, NULL);
+}
+
 static quern_world_def failing_world_def(void)
 {
     quern_world_def def = quern_world_def_default();
@@ -337,10 +346,11 @@ static void build_with_failure(void)
     def.phases = (const char *const[]){"a", "b", "c"};
     def.phase_count = PHASES;
     uint64_t hash = quern_world_hash(world);
-    for (uint32_t done = 0; done < PHASES + 2;) {
-        quern_result result = done == 0        ? quern_schedule_create(world, &def, &schedule)
-                              : done <= PHASES ? add_system(done - 1)
-                                               : quern_schedule_compile(schedule);
+    for (uint32_t done = 0; done < PHASES + 3;) {
+        quern_result result = done == 0            ? quern_schedule_create(world, &def, &schedule)
+                              : done <= PHASES     ? add_system(done - 1)
+                              : done == PHASES + 1 ? add_last_system()
+                                                   : quern_schedule_compile(schedule);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
         cr_assert_eq(quern_world_hash(world), hash);
         if (done > 0) cr_assert_leq(quern_schedule_system_count(schedule), done);

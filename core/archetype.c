@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archetype.h"
 
-enum { ARRAY_ALIGNMENT_BYTES = 64, COLOUR_COUNT = 32, MAX_RUN_CHUNKS = 16 };
+enum { ARRAY_ALIGNMENT_BYTES = 64, COLOUR_COUNT = 32, COLOUR_STEP = 8, MAX_RUN_CHUNKS = 16 };
 
 /* ------------------------------------------------------------------------------------- definition */
 
@@ -31,12 +31,27 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
 /* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them get none. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
-    size_t colour_bytes = (size_t)(archetype->index % COLOUR_COUNT) * QUERN__PART_ALIGNMENT_BYTES;
+    size_t colour_bytes =
+        (size_t)(archetype->index / COLOUR_STEP % COLOUR_COUNT) * QUERN__PART_ALIGNMENT_BYTES;
     uint32_t most = find_row_capacity(archetype, 0);
     uint32_t rows = find_row_capacity(archetype, colour_bytes);
     bool is_cheap = rows >= most - most / 8;
     archetype->row_capacity = is_cheap ? rows : most;
     return is_cheap ? colour_bytes : 0;
+}
+
+/* Returns where the next part may begin. */
+static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offset_bytes)
+{
+    if (part == archetype->column_count) {
+        archetype->entities_offset_bytes = (uint32_t)offset_bytes;
+        return offset_bytes + quern__column_bytes(sizeof(quern_entity), archetype->row_capacity);
+    }
+    quern__column *column = &archetype->columns[part];
+    column->offset_bytes = (uint16_t)offset_bytes;
+    archetype->places[column->component_index] =
+        (quern__place){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
+    return offset_bytes + quern__column_bytes(column->size_bytes, archetype->row_capacity);
 }
 
 static quern_result lay_out(quern__archetype *archetype)
@@ -47,14 +62,10 @@ static quern_result lay_out(quern__archetype *archetype)
             QUERN_ERROR_COMPONENT_TOO_LARGE,
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        quern__column *column = &archetype->columns[i];
-        column->offset_bytes = (uint16_t)offset_bytes;
-        archetype->places[column->component_index] =
-            (quern__place){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
-        offset_bytes += quern__column_bytes(column->size_bytes, archetype->row_capacity);
-    }
-    archetype->entities_offset_bytes = (uint32_t)offset_bytes;
+    uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
+    for (uint32_t i = 0; i < part_count; i++)
+        offset_bytes = place_part(
+            archetype, (archetype->index / COLOUR_STEP / COLOUR_COUNT + i) % part_count, offset_bytes);
     return QUERN_OK;
 }
 
@@ -108,6 +119,8 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
         .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
         .column_of = (uint8_t *)(memory + parts.map_offset),
         .column_of_count = column_of_count,
+        .slots = &archetype->first_slot,
+        .slot_capacity = 1,
     };
     if (component_count > 0)
         memcpy(archetype->component_indices, component_indices,
@@ -133,10 +146,16 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     return result;
 }
 
+static void release_slots(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (archetype->slots != &archetype->first_slot)
+        quern__release(allocator, archetype->slots, archetype->slot_capacity * sizeof *archetype->slots,
+                       ARRAY_ALIGNMENT_BYTES);
+}
+
 void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator)
 {
-    quern__release(allocator, archetype->slots, archetype->slot_capacity * sizeof *archetype->slots,
-                   ARRAY_ALIGNMENT_BYTES);
+    release_slots(archetype, allocator);
     quern__map_release(&archetype->plans, allocator);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
@@ -159,9 +178,16 @@ void quern__archetype_destroy_values(quern__archetype *archetype)
 
 static bool grow_slots(quern__archetype *archetype, const quern_allocator *allocator, uint32_t wanted)
 {
-    return wanted <= archetype->slot_capacity ||
-           quern__array_grow(allocator, (void *)&archetype->slots, &archetype->slot_capacity,
-                             archetype->held_count, wanted, sizeof *archetype->slots);
+    if (wanted <= archetype->slot_capacity) return true;
+    uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
+    if (capacity < wanted) capacity = wanted;
+    quern__chunk_slot *slots = quern__allocate(allocator, capacity * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
+    if (slots == NULL) return false;
+    memcpy(slots, archetype->slots, archetype->held_count * sizeof *slots);
+    release_slots(archetype, allocator);
+    archetype->slots = slots;
+    archetype->slot_capacity = capacity;
+    return true;
 }
 
 /* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one behind the other, so that a pass streams. */

@@ -12,9 +12,10 @@
  *
  * The table of slots is what a pass walks: it never has to touch a chunk's header.
  *
- * Colour: the columns of archetype i begin i % 32 cache lines later than they could. Chunks are aligned to
- * 16 KiB, so without that the first rows of thousands of small archetypes would all fall on the same few sets of
- * the caches. */
+ * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could, and with every 256 archetypes
+ * another part, column or handles, comes first. Chunks are aligned to 16 KiB, so without that the first rows of
+ * thousands of small archetypes would all fall on the same few sets of the caches. Not i % 32: archetypes made one
+ * after the other have chunks one behind the other, so that colours would go in step with the addresses. */
 
 #include "core/array.h"
 #include "core/chunk.h"
@@ -42,29 +43,32 @@ typedef struct quern__chunk_slot {
     uint32_t row_count;
 } quern__chunk_slot;
 
+/* The first line is what a query touches of an archetype with one chunk. */
 typedef struct quern__archetype {
-    uint32_t index;        /* in the order archetypes were made */
+    quern__chunk_slot *slots; /* first_slot, until there are more */
+    quern__chunk_slot first_slot;
+    uint32_t chunk_count;
     uint32_t row_capacity; /* of one chunk */
     uint32_t entities_offset_bytes;
+    uint32_t index;           /* in the order of archetypes */
+    quern__place *places;     /* by component index, as column_of */
+    uint32_t column_of_count; /* components from here on are absent */
     uint32_t column_count;
-    uint32_t component_count;
-    uint32_t chunk_count;
-    uint32_t held_count;
-    uint32_t slot_capacity;
-    quern__chunk_slot *slots;
+
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
-    quern__place *places;        /* by component index, as column_of */
     uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
-    uint32_t column_of_count;    /* components from here on are absent */
-    bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    bool is_collected; /* about to be taken out: see core/reclaim.c */
+    uint32_t component_count;
+    uint32_t held_count;
+    uint32_t slot_capacity;
     uint32_t reserved_count;    /* rows promised to appends to come; 0 between structural changes */
     uint64_t available_count;   /* rows that could be promised without another chunk */
     bool has_destroy, has_move; /* some column's type has such a hook */
-    quern__map plans;           /* to other archetypes: see storage.h */
-    uint64_t last_edge;         /* the key in plans that was asked for latest, or 0, */
-    void *last_plan;            /* and its value */
+    bool is_spare;      /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_collected;  /* about to be taken out: see core/reclaim.c */
+    quern__map plans;   /* to other archetypes: see storage.h */
+    uint64_t last_edge; /* the key in plans that was asked for latest, or 0, */
+    void *last_plan;    /* and its value */
     uint64_t set_hash;
     struct quern__archetype *next_same_hash;
 } quern__archetype;
@@ -78,15 +82,16 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
                                      const uint16_t *component_indices, uint32_t component_count,
                                      uint32_t index, quern__archetype **out_archetype);
 
-/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the columns. */
-static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
-{
-    return QUERN__CHUNK_HEADER_BYTES + columns_bytes + rows * sizeof(quern_entity);
-}
-
+/* The chunk bytes that a column takes. */
 static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
 {
     return quern__align_up((size_t)rows * value_bytes, QUERN__PART_ALIGNMENT_BYTES);
+}
+
+/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the columns. */
+static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
+{
+    return QUERN__CHUNK_HEADER_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
 }
 
 /* Releases the archetype but neither its chunks (they go with their slabs) nor the values in them. */

@@ -237,20 +237,25 @@ static quern_result reserve_all(const toggle_all *toggle)
     return QUERN_OK;
 }
 
-/* Rows are moved out of all matches before any match gives its chunks back: value may lie in one of them. */
+/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved, and rows
+ * are moved before any chunk is given back. */
 static uint64_t move_all(const toggle_all *toggle)
 {
     quern_query *query = toggle->query;
     uint64_t count = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++) {
-        quern__archetype *source = query->matches.items[i].archetype;
-        if (!is_source(toggle, source)) continue;
-        count += quern__archetype_row_count(source);
-        quern__storage_move_all(query->storage, source, plan_of(toggle, source), toggle->value);
-    }
-    for (uint32_t i = 0; i < query->matches.count; i++)
-        if (is_source(toggle, query->matches.items[i].archetype))
-            quern__storage_drop_rows(query->storage, query->matches.items[i].archetype);
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t i = 0; i < query->matches.count; i++) {
+            quern__archetype *source = query->matches.items[i].archetype;
+            if (!is_source(toggle, source)) continue;
+            if (round == 0)
+                quern__storage_append_all(source, plan_of(toggle, source), toggle->value);
+            else if (round == 1)
+                quern__storage_move_all(query->storage, source, plan_of(toggle, source));
+            else {
+                count += quern__archetype_row_count(source);
+                quern__storage_drop_rows(query->storage, source);
+            }
+        }
     return count;
 }
 

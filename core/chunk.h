@@ -6,7 +6,7 @@
 /* Chunks: 16 KiB each, aligned to their size, so that masking any address inside one finds its header. They
  * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages.
  *
- *   chunk:  | header, 64 bytes | column 0 | column 1 | ... | entity handles |   each part aligned to 64
+ *   chunk:  | header, 64 bytes | column | column | ... | entity handles |   in any order, each part aligned to 64
  *
  * How many rows a chunk holds, and how many it has, is known to the archetype alone. */
 

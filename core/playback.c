@@ -284,7 +284,7 @@ static void apply_change(quern__playback *playback, const quern__change *change,
     give_value(playback, change, column->type, target);
 }
 
-/* Columns that the row did not have before, and that no change may give a value to. */
+/* Columns that the row did not have before. Each is there because of an add, which will give it its value. */
 static void mark_raw(const quern__edit *edit, uint64_t *raw)
 {
     for (uint32_t i = 0; i < edit->target->column_count; i++) {
@@ -292,18 +292,6 @@ static void mark_raw(const quern__edit *edit, uint64_t *raw)
         if (edit->source == NULL || !quern__archetype_has(edit->source, component_index))
             quern__bitset_add(raw, i);
     }
-}
-
-static void construct_raw(const quern__archetype *archetype, uintptr_t location, uint64_t *raw)
-{
-    for (uint32_t word = 0; word < QUERN__COUNT_OF((column_bits){0}); word++)
-        while (raw[word] != 0) {
-            const quern__column *column =
-                &archetype->columns[word * 64 + quern__bitset_take_lowest(&raw[word])];
-            quern__type_construct(
-                column->type,
-                quern__column_value(column, quern__chunk_of(location), quern__location_row(location)), 1);
-        }
 }
 
 /* Brings the entity's row to its final archetype. Columns it did not have are raw memory. */
@@ -334,7 +322,6 @@ static void commit_edit(quern__playback *playback, const quern__edit *edit, quer
     uintptr_t location = place_row(storage, edit, raw);
     for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next)
         apply_change(playback, &playback->changes.items[i], edit, location, raw);
-    construct_raw(edit->target, location, raw);
 }
 
 static void commit(quern__playback *playback, quern__playback_stats *stats)

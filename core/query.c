@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { PREFETCH_MATCHES = 4 };
+
 /* ------------------------------------------------------------------------------------- definition */
 
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
@@ -65,17 +67,24 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     return QUERN_OK;
 }
 
-static size_t columns_bytes(const quern__query *query)
+static size_t block_bytes(const quern__query *query)
 {
-    return query->term_count * sizeof(quern_view_column);
+    return QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
+}
+
+/* Where the columns of the i-th match are. */
+static quern_view_column *columns_at(const quern__query *query, uint32_t i)
+{
+    return query->blocks.items[i / QUERN__QUERY_BLOCK_MATCHES] +
+           i % QUERN__QUERY_BLOCK_MATCHES * query->term_count;
 }
 
 void quern__query_release(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
-    for (uint32_t i = 0; i < query->matches.count; i++)
-        quern__release(allocator, query->matches.items[i].columns, columns_bytes(query),
-                       _Alignof(max_align_t));
+    for (uint32_t i = 0; i < query->blocks.count; i++)
+        quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
+    quern__array_release(allocator, &query->blocks);
     quern__array_release(allocator, &query->matches);
     if (query->next != NULL) query->next->previous = query->previous;
     if (query->previous != NULL) query->previous->next = query->next;
@@ -84,14 +93,14 @@ void quern__query_release(quern__query *query)
 
 void quern__query_forget_collected(quern__query *query)
 {
-    const quern_allocator *allocator = &query->storage->allocator;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
-        if (match->archetype->is_collected)
-            quern__release(allocator, match->columns, columns_bytes(query), _Alignof(max_align_t));
-        else
-            query->matches.items[kept++] = *match;
+        if (match->archetype->is_collected) continue;
+        quern_view_column *columns = columns_at(query, kept);
+        memmove(columns, match->columns, query->term_count * sizeof *columns);
+        query->matches.items[kept++] =
+            (quern__query_match){.archetype = match->archetype, .columns = columns};
     }
     query->matches.count = kept;
     query->collected_count++;
@@ -126,15 +135,25 @@ static quern_view_column view_column(const quern__archetype *archetype, const qu
     return view;
 }
 
-static quern_result append_match(quern__query *query, quern__archetype *archetype)
+/* A block for the columns of the next match, if it is the first of a block. */
+static bool reserve_block(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
-    quern_view_column *columns = NULL;
-    if (quern__array_reserve(allocator, &query->matches, query->matches.count + 1))
-        columns = quern__allocate(allocator, columns_bytes(query), _Alignof(max_align_t));
-    if (columns == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query",
-                           query->matches.count);
+    if (query->matches.count < query->blocks.count * QUERN__QUERY_BLOCK_MATCHES) return true;
+    if (!quern__array_reserve(allocator, &query->blocks, query->blocks.count + 1)) return false;
+    quern_view_column *block = quern__allocate(allocator, block_bytes(query), _Alignof(max_align_t));
+    if (block == NULL) return false;
+    query->blocks.items[query->blocks.count++] = block;
+    return true;
+}
+
+static quern_result append_match(quern__query *query, quern__archetype *archetype)
+{
+    uint32_t count = query->matches.count;
+    if (!quern__array_reserve(&query->storage->allocator, &query->matches, count + 1) ||
+        !reserve_block(query))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query", count);
+    quern_view_column *columns = columns_at(query, count);
     for (uint32_t i = 0; i < query->term_count; i++)
         columns[i] = view_column(archetype, &query->terms[i]);
     query->matches.items[query->matches.count++] =
@@ -280,6 +299,19 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     return iterator;
 }
 
+/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a trip to memory
+ * otherwise, for there is no order in which a prefetcher could foresee them. */
+static void prefetch_ahead(const quern__query *query, uint32_t match_index)
+{
+    if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
+    __builtin_prefetch(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
+    const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
+    const char *chunk = (const char *)match->archetype->first_slot.chunk;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_NO_ACCESS)
+            __builtin_prefetch(chunk + match->columns[i].offset_bytes);
+}
+
 /* Moves on to the next chunk that has rows, in this match or a later one. */
 static bool advance(quern_query_iterator *iterator)
 {
@@ -287,6 +319,7 @@ static bool advance(quern_query_iterator *iterator)
     for (; iterator->match_index < query->matches.count;
          iterator->match_index++, iterator->chunk_index = 0) {
         const quern__query_match *match = &query->matches.items[iterator->match_index];
+        if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
         if (iterator->chunk_index == match->archetype->chunk_count) continue;
         quern__view_set(&iterator->view, query, match, &match->archetype->slots[iterator->chunk_index++]);
         return true;

@@ -17,7 +17,7 @@ typedef struct quern_query quern__query;
 /* An archetype that matches. */
 typedef struct quern__query_match {
     quern__archetype *archetype;
-    quern_view_column *columns; /* one per term; never moved, since views point at them */
+    quern_view_column *columns; /* one per term, in a block of the query */
 } quern__query_match;
 
 struct quern_query {
@@ -29,11 +29,16 @@ struct quern_query {
         driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
+    /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views point at
+     * them. */
+    QUERN__ARRAY(quern_view_column *) blocks;
     uint32_t collected_count;      /* how often matches have been taken out: who counts them starts again */
     quern__query *previous, *next; /* in the storage's list */
 };
 
 #define QUERN__NO_DRIVER UINT32_MAX
+
+enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
 
 /* What a refused access needs to know of the system that asked. First member of every quern_context. */
 typedef struct quern__scope {

@@ -492,15 +492,30 @@ static void fill_added(const quern__move_plan *plan, uintptr_t to, uint32_t coun
     }
 }
 
-void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
-                             const quern__move_plan *plan, const void *value)
+void quern__storage_append_all(const quern__archetype *source, const quern__move_plan *plan,
+                               const void *value)
 {
+    uint32_t count;
+    for (uint64_t left = quern__archetype_row_count(source); left > 0; left -= count) {
+        uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
+        uintptr_t first = quern__archetype_append_run(plan->target, wanted, &count);
+        fill_added(plan, first, count, value);
+    }
+}
+
+void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
+                             const quern__move_plan *plan)
+{
+    const quern__archetype *target = plan->target;
+    uint64_t to = quern__archetype_row_count(target) - quern__archetype_row_count(source);
     for (uint32_t i = 0; i < source->chunk_count; i++) {
         const quern__chunk_slot *slot = &source->slots[i];
-        for (uint32_t row = 0, count; row < slot->row_count; row += count) {
-            uintptr_t to = quern__archetype_append_run(plan->target, slot->row_count - row, &count);
-            fill_added(plan, to, count, value);
-            move_run(storage, source, plan, quern__location_make(slot->chunk, row), to, count);
+        for (uint32_t row = 0, count; row < slot->row_count; row += count, to += count) {
+            uint32_t to_row = (uint32_t)(to % target->row_capacity);
+            count = target->row_capacity - to_row;
+            if (count > slot->row_count - row) count = slot->row_count - row;
+            move_run(storage, source, plan, quern__location_make(slot->chunk, row),
+                     quern__location_make(target->slots[to / target->row_capacity].chunk, to_row), count);
         }
     }
     storage->structure_version++;

@@ -105,11 +105,15 @@ void quern__storage_move(quern__storage *storage, quern_entity entity, quern__re
 void quern__storage_insert_run(quern__storage *storage, quern__archetype *archetype, uintptr_t first,
                                uint32_t count);
 
-/* Moves all rows of an archetype by a plan of its own, whose target has room for them reserved; `added` of them get a
- * copy of value, or are constructed where that is NULL. The rows left behind are raw memory, and stay until
- * quern__storage_drop_rows, so that value may lie among them. */
+/* Appends rows for all rows of an archetype to the target of one of its plans, which has room for them reserved. The
+ * values that the plan adds become copies of value, or are constructed where that is NULL; the rest is raw memory. */
+void quern__storage_append_all(const quern__archetype *source, const quern__move_plan *plan,
+                               const void *value);
+
+/* Moves all rows of an archetype to those appended last to the plan's target. What is left behind is raw memory until
+ * quern__storage_drop_rows. */
 void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
-                             const quern__move_plan *plan, const void *value);
+                             const quern__move_plan *plan);
 
 /* Takes all rows out of an archetype: raw memory whose entities are elsewhere by now. */
 void quern__storage_drop_rows(quern__storage *storage, quern__archetype *archetype);

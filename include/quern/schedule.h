@@ -143,8 +143,8 @@ typedef struct quern_frame_stats {
     uint64_t time_ns;       /* of quern_schedule_run */
     uint64_t sync_ns;       /* of it, spent at sync points */
     uint64_t command_count; /* applied or dropped; a create with n components counts as 1 + n */
-    uint64_t dropped_count; /* of them, dropped because their entity had been destroyed */
-    uint64_t created_count; /* entities, by commands */
+    uint64_t dropped_count; /* of them: their entity had been destroyed, or asked for too much */
+    uint64_t created_count; /* entities, by commands; one that was refused is destroyed, too */
     uint64_t destroyed_count;
 } quern_frame_stats;
 

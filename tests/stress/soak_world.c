@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A small world in which entities come and go for a very long time holds no more memory in the end than soon after its
+ * start. Up to a hundred million lives, or as many as a few seconds allow; more with QUERN_STRESS_SECONDS, and from
+ * another start with QUERN_STRESS_SEED. */
+
+enum {
+    DEFAULT_SECONDS = 4,
+    ROOM_COUNT = 1000, /* entities at a time */
+    TAG_COUNT = 14,
+    LIVES_PER_CHECK = 200000,
+    SETS_PER_CHECK = 2000,
+    WARM_UP_CHECKS = 3
+};
+
+#define MAX_LIVES 100000000u
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Half of the time that the program may take, for each of its two tests. */
+static double deadline(void)
+{
+    return seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS) / 2;
+}
+
+typedef struct soak {
+    failing_allocator *allocator;
+    quern_world *world;
+    quern_component number;
+    quern_component tags[TAG_COUNT];
+    quern_entity rooms[ROOM_COUNT]; /* who lives there */
+    uint64_t numbers[ROOM_COUNT];   /* the value each must have */
+    random_source random;
+    uint64_t life_count;
+    uint32_t check_count;
+    uint64_t steady_bytes; /* the most memory held at a check of the warm-up */
+} soak;
+
+static soak state;
+
+/* A number, and the tags of the bits in set. */
+static void move_in(soak *s, uint32_t room, uint32_t set)
+{
+    quern_component components[1 + TAG_COUNT] = {s->number};
+    const void *values[1 + TAG_COUNT] = {&s->numbers[room]};
+    uint32_t count = 1;
+    for (uint32_t t = 0; t < TAG_COUNT; t++)
+        if (set >> t & 1) components[count++] = s->tags[t];
+    s->numbers[room] = random_next(&s->random);
+    quern_result result = quern_entity_create_with(s->world, components, values, count, &s->rooms[room]);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    s->life_count++;
+}
+
+static void move_out(soak *s, uint32_t room)
+{
+    const uint64_t *value = quern_entity_get(s->world, s->rooms[room], s->number);
+    cr_assert_not_null(value, "%s", quern_error_message());
+    cr_assert_eq(*value, s->numbers[room]);
+    cr_assert_eq(quern_entity_destroy(s->world, s->rooms[room]), QUERN_OK, "%s", quern_error_message());
+}
+
+static void open_soak(soak *s)
+{
+    quern_world_def def = quern_world_def_default();
+    *s = (soak){.random.state = from_environment("QUERN_STRESS_SEED", 1)};
+    s->allocator = failing_allocator_create();
+    def.allocator = failing_allocator_interface(s->allocator);
+    cr_assert_eq(quern_world_create(&def, &s->world), QUERN_OK);
+    s->number = setup_component(s->world, "number", 8, 8);
+    for (uint32_t t = 0; t < TAG_COUNT; t++) {
+        char name[16];
+        snprintf(name, sizeof name, "tag%u", t);
+        s->tags[t] = setup_tag(s->world, name);
+    }
+    for (uint32_t room = 0; room < ROOM_COUNT; room++)
+        move_in(s, room, 0);
+}
+
+static void close_soak(soak *s)
+{
+    fprintf(stderr, "%llu lives, %u checks\n", (unsigned long long)s->life_count, s->check_count);
+    cr_assert_gt(s->check_count, (uint32_t)WARM_UP_CHECKS, "the time was too short to tell anything");
+    quern_world_destroy(s->world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(s->allocator), 0u, "memory was not given back");
+    failing_allocator_destroy(s->allocator);
+}
+
+static void check_memory(soak *s)
+{
+    uint64_t held_bytes = failing_allocator_outstanding_bytes(s->allocator);
+    assert_valid(s->world);
+    cr_assert_eq(quern_world_stats_get(s->world).entity_count, (uint64_t)ROOM_COUNT);
+    if (s->check_count++ < WARM_UP_CHECKS) {
+        if (held_bytes > s->steady_bytes) s->steady_bytes = held_bytes;
+        return;
+    }
+    cr_assert_leq(held_bytes, s->steady_bytes,
+                  "%llu bytes are held after %llu lives, %llu soon after the start",
+                  (unsigned long long)held_bytes, (unsigned long long)s->life_count,
+                  (unsigned long long)s->steady_bytes);
+}
+
+static bool has_time(const soak *s, double end)
+{
+    return s->check_count <= WARM_UP_CHECKS || (s->life_count < MAX_LIVES && seconds_now() < end);
+}
+
+Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400)
+{
+    soak *s = &state;
+    double end = deadline();
+    open_soak(s);
+    while (has_time(s, end)) {
+        for (uint32_t i = 0; i < LIVES_PER_CHECK; i++) {
+            uint32_t room = random_below(&s->random, ROOM_COUNT);
+            move_out(s, room);
+            move_in(s, room, 0);
+        }
+        check_memory(s);
+    }
+    close_soak(s);
+}
+
+/* Nobody stays: the sets of the next round are others. */
+static void pass_through_sets(soak *s)
+{
+    for (uint32_t i = 0; i < SETS_PER_CHECK; i++) {
+        uint32_t room = random_below(&s->random, ROOM_COUNT);
+        move_out(s, room);
+        move_in(s, room, random_below(&s->random, 1u << TAG_COUNT));
+    }
+    for (uint32_t room = 0; room < ROOM_COUNT; room++) {
+        move_out(s, room);
+        move_in(s, room, 0);
+    }
+}
+
+Test(soak_world, archetypes_that_come_and_go_leave_no_memory_behind, .timeout = 86400)
+{
+    soak *s = &state;
+    double end = deadline();
+    open_soak(s);
+    while (has_time(s, end)) {
+        pass_through_sets(s);
+        cr_assert_eq(quern_world_collect(s->world, NULL), QUERN_OK, "%s", quern_error_message());
+        cr_assert_eq(quern_world_trim(s->world), QUERN_OK, "%s", quern_error_message());
+        cr_assert_leq(quern_world_stats_get(s->world).archetype_count, 2u);
+        check_memory(s);
+    }
+    close_soak(s);
+}

@@ -9,6 +9,7 @@
 #include "bench/workloads.h"
 #include "bench/world.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -306,6 +307,7 @@ static uint64_t checksum_view(const quern_view *view)
         .brains = quern_view_read(view, 4),
         .count = view->count,
     };
+    assert(rows.rotations != NULL && rows.healths != NULL && rows.brains != NULL);
     return checksum_wide(&rows);
 }
 

@@ -172,11 +172,12 @@ static void call_run(quern_context *context, const quern_view *view)
         context->system->run(context, view);
         return;
     }
+    const uint32_t term_count = view->term_count;
     uint64_t before[QUERN_MAX_TERMS];
-    for (uint32_t i = 0; i < view->term_count; i++)
+    for (uint32_t i = 0; i < term_count; i++)
         before[i] = hash_read_column(view, i);
     context->system->run(context, view);
-    for (uint32_t i = 0; i < view->term_count; i++)
+    for (uint32_t i = 0; i < term_count; i++)
         if (before[i] != hash_read_column(view, i)) report_write(context, i);
 }
 

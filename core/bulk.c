@@ -8,6 +8,8 @@
 #include "core/query.h"
 #include "core/world.h"
 
+#include <stdio.h>
+
 /* ----------------------------------------------------------------------------------------- create */
 
 /* Rows that a create has just appended to one chunk. */
@@ -77,7 +79,10 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
     quern__storage *storage = &world->storage;
     quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
     if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, archetype, count);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) {
+        quern__entities_trim(&storage->entities, &storage->allocator);
+        return result;
+    }
     new_rows rows = {.archetype = archetype};
     for (; rows.number < count; rows.number += rows.count) {
         rows.first = quern__archetype_append_run(archetype, count - rows.number, &rows.count);
@@ -147,6 +152,15 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
 
 /* ---------------------------------------------------------------------------------------- destroy */
 
+static quern_result check_listed(const quern__storage *storage, const quern_entity *entities, uint32_t i)
+{
+    quern_result result = quern__entities_check(&storage->entities, entities[i]);
+    if (result == QUERN_OK) return QUERN_OK;
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
+}
+
 quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
 {
     if (world == NULL) return quern__fail_null("quern_entity_destroy_many", "world");
@@ -154,7 +168,7 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
     quern_result result = quern__world_check_unlocked(world, "quern_entity_destroy_many");
     quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = quern__entities_check(&storage->entities, entities[i]);
+        result = check_listed(storage, entities, i);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++)
         if (quern__entities_find(&storage->entities, entities[i]) !=

@@ -41,10 +41,21 @@ quern_result quern__entities_reserve(quern__entities *entities, const quern_allo
             "QUERN_MAX_ENTITIES)",
             count, entities->alive_count, entities->retired_count, QUERN_MAX_ENTITIES);
     while ((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS < slots)
-        if (!page_add(entities, allocator))
+        if (!page_add(entities, allocator)) {
+            quern__entities_trim(entities, allocator);
             return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the records of %u more entities",
                                count);
+        }
     return QUERN_OK;
+}
+
+void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator)
+{
+    uint32_t needed =
+        (uint32_t)(((uint64_t)entities->slot_count + QUERN__PAGE_RECORDS - 1) / QUERN__PAGE_RECORDS);
+    while (entities->pages.count > needed)
+        quern__release(allocator, entities->pages.items[--entities->pages.count], PAGE_BYTES,
+                       PAGE_ALIGNMENT_BYTES);
 }
 
 quern_entity quern__entities_take(quern__entities *entities)

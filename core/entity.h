@@ -52,6 +52,9 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
 quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
                                      uint32_t count);
 
+/* Gives pages without slots back, which a reservation that came to nothing has left. */
+void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
+
 /* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
 quern_entity quern__entities_take(quern__entities *entities);
 

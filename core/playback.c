@@ -212,11 +212,10 @@ static quern_result settle_edit(quern__playback *playback, quern__edit *edit, qu
 
 static void unreserve(quern__playback *playback)
 {
-    quern__storage *storage = playback->storage;
     for (uint32_t i = 0; i < playback->edits.count; i++)
         if (playback->edits.items[i].target != NULL)
-            quern__archetype_unreserve(playback->edits.items[i].target, &storage->slabs,
-                                       &storage->allocator);
+            quern__storage_unreserve_rows(playback->storage, playback->edits.items[i].target);
+    quern__entities_trim(&playback->storage->entities, &playback->storage->allocator);
 }
 
 static quern_result settle(quern__playback *playback, quern__playback_stats *stats)

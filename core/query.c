@@ -265,6 +265,11 @@ quern_result quern_query_create(quern_world *world, const quern_query_def *def, 
 void quern_query_destroy(quern_query *query)
 {
     if (query == NULL) return;
+    if (query->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_query_destroy: a frame or a fill callback is running");
+        return;
+    }
     query->world->user_count--;
     quern__query_release(query);
     quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
@@ -306,7 +311,8 @@ static void prefetch_ahead(const quern__query *query, uint32_t match_index)
     if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
     __builtin_prefetch(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
     const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
-    const char *chunk = (const char *)match->archetype->first_slot.chunk;
+    if (match->archetype->chunk_count == 0) return;
+    const char *chunk = (const char *)match->archetype->slots[0].chunk;
     for (uint32_t i = 0; i < query->term_count; i++)
         if (match->columns[i].access != QUERN_NO_ACCESS)
             __builtin_prefetch(chunk + match->columns[i].offset_bytes);

@@ -25,6 +25,7 @@ quern_result quern_world_trim(quern_world *world)
     }
     memset(storage->spares, 0, sizeof storage->spares);
     quern__slabs_trim(&storage->slabs, &storage->allocator);
+    quern__entities_trim(&storage->entities, &storage->allocator);
     return QUERN_OK;
 }
 

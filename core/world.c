@@ -77,6 +77,11 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
 void quern_world_destroy(quern_world *world)
 {
     if (world == NULL) return;
+    if (world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_world_destroy: a frame or a fill callback is running");
+        return;
+    }
     if (world->user_count > 0) {
         quern__violation(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -94,11 +99,11 @@ void quern_world_destroy(quern_world *world)
 
 quern_result quern__world_fail_locked(const char *function)
 {
-    return quern__fail(
-        QUERN_ERROR_WORLD_LOCKED,
-        "%s: a frame is running on this world; inside systems use views, lookups, resources and "
-        "commands, or an exclusive system",
-        function);
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                       "%s: a frame or a fill callback is running on this world; in systems use views, "
+                       "lookups, resources and "
+                       "commands, or an exclusive system",
+                       function);
 }
 
 /* ------------------------------------------------------------------------------------- components */

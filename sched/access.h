@@ -9,8 +9,8 @@
  *   resource   both declare it, one of them to write
  *   component  both match some archetype that has it, and one of them writes it there
  *   lookup     one writes it in some archetype that it matches; the other reads it from any entity
- * The last two depend on the archetypes there are. Archetypes are only ever added, so a conflict once found
- * stays, and only new archetypes have to be looked at. */
+ * The last two depend on the archetypes there are. A conflict once found stays, though its archetype may
+ * be collected, so only new archetypes have to be looked at. */
 
 #include "core/bitset.h"
 #include "core/query.h"

@@ -103,6 +103,8 @@ quern_jobs *quern_context_jobs(const quern_context *context)
 quern_world *quern_context_world(quern_context *context)
 {
     if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->world;
-    refuse(context, "asked for", "the world");
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
+        context->system->name);
     return NULL;
 }

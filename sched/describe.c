@@ -44,7 +44,8 @@ static void print_system(const quern_schedule *schedule, const quern__system *sy
     print_set(schedule, " writes", system->access.writes, file);
     print_set(schedule, " looks up", system->access.lookups, file);
     print_resources(schedule, &system->access, file);
-    fprintf(file, " (%u archetypes)\n", system->query.matches.count);
+    if (system->query.term_count > 0) fprintf(file, " (%u archetypes)", system->query.matches.count);
+    fprintf(file, "\n");
 }
 
 static void print_reason(const quern_schedule *schedule, quern__conflict conflict, FILE *file)

@@ -402,7 +402,8 @@ static quern_result check_run(const quern_schedule *schedule)
     return quern__fail(QUERN_ERROR_WORLD_LOCKED, "quern_schedule_run: this schedule is running a frame");
 }
 
-static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
+static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                              uint64_t start_ns)
 {
     quern_result result = quern__compile(schedule);
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? quern_jobs_thread_count(jobs) : 1);
@@ -418,6 +419,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
     schedule->frame_index++;
+    schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;
 }
 
@@ -427,7 +429,5 @@ quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, doub
     quern_result result = check_run(schedule);
     if (result != QUERN_OK) return result;
     uint64_t start_ns = quern__clock_ns();
-    result = run_frame(schedule, jobs, delta_seconds);
-    schedule->stats.time_ns = quern__clock_ns() - start_ns;
-    return result;
+    return run_frame(schedule, jobs, delta_seconds, start_ns);
 }

@@ -317,7 +317,10 @@ quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t 
     quern__range range = {function, argument, count, grain};
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
+        bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */
+        worker->is_resting = false;
         run_on(worker, &range);
+        worker->is_resting = was_resting;
         return QUERN_OK;
     }
     quern_result result = quern__jobs_enter(jobs, "quern_jobs_parallel_for");

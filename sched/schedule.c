@@ -36,6 +36,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     quern_result result = check_def(def);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
     if (result != QUERN_OK) return result;
 
     const quern_allocator *allocator = &world->storage.allocator;
@@ -58,8 +59,8 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
 void quern_schedule_destroy(quern_schedule *schedule)
 {
     if (schedule == NULL) return;
-    if (schedule->is_running) {
-        quern__log(QUERN_LOG_ERROR, "quern_schedule_destroy: the schedule is running a frame");
+    if (schedule->is_running || schedule->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED, "quern_schedule_destroy: a frame is running");
         return;
     }
     const quern_allocator *allocator = &schedule->world->storage.allocator;

@@ -32,7 +32,7 @@ typedef struct quern__system {
     QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
     uint32_t judged_count;           /* matches of the query whose conflicts are known */
     uint32_t
-        judged_collected_count; /* the query\'s collected_count then: when it has changed, judged_count is void */
+        judged_collected_count; /* the query's collected_count then: when it has changed, judged_count is void */
     uint32_t begin_node, run_node, end_node; /* in the graph of its step */
 
     /* in a frame, from the start of its step */

@@ -96,7 +96,7 @@ typedef struct quern_schedule_def {
 QUERN_API quern_schedule_def quern_schedule_def_default(void);
 
 /* def may be NULL for the defaults. The world must outlive the schedule. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, OUT_OF_MEMORY. */
+ * INVALID_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                              quern_schedule **out_schedule);
 

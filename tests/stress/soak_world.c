@@ -3,12 +3,11 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 #include "tests/support/setup.h"
+#include "tests/support/stress.h"
 
 #include <criterion/criterion.h>
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 /* A small world in which entities come and go for a very long time holds no more memory in the end than soon after its
  * start. Up to a hundred million lives, or as many as a few seconds allow; more with QUERN_STRESS_SECONDS, and from
@@ -25,23 +24,10 @@ enum {
 
 #define MAX_LIVES 100000000u
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Half of the time that the program may take, for each of its two tests. */
 static double deadline(void)
 {
-    return seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS) / 2;
+    return stress_deadline(DEFAULT_SECONDS, 2);
 }
 
 typedef struct soak {
@@ -84,7 +70,7 @@ static void move_out(soak *s, uint32_t room)
 static void open_soak(soak *s)
 {
     quern_world_def def = quern_world_def_default();
-    *s = (soak){.random.state = from_environment("QUERN_STRESS_SEED", 1)};
+    *s = (soak){.random.state = stress_seed(1)};
     s->allocator = failing_allocator_create();
     def.allocator = failing_allocator_interface(s->allocator);
     cr_assert_eq(quern_world_create(&def, &s->world), QUERN_OK);
@@ -124,7 +110,7 @@ static void check_memory(soak *s)
 
 static bool has_time(const soak *s, double end)
 {
-    return s->check_count <= WARM_UP_CHECKS || (s->life_count < MAX_LIVES && seconds_now() < end);
+    return s->check_count <= WARM_UP_CHECKS || (s->life_count < MAX_LIVES && stress_seconds_now() < end);
 }
 
 Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400)

@@ -2,31 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
+#include "tests/support/stress.h"
 
 #include <criterion/criterion.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* As flow/test_determinism.c, with bigger worlds, more frames, and another pool in every frame. A few seconds;
  * longer with QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
 
 enum { DEFAULT_SECONDS = 2, FRAME_COUNT = 10, MAX_THREADS = 12, MAX_ENTITIES = 12000 };
-
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static flow_plan plan;
 static flow_subject steady, shifting; /* without a pool, and with a new one in every frame */
@@ -89,10 +75,10 @@ static void play(uint64_t seed)
 
 Test(stress_frames, random_frames_agree_with_the_reference_whatever_the_pool, .timeout = 86400)
 {
-    double end = seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS);
-    uint64_t seed = from_environment("QUERN_STRESS_SEED", 5000);
+    double end = stress_deadline(DEFAULT_SECONDS, 1);
+    uint64_t seed = stress_seed(5000);
     do {
         fprintf(stderr, "QUERN_STRESS_SEED=%llu\n", (unsigned long long)seed);
         play(seed++);
-    } while (seconds_now() < end);
+    } while (stress_seconds_now() < end);
 }

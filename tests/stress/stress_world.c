@@ -2,47 +2,33 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/program.h"
 #include "tests/support/setup.h"
+#include "tests/support/stress.h"
 
 #include <criterion/criterion.h>
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 /* Long random churn on a world. A few seconds; longer with QUERN_STRESS_SECONDS, and from another start
  * with QUERN_STRESS_SEED. */
 
 enum { DEFAULT_SECONDS = 2 };
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Half of the time that the program may take, for each of its two tests. */
 static double deadline(void)
 {
-    return seconds_now() + (double)from_environment("QUERN_STRESS_SECONDS", DEFAULT_SECONDS) / 2;
+    return stress_deadline(DEFAULT_SECONDS, 2);
 }
 
 static uint64_t first_seed(void)
 {
-    return from_environment("QUERN_STRESS_SEED", 1000);
+    return stress_seed(1000);
 }
 
 Test(stress_world, programs_agree_with_the_model, .timeout = 86400)
 {
     static program run;
     double end = deadline();
-    for (uint64_t seed = first_seed(); seconds_now() < end; seed++) {
+    for (uint64_t seed = first_seed(); stress_seconds_now() < end; seed++) {
         fprintf(stderr, "QUERN_STRESS_SEED=%llu\n", (unsigned long long)seed);
         program_init(&run, seed, NULL, 0);
         for (uint32_t step = 1; step <= 40000; step++) {
@@ -152,7 +138,7 @@ Test(stress_world, crowds_come_and_go, .timeout = 86400)
         all.types[t] = setup_component(all.world, name, 8, 8);
     }
     crowd_create(&all, MAX_CROWD);
-    while (seconds_now() < end) {
+    while (stress_seconds_now() < end) {
         crowd_round(&all);
         crowd_check(&all);
     }

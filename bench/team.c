@@ -25,11 +25,67 @@ struct raw_team {
     raw_team_function *function;
     void *argument;
     bool quit;
+    bool is_pinned;
     uint32_t part_count;
     member *members; /* part_count; the caller's is not used */
+#if defined(__linux__)
+    cpu_set_t allowed; /* processors of the caller */
+#endif
     _Alignas(CACHE_LINE_BYTES) atomic_uint round;
     _Alignas(CACHE_LINE_BYTES) atomic_uint done; /* members that finished this round */
 };
+
+/* ---------------------------------------------------------------------------------------- processors */
+
+#if defined(__linux__)
+
+/* Keeps the calling thread to the processor of a part. Left to the system, a new member often stays on the caller's
+ * processor for a whole sample, where the two take turns. */
+static void pin_self(const raw_team *team, uint32_t part)
+{
+    size_t processor = 0;
+    for (uint32_t left = part; left > 0 || !CPU_ISSET(processor, &team->allowed); processor++)
+        if (CPU_ISSET(processor, &team->allowed)) left--;
+    cpu_set_t chosen;
+    CPU_ZERO(&chosen);
+    CPU_SET(processor, &chosen);
+    pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
+}
+
+/* With more parts than processors the system does better. */
+static void pin_caller(raw_team *team)
+{
+    if (pthread_getaffinity_np(pthread_self(), sizeof team->allowed, &team->allowed) != 0) return;
+    team->is_pinned = team->part_count > 1 && team->part_count <= (uint32_t)CPU_COUNT(&team->allowed);
+    if (team->is_pinned) pin_self(team, 0);
+}
+
+static void unpin_caller(const raw_team *team)
+{
+    if (team->is_pinned) pthread_setaffinity_np(pthread_self(), sizeof team->allowed, &team->allowed);
+}
+
+#else
+
+static void pin_self(const raw_team *team, uint32_t part)
+{
+    (void)team;
+    (void)part;
+}
+
+static void pin_caller(raw_team *team)
+{
+    (void)team;
+}
+
+static void unpin_caller(const raw_team *team)
+{
+    (void)team;
+}
+
+#endif
+
+/* --------------------------------------------------------------------------------------------- team */
 
 static void relax(uint32_t *spin_count)
 {
@@ -48,6 +104,7 @@ static void *member_main(void *argument)
 {
     const member *self = argument;
     raw_team *team = self->team;
+    if (team->is_pinned) pin_self(team, self->part);
     for (uint32_t seen = 0;; seen++) {
         uint32_t spin_count = 0;
         while (atomic_load_explicit(&team->round, memory_order_acquire) == seen)
@@ -71,6 +128,7 @@ raw_team *raw_team_start(uint32_t part_count)
     if (team == NULL) bench_die("out of memory");
     *team = (raw_team){.part_count = part_count};
     team->members = bench_allocate(part_count, sizeof *team->members);
+    pin_caller(team);
     for (uint32_t part = 1; part < part_count; part++) {
         member *self = &team->members[part];
         *self = (member){.team = team, .part = part};
@@ -104,6 +162,7 @@ void raw_team_stop(raw_team *team)
     begin_round(team);
     for (uint32_t part = 1; part < team->part_count; part++)
         pthread_join(team->members[part].thread, NULL);
+    unpin_caller(team);
     free(team->members);
     free(team);
 }

@@ -14,6 +14,8 @@
 
 #include <quern/commands.h>
 
+enum { QUERN__RECORDER_ALIGNMENT_BYTES = 128 };
+
 typedef enum quern__command_kind {
     QUERN__COMMAND_JUMP, /* no command: the stream goes on in another block */
     QUERN__COMMAND_CREATE,
@@ -47,8 +49,9 @@ typedef struct quern__block {
     uint32_t used_bytes;
 } quern__block;
 
+/* Recorders of several workers lie in an array: each has cache lines of its own. */
 struct quern_commands {
-    quern__storage *storage;
+    _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) quern__storage *storage;
     uint64_t key; /* of the callback that is running */
     uint32_t serial;
     bool is_open; /* the last stream has this key */

@@ -46,8 +46,7 @@ typedef struct quern__playback {
 
 typedef struct quern__playback_stats {
     uint64_t command_count;
-    uint64_t
-        dropped_count; /* on an entity that was destroyed before, at this sync point or since they were recorded */
+    uint64_t dropped_count; /* their entity did not live any more, or was refused */
     uint64_t created_count;
     uint64_t destroyed_count;
     uint64_t refused_count;      /* entities whose commands ask for more than an entity can have; dropped */

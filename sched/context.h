@@ -5,12 +5,15 @@
 
 /* What a callback can reach besides its view. One per worker, set anew for each callback. */
 
+#include "sched/atomic.h"
 #include "sched/schedule.h"
 
 typedef enum quern__stage { QUERN__STAGE_BEGIN, QUERN__STAGE_RUN, QUERN__STAGE_END } quern__stage;
 
+/* Contexts of several workers lie in an array: each has cache lines of its own. */
 struct quern_context {
-    quern__scope scope; /* first: core/query.h reports refused columns through it */
+    _Alignas(QUERN__APART_BYTES)
+        quern__scope scope; /* first: core/query.h reports refused columns through it */
     quern_schedule *schedule;
     const quern__system *system;
     quern_commands *commands;

@@ -8,7 +8,7 @@
 #include "sched/graph.h"
 #include "sched/jobs.h"
 
-enum { WORKER_ALIGNMENT_BYTES = 64, TIMES_PER_LINE = 8 };
+enum { WORKER_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
 
 /* ---------------------------------------------------------------------------------------- workers */
 
@@ -255,7 +255,10 @@ static quern_result prepare_system(quern_schedule *schedule, const quern__step *
 {
     quern_result result = quern__system_prepare(system);
     if (result != QUERN_OK) return result;
-    if (!system->enabled) system->view_count = 0, system->entity_count = 0;
+    if (!system->enabled) {
+        system->view_count = 0;
+        system->entity_count = 0;
+    }
     system->serial_base = schedule->world->next_serial;
     schedule->world->next_serial += part_count(system);
     uint32_t hook_count = system->enabled ? 1 : 0;

@@ -18,8 +18,12 @@
 
 static void list_workloads(void)
 {
-    for (uint32_t i = 0; i < bench_workload_count; i++)
-        printf("%-17s %s\n", bench_workloads[i]->name, bench_workloads[i]->summary);
+    for (uint32_t i = 0; i < bench_workload_count; i++) {
+        const bench_workload *workload = bench_workloads[i];
+        const char *also = workload->alias != NULL ? " (also: " : "";
+        printf("%-17s %s%s%s%s\n", workload->name, workload->summary, also,
+               workload->alias != NULL ? workload->alias : "", workload->alias != NULL ? ")" : "");
+    }
 }
 
 static bool verify(const bench_result *result)
@@ -101,8 +105,11 @@ int main(int argc, char **argv)
     if (!options.json) bench_report_table_head(options.repeat_count);
     bool agreed = true;
     for (uint32_t i = 0; i < bench_workload_count; i++) {
-        if (bench_options_select(&options, bench_workloads[i]))
-            agreed &= run_workload(&options, bench_workloads[i]);
+        const char *name = bench_options_select(&options, bench_workloads[i]);
+        if (name == NULL) continue;
+        bench_workload workload = *bench_workloads[i];
+        workload.name = name; /* results bear the name they were asked for by */
+        agreed &= run_workload(&options, &workload);
     }
     return agreed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

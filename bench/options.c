@@ -88,28 +88,30 @@ static void add_thread_count(bench_options *options, const char *text)
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-static bool names(const char *pattern, const bench_workload *workload)
+/* The name of the workload that the pattern matches, or NULL. */
+static const char *matched_name(const char *pattern, const bench_workload *workload)
 {
-    return fnmatch(pattern, workload->name, 0) == 0 ||
-           (workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0);
+    if (fnmatch(pattern, workload->name, 0) == 0) return workload->name;
+    return workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0 ? workload->alias : NULL;
 }
 
 static void add_pattern(bench_options *options, char *pattern)
 {
     bool found = false;
     for (uint32_t i = 0; i < bench_workload_count; i++)
-        found |= names(pattern, bench_workloads[i]);
+        found |= matched_name(pattern, bench_workloads[i]) != NULL;
     if (!found) usage_error("--workload: there is no workload '%s'; --list shows them", pattern);
     if (options->pattern_count == BENCH_MAX_PATTERNS)
         usage_error("--workload: more than %d names", BENCH_MAX_PATTERNS);
     options->patterns[options->pattern_count++] = pattern;
 }
 
-bool bench_options_select(const bench_options *options, const bench_workload *workload)
+const char *bench_options_select(const bench_options *options, const bench_workload *workload)
 {
-    for (uint32_t i = 0; i < options->pattern_count; i++)
-        if (names(options->patterns[i], workload)) return true;
-    return options->pattern_count == 0;
+    const char *name = options->pattern_count == 0 ? workload->name : NULL;
+    for (uint32_t i = 0; i < options->pattern_count && name == NULL; i++)
+        name = matched_name(options->patterns[i], workload);
+    return name;
 }
 
 /* -------------------------------------------------------------------------------------------- list */

@@ -21,8 +21,8 @@ typedef struct bench_options {
     bool list; /* print the workloads and do nothing else */
 } bench_options;
 
-/* Whether the workload was chosen, by its name or its alias. */
-bool bench_options_select(const bench_options *options, const bench_workload *workload);
+/* The name under which the workload was chosen, its own or its alias; NULL when it was not. */
+const char *bench_options_select(const bench_options *options, const bench_workload *workload);
 
 /* Ends the program with status 2 and a message when the command line is wrong, and with status 0 after
  * --help. */

@@ -69,14 +69,14 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
 
 static size_t block_bytes(const quern__query *query)
 {
-    return QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
+    return (size_t)QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
 }
 
 /* Where the columns of the i-th match are. */
 static quern_view_column *columns_at(const quern__query *query, uint32_t i)
 {
-    return query->blocks.items[i / QUERN__QUERY_BLOCK_MATCHES] +
-           i % QUERN__QUERY_BLOCK_MATCHES * query->term_count;
+    size_t first = (size_t)(i % QUERN__QUERY_BLOCK_MATCHES) * query->term_count;
+    return query->blocks.items[i / QUERN__QUERY_BLOCK_MATCHES] + first;
 }
 
 void quern__query_release(quern__query *query)

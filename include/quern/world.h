@@ -62,6 +62,7 @@ typedef struct quern_world_stats {
     uint64_t used_bytes; /* what the rows that exist need: components and handles, and their records */
 } quern_world_stats;
 
+/* Walks over all archetypes. Between frames. */
 QUERN_API quern_world_stats quern_world_stats_get(const quern_world *world);
 
 /* One archetype: the entities with exactly the same set of components. */

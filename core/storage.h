@@ -61,12 +61,6 @@ void quern__storage_release(quern__storage *storage);
 
 /* ------------------------------------------------------------------------- steps that may fail */
 
-/* Enters an archetype, whose index is the next one, into every list that names it; room has been reserved. */
-void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
-
-/* Forgets all plans of an archetype; they are made again when they are needed. */
-void quern__storage_forget_plans(quern__storage *storage, quern__archetype *archetype);
-
 /* The archetype of a sorted set without duplicates. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
  * OUT_OF_MEMORY. */
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
@@ -90,6 +84,12 @@ static inline quern_result quern__storage_reserve_rows(quern__storage *storage, 
 void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *archetype);
 
 /* ---------------------------------------------------------------------- steps that cannot fail */
+
+/* Enters an archetype, whose index is the next one, into every list that names it; room has been reserved. */
+void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
+
+/* Forgets all plans of an archetype; they are made again when they are needed. */
+void quern__storage_forget_plans(quern__storage *storage, quern__archetype *archetype);
 
 /* Gives a taken entity a reserved row of the archetype. Its values are raw memory; the new location. */
 uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype);

@@ -174,7 +174,7 @@ QUERN_API quern_system quern_schedule_system_at(const quern_schedule *schedule, 
 QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before,
                                        quern_system after);
 
-/* Prints phases, systems and passes in order, and every edge with what causes it. Compiles first.
+/* Prints phases, steps and systems in order, and every edge with what causes it. Compiles first.
  * Errors: as quern_schedule_compile. */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file);
 

@@ -77,12 +77,8 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
                                 uint32_t count, quern_entity *out_entities)
 {
     quern__storage *storage = &world->storage;
-    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
-    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, archetype, count);
-    if (result != QUERN_OK) {
-        quern__entities_trim(&storage->entities, &storage->allocator);
-        return result;
-    }
+    quern_result result = quern__storage_reserve_new(storage, archetype, count);
+    if (result != QUERN_OK) return result;
     new_rows rows = {.archetype = archetype};
     for (; rows.number < count; rows.number += rows.count) {
         rows.first = quern__archetype_append_run(archetype, count - rows.number, &rows.count);

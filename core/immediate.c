@@ -88,8 +88,7 @@ static const quern__recipe *find_recipe(quern_world *world, const quern_componen
 static quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                quern_entity *out_entity, uintptr_t *out_location)
 {
-    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
-    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, archetype, 1);
+    quern_result result = quern__storage_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
     *out_entity = quern__entities_take(&storage->entities);
     *out_location = quern__storage_insert(storage, *out_entity, archetype);

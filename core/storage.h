@@ -80,6 +80,17 @@ static inline quern_result quern__storage_reserve_rows(quern__storage *storage, 
     return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
 }
 
+/* Records and rows for `count` new entities of an archetype; on failure nothing is held that was not before. */
+static inline quern_result quern__storage_reserve_new(quern__storage *storage, quern__archetype *archetype,
+                                                      uint32_t count)
+{
+    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
+    if (result != QUERN_OK) return result;
+    result = quern__storage_reserve_rows(storage, archetype, count);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__entities_trim(&storage->entities, &storage->allocator);
+    return result;
+}
+
 /* Takes back the promises made to an archetype by a change that will not be made after all. */
 void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *archetype);
 

@@ -347,3 +347,20 @@ Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
     failing_allocator_heal(allocator);
     finish(allocator);
 }
+
+/* Small lists that have grown stay grown, but no page of records (2 MiB) and no slab may be left over. */
+Test(allocation_failure, a_create_that_fails_holds_no_memory_for_entities)
+{
+    bool has_failed = true;
+    for (uint64_t n = 1; has_failed; n++) {
+        failing_allocator *allocator = failing_allocator_create();
+        start(allocator);
+        cr_assert_eq(quern_world_create(&run.world_def, &run.world), QUERN_OK);
+        uint64_t before = failing_allocator_outstanding_bytes(allocator);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + n);
+        quern_entity entity;
+        has_failed = quern_entity_create(run.world, &entity) == QUERN_ERROR_OUT_OF_MEMORY;
+        if (has_failed) cr_assert_lt(failing_allocator_outstanding_bytes(allocator), before + 65536u);
+        finish(allocator);
+    }
+}

@@ -103,6 +103,7 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
 {
     storage->archetypes.items[storage->archetypes.count++] = archetype;
+    storage->archetypes_version++;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         quern__component *component = storage->components.list.items[archetype->component_indices[i]];
         component->archetypes.items[component->archetypes.count++] = archetype->index;

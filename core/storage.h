@@ -51,6 +51,7 @@ typedef struct quern__storage {
     uint32_t next_spare;
     struct quern_query *first_query; /* all queries, also those of systems: see core/reclaim.c */
     uint64_t structure_version;      /* changes whenever rows come, go or move */
+    uint64_t archetypes_version;     /* changes whenever archetypes come or go */
 } quern__storage;
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,

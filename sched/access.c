@@ -100,19 +100,28 @@ bool quern__access_may_meet(const quern__access *a, const quern__access *b)
     return both != 0;
 }
 
+bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] & b->lookups[word]) | (b->writes[word] & a->lookups[word]);
+    return both != 0;
+}
+
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
                                       const quern__archetype *archetype, bool b_matches)
 {
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index);
         if (a_writes && quern__bitset_has(b->lookups, index))
             return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = index};
-        if (!b_matches) continue;
+        if (!b_matches || strongest.kind != QUERN__NO_CONFLICT) continue;
         bool b_writes = quern__bitset_has(b->writes, index);
         if ((a_writes && quern__bitset_has(b->reads, index)) ||
             (b_writes && quern__bitset_has(a->reads, index)))
-            return (quern__conflict){.kind = QUERN__CONFLICT_COMPONENT, .index = index};
+            strongest = (quern__conflict){.kind = QUERN__CONFLICT_COMPONENT, .index = index};
     }
-    return (quern__conflict){.kind = QUERN__NO_CONFLICT};
+    return strongest;
 }

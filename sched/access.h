@@ -33,18 +33,28 @@ typedef struct quern__access {
     uint32_t resource_count;
 } quern__access;
 
+/* Why two systems must keep their order, from the weakest to the strongest. The first two are *local*: what one
+ * system does to a chunk must come before what the other does to the same chunk, and nothing more. All others ask
+ * for the whole of one system before any of the other. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
-    QUERN__CONFLICT_DECLARED, /* before/after */
-    QUERN__CONFLICT_RESOURCE,
+    QUERN__CONFLICT_ORDER, /* before/after of systems whose terms share components */
     QUERN__CONFLICT_COMPONENT,
-    QUERN__CONFLICT_LOOKUP
+    QUERN__CONFLICT_LOOKUP,
+    QUERN__CONFLICT_RESOURCE,
+    QUERN__CONFLICT_DECLARED /* before/after of others: the schedule cannot see what it is for */
 } quern__conflict_kind;
 
-/* The first reason found for two systems not to run at the same time. */
+static inline bool quern__conflict_is_local(quern__conflict_kind kind)
+{
+    return kind == QUERN__CONFLICT_ORDER || kind == QUERN__CONFLICT_COMPONENT;
+}
+
+/* The strongest reason found for two systems to keep their order. */
 typedef struct quern__conflict {
     uint8_t kind;
-    uint16_t index; /* of the resource or component */
+    bool may_look_up; /* of a pair: an archetype might make it a conflict over a lookup */
+    uint16_t index;   /* of the resource or component */
 } quern__conflict;
 
 /* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
@@ -63,6 +73,9 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
 
 /* Whether there is an archetype on which they might meet: one writes a component that the other touches. */
 bool quern__access_may_meet(const quern__access *a, const quern__access *b);
+
+/* Whether there is an archetype on which one would write what the other looks up. */
+bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
 
 /* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,

@@ -5,13 +5,13 @@
 
 /* From systems to steps.
  *
- *   order      by phase, then before/after, then registration
- *   conflicts  for each pair of one phase: may they run at the same time? (access.h)
- *   steps      each phase is cut at its exclusive systems; what lies between is a graph of parallel loops,
- *              whose edges are the conflicts that do not follow from others; every cut and every end of
- *              a phase is a sync point
+ *   order      by phase, then before/after, then registration (order.h)
+ *   conflicts  for each pair of one phase: must they keep their order, and why? (conflict.h)
+ *   steps      each phase is cut at its exclusive systems; every cut and every end of a phase is a sync point
+ *   passes     what lies between two cuts: systems that go over the chunks together (fuse.h)
+ *   graphs     of passes, whose edges are the conflicts that do not follow from others
  *
- * The graph of a system is begin -> run -> end, with the parts it does not have left out. */
+ * The graph of a pass is begin -> run -> end, with the parts it does not have left out. */
 
 #include "sched/schedule.h"
 

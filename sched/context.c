@@ -2,8 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/context.h"
 
+#include "sched/frame.h"
+
+/* Most callbacks record nothing: the stream is set when it is asked for. */
 quern_commands *quern_context_commands(quern_context *context)
 {
+    if (context->has_stream) return context->commands;
+    uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
+    uint32_t serial = (uint32_t)(number % QUERN__MAX_SERIAL) + 1;
+    quern__commands_begin(context->commands, (uint64_t)context->system->position << 32 | context->part,
+                          serial);
+    context->has_stream = true;
     return context->commands;
 }
 
@@ -61,7 +70,7 @@ void *quern_context_resource_write(quern_context *context, quern_resource resour
 void *quern_context_partial(quern_context *context)
 {
     if (context->stage != QUERN__STAGE_RUN) return NULL;
-    return quern__system_partial(context->system, context->ordinal);
+    return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)
@@ -82,7 +91,8 @@ void *quern_context_user_data(const quern_context *context)
 
 double quern_context_delta_seconds(const quern_context *context)
 {
-    return context->schedule->delta_seconds;
+    const quern__system *system = context->system;
+    return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
 }
 
 uint64_t quern_context_frame_index(const quern_context *context)

@@ -19,8 +19,17 @@ struct quern_context {
     quern_commands *commands;
     uint32_t worker_index;
     quern__stage stage;
-    uint32_t ordinal;           /* of the view, in stage RUN */
+    uint32_t part;              /* of the system's streams: see frame.h */
+    bool has_stream;            /* the recorder is set to this callback's stream */
     const char *refused_system; /* the latest that was refused something in this frame, or NULL */
 };
+
+/* Remembers who was refused something in the callback that has returned, if anything was. */
+static inline void quern__context_note_refusal(quern_context *context)
+{
+    if (context->scope.refused == QUERN_OK) return;
+    context->refused_system = context->system->name;
+    context->scope.refused = QUERN_OK;
+}
 
 #endif

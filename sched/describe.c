@@ -51,6 +51,7 @@ static void print_system(const quern_schedule *schedule, const quern__system *sy
 static void print_reason(const quern_schedule *schedule, quern__conflict conflict, FILE *file)
 {
     switch ((quern__conflict_kind)conflict.kind) {
+    case QUERN__CONFLICT_ORDER:
     case QUERN__CONFLICT_DECLARED:
         fprintf(file, "before/after");
         break;
@@ -89,7 +90,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file)
     uint32_t phase = UINT32_MAX;
     for (uint32_t i = 0; i < schedule->steps.count; i++) {
         const quern__step *step = &schedule->steps.items[i];
-        if (step->phase != phase) fprintf(file, "phase '%s'\n", schedule->phases[step->phase]);
+        if (step->phase != phase) fprintf(file, "phase '%s'\n", schedule->phases[step->phase].name);
         phase = step->phase;
         fprintf(file, "  %s\n", step_names[step->kind]);
         for (uint32_t k = step->first; k < step->end; k++) {

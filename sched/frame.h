@@ -6,16 +6,13 @@
 /* Running a frame: the steps of a compiled schedule, one after another.
  *
  * Determinism: a stream of commands is known by (position of the system, part), where part is 0 for begin,
- * 1 + the ordinal for a view, and the last for end; its provisional handles carry serial_base + part. Neither
- * depends on which worker recorded it. Partial results lie in an array by ordinal. Nothing else that
- * workers produce outlives the step. */
+ * 1 + the ordinal for a view, and the last for end; its provisional handles carry a serial that is counted over the
+ * parts of all systems of the step, in order. Neither depends on which worker recorded it. Partial results lie in an
+ * array by ordinal. Nothing else that workers produce outlives the step. */
 
 #include "sched/schedule.h"
 
-/* The three kinds of nodes of a step's graph; the argument is the system. */
-quern_range_function quern__frame_begin_node;
-quern_range_function quern__frame_run_node;
-quern_range_function quern__frame_end_node;
+enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 
 /* In all callbacks of a system in the latest frame, over all workers. */
 uint64_t quern__frame_time_ns(const quern_schedule *schedule, const quern__system *system);

@@ -4,11 +4,12 @@
 
 #include "sched/compile.h"
 #include "sched/frame.h"
+#include "sched/thread.h"
 
 quern_schedule_def quern_schedule_def_default(void)
 {
     static const char *const phases[] = {"update"};
-    return (quern_schedule_def){.phases = phases, .phase_count = 1, .cookie = QUERN__COOKIE};
+    return (quern_schedule_def){.phases = phases, .phase_count = 1, .fuse = true, .cookie = QUERN__COOKIE};
 }
 
 /* -------------------------------------------------------------------------------------- life cycle */
@@ -40,16 +41,21 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     if (result != QUERN_OK) return result;
 
     const quern_allocator *allocator = &world->storage.allocator;
-    size_t names_bytes = def->phase_count * sizeof(*((quern_schedule *)0)->phases);
+    size_t phases_bytes = def->phase_count * sizeof(quern__phase);
     quern_schedule *schedule =
-        quern__allocate(allocator, sizeof *schedule + names_bytes, _Alignof(quern_schedule));
+        quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
     if (schedule == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a schedule");
     *schedule = (quern_schedule){.world = world,
                                  .phases = (void *)(schedule + 1),
                                  .phase_count = def->phase_count,
-                                 .timing = def->timing};
-    for (uint32_t i = 0; i < def->phase_count; i++)
-        memcpy(schedule->phases[i], def->phases[i], strlen(def->phases[i]) + 1);
+                                 .timing = def->timing,
+                                 .fuse = def->fuse,
+                                 .shuffle_seed = def->shuffle_seed,
+                                 .cache_bytes = quern__core_cache_bytes()};
+    for (uint32_t i = 0; i < def->phase_count; i++) {
+        schedule->phases[i] = (quern__phase){.step_seconds = 0};
+        memcpy(schedule->phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
+    }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
     *out_schedule = schedule;
@@ -71,7 +77,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     for (uint32_t i = 0; i < schedule->systems.count; i++)
         quern__system_destroy(schedule->systems.items[i]);
     quern__array_release(allocator, &schedule->systems);
-    quern__release(allocator, schedule, sizeof *schedule + schedule->phase_count * sizeof *schedule->phases,
+    quern__release(allocator, schedule, sizeof *schedule + schedule->phase_count * sizeof(quern__phase),
                    _Alignof(quern_schedule));
 }
 
@@ -146,6 +152,30 @@ quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle
         return quern__fail(QUERN_ERROR_WORLD_LOCKED,
                            "quern_schedule_enable: the schedule is running a frame");
     system->enabled = enabled;
+    quern__schedule_unprepare(schedule);
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase, double step_seconds,
+                                           uint32_t max_step_count)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_set_fixed_step", "schedule");
+    if (phase >= schedule->phase_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
+                           schedule->phase_count);
+    if (!(step_seconds >= 0) || (step_seconds > 0 && max_step_count == 0)) /* nor NaN */
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
+            "more of 0 seconds (once per frame) or more",
+            schedule->phases[phase].name, max_step_count, step_seconds);
+    if (schedule->is_running)
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_schedule_set_fixed_step: the schedule is running a frame");
+    schedule->phases[phase].step_seconds = step_seconds;
+    schedule->phases[phase].max_step_count = max_step_count;
+    schedule->phases[phase].elapsed_seconds = 0;
     return QUERN_OK;
 }
 
@@ -187,8 +217,8 @@ quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_s
     *out_stats = (quern_system_stats){
         .name = system->name,
         .phase = system->phase,
-        .view_count = system->view_count,
-        .entity_count = system->entity_count,
+        .view_count = system->is_active ? system->view_count : 0,
+        .entity_count = system->is_active ? system->entity_count : 0,
         .time_ns = quern__frame_time_ns(schedule, system),
         .command_count = system->command_count,
     };
@@ -215,4 +245,13 @@ bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before
     if (!schedule->is_compiled || earlier->position >= later->position) return false;
     return quern__schedule_conflict(schedule, earlier->position, later->position)->kind !=
            QUERN__NO_CONFLICT;
+}
+
+bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b)
+{
+    quern__system *one, *other;
+    if (find_checked(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
+        find_checked(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
+        return false;
+    return schedule->is_compiled && one->pass == other->pass;
 }

@@ -8,13 +8,13 @@
 
 #include "core/playback.h"
 #include "core/world.h"
-#include "sched/system.h"
+#include "sched/pass.h"
 
 struct quern_context;
 
 /* What a frame does, one step after another. */
 typedef enum quern__step_kind {
-    QUERN__STEP_RUN,       /* systems, as a graph */
+    QUERN__STEP_RUN,       /* passes, as a graph */
     QUERN__STEP_EXCLUSIVE, /* one system, alone, on the caller */
     QUERN__STEP_SYNC       /* apply the commands recorded since the last sync */
 } quern__step_kind;
@@ -23,27 +23,47 @@ typedef struct quern__step {
     quern__step_kind kind;
     uint32_t phase;
     uint32_t first, end; /* systems, by position in the order of execution */
-    quern_graph *graph;  /* of a RUN */
+
+    /* of a RUN or EXCLUSIVE */
+    QUERN__ARRAY(quern__pass *) passes; /* in an order that respects all edges */
+    quern_graph *graph;                 /* of a RUN */
+    uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
+    uint32_t prepared_threads;
+    uint32_t serial_count; /* serials that its streams may take */
+    bool is_idle;          /* nothing to call, whatever the frame */
 } quern__step;
+
+typedef struct quern__phase {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t first_step, end_step; /* compiled */
+    double step_seconds;           /* of a fixed step; 0: once per frame */
+    uint32_t max_step_count;       /* of one frame */
+    double elapsed_seconds;        /* not yet stepped through */
+} quern__phase;
 
 struct quern_schedule {
     quern_world *world;
-    char (*phases)[QUERN_MAX_NAME_BYTES + 1];
+    quern__phase *phases;
     uint32_t phase_count;
-    bool timing;
+    bool timing, fuse;
+    uint64_t shuffle_seed;                 /* 0: none */
+    size_t cache_bytes;                    /* of one core */
     QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
 
-    /* compiled: valid while is_compiled, except that conflicts may be missing for new archetypes */
+    /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
     bool is_compiled;
+    uint64_t compiled_version;               /* of the storage's archetypes */
     QUERN__ARRAY(quern__system *) order;     /* of execution */
     QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
     QUERN__ARRAY(quern__step) steps;
 
     /* frames */
     bool is_running;
-    uint64_t frame_index; /* of the frame that runs, or the next one */
+    bool has_command_counts; /* of systems, from the latest frame */
+    uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;
+    uint64_t serial_base;      /* of the step that runs: see frame.h */
     quern_commands *recorders; /* one per worker */
     struct quern_context *contexts;
     uint64_t *times_ns; /* [worker * time_stride + system] */
@@ -52,6 +72,18 @@ struct quern_schedule {
     quern__playback playback;
     quern_frame_stats stats;
 };
+
+static inline const quern_allocator *quern__schedule_allocator(const quern_schedule *schedule)
+{
+    return &schedule->world->storage.allocator;
+}
+
+/* Between frames, when what steps prepared no longer holds. */
+static inline void quern__schedule_unprepare(quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->steps.count; i++)
+        schedule->steps.items[i].prepared_version = 0;
+}
 
 static inline quern__conflict *quern__schedule_conflict(const quern_schedule *schedule, uint32_t earlier,
                                                         uint32_t later)

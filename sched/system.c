@@ -22,6 +22,10 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
                            "system '%s' has no callback: run, begin and end are NULL", def->name);
     if (def->run == NULL && def->term_count > 0)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL", def->name);
+    if (!(def->interval_seconds >= 0)) /* nor NaN */
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' has an interval of %g seconds; give 0 (every frame) or more",
+                           def->name, def->interval_seconds);
     if (def->phase >= phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is in phase %u; the schedule has %u",
                            def->name, def->phase, phase_count);
@@ -93,6 +97,8 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .run = def->run,
         .begin = def->begin,
         .end = def->end,
+        .condition = def->condition,
+        .interval_seconds = def->interval_seconds,
         .user_data = def->user_data,
         .partial_bytes = def->partial_bytes,
         .partial_stride_bytes = quern__align_up(def->partial_bytes, PARTIAL_ALIGNMENT_BYTES),
@@ -131,7 +137,6 @@ void quern__system_destroy(quern__system *system)
 {
     const quern_allocator *allocator = &system->query.storage->allocator;
     quern__array_release(allocator, &system->rules);
-    quern__array_release(allocator, &system->first_views);
     quern__array_release(allocator, &system->partners);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
@@ -140,40 +145,17 @@ void quern__system_destroy(quern__system *system)
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-static quern_result count_views(quern__system *system)
+quern_result quern__system_reserve_partials(quern__system *system)
 {
-    const quern_allocator *allocator = &system->query.storage->allocator;
-    if (!quern__array_reserve(allocator, &system->first_views, system->query.matches.count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory to number its views",
-                           system->name);
-    system->view_count = 0;
-    system->entity_count = 0;
-    for (uint32_t i = 0; i < system->query.matches.count; i++) {
-        const quern__archetype *archetype = system->query.matches.items[i].archetype;
-        system->first_views.items[i] = system->view_count;
-        system->view_count += archetype->chunk_count;
-        system->entity_count += quern__archetype_row_count(archetype);
-    }
-    if (system->query.term_count == 0) system->view_count = 1;
-    return QUERN_OK;
-}
-
-quern_result quern__system_prepare(quern__system *system)
-{
-    quern_result result = count_views(system);
-    if (result != QUERN_OK) return result;
     size_t bytes = system->view_count * system->partial_stride_bytes;
-    if (bytes > system->partials_capacity_bytes) {
-        const quern_allocator *allocator = &system->query.storage->allocator;
-        char *partials = quern__allocate(allocator, 2 * bytes, PARTIAL_ALIGNMENT_BYTES);
-        if (partials == NULL)
-            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for %u partial results",
-                               system->name, system->view_count);
-        quern__release(allocator, system->partials, system->partials_capacity_bytes,
-                       PARTIAL_ALIGNMENT_BYTES);
-        system->partials = partials;
-        system->partials_capacity_bytes = 2 * bytes;
-    }
-    if (bytes > 0) memset(system->partials, 0, bytes);
+    if (bytes <= system->partials_capacity_bytes) return QUERN_OK;
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    char *partials = quern__allocate(allocator, 2 * bytes, PARTIAL_ALIGNMENT_BYTES);
+    if (partials == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for %u partial results",
+                           system->name, system->view_count);
+    quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
+    system->partials = partials;
+    system->partials_capacity_bytes = 2 * bytes;
     return QUERN_OK;
 }

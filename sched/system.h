@@ -22,6 +22,8 @@ typedef struct quern__system {
     bool enabled;
     quern_system_function *run;
     quern_system_hook *begin, *end;
+    quern_system_condition *condition;
+    double interval_seconds; /* 0: every frame */
     void *user_data;
     quern__access access;
     quern__query query; /* without terms: no archetype matches, and run is called once */
@@ -33,17 +35,26 @@ typedef struct quern__system {
     uint32_t judged_count;           /* matches of the query whose conflicts are known */
     uint32_t
         judged_collected_count; /* the query's collected_count then: when it has changed, judged_count is void */
-    uint32_t begin_node, run_node, end_node; /* in the graph of its step */
+    struct quern__pass *pass;
+    uint32_t lane;                   /* in its pass */
+    uint32_t merged_count;           /* matches of the query that are in the pass's tables */
+    uint32_t merged_collected_count; /* as judged_collected_count */
 
-    /* in a frame, from the start of its step */
+    /* prepared, for the rows there are */
     uint32_t view_count;
-    QUERN__ARRAY(uint32_t) first_views; /* by match: the ordinal of its first view */
     uint64_t entity_count;
-    uint64_t serial_base; /* of its streams: see frame.h */
-    size_t partial_bytes; /* as declared */
+    uint32_t serial_offset; /* of its streams' serials in those of the step */
+    size_t partial_bytes;   /* as declared */
     size_t partial_stride_bytes;
     char *partials; /* view_count times the stride */
     size_t partials_capacity_bytes;
+
+    /* in a frame */
+    bool is_active; /* enabled, and neither interval nor condition holds it back */
+    /* of one with an interval */
+    double due_seconds;     /* it runs when they reach the interval */
+    double elapsed_seconds; /* since it ran */
+    double delta_seconds;   /* of this run */
     uint64_t command_count;
 } quern__system;
 
@@ -59,9 +70,14 @@ static inline bool quern__system_is(const quern__system *system, quern_system_fl
     return (system->flags & (uint32_t)flag) != 0;
 }
 
-/* Counts the views of the coming step, and makes room for their partial results. The query has been refreshed.
- * Errors: OUT_OF_MEMORY. */
-quern_result quern__system_prepare(quern__system *system);
+/* Makes room for the partial results of view_count views. Errors: OUT_OF_MEMORY. */
+quern_result quern__system_reserve_partials(quern__system *system);
+
+/* Whether it is to run in this frame is only known when its turn comes. */
+static inline bool quern__system_is_gated(const quern__system *system)
+{
+    return system->condition != NULL || system->interval_seconds > 0;
+}
 
 static inline void *quern__system_partial(const quern__system *system, uint32_t ordinal)
 {

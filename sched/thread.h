@@ -33,6 +33,9 @@ void quern__thread_set_name(const char *name);
 /* Monotonic. */
 uint64_t quern__clock_ns(void);
 
+/* What the second-level cache of one core holds; a guess where the system does not say. */
+size_t quern__core_cache_bytes(void);
+
 /* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it is
  * kept until the owner takes it, so giving it before the owner sleeps is as good as after. */
 typedef struct quern__parker {

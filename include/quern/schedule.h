@@ -8,7 +8,11 @@
  * A frame gives the result that running every system one after another would give, phase by phase and
  * in the order of before/after and registration, on one thread. Systems run side by side only where their
  * declared accesses do not meet. At the end of each phase stands a sync point, where the phase's
- * commands are applied. */
+ * commands are applied.
+ *
+ * Systems that meet only in the rows of their views are *fused* into one pass: a job takes a chunk and calls all of
+ * them on it, in order, while it is in the cache. Systems are called in fewer, longer streams through memory, and
+ * nothing else about them changes; docs/passes.md says what prevents it. */
 
 #include <quern/base.h>
 #include <quern/commands.h>
@@ -37,8 +41,11 @@ typedef struct quern_schedule quern_schedule;
  * same time as other views of the same system, unless flags say otherwise. */
 typedef void quern_system_function(quern_context *context, const quern_view *view);
 
-/* Called once per frame, before the first or after the last view. */
+/* Called once per frame, before the first or after the last view of the system. */
 typedef void quern_system_hook(quern_context *context);
+
+/* Whether the system is to run in this frame, asked before begin. It may look at what the system declared. */
+typedef bool quern_system_condition(quern_context *context);
 
 typedef enum quern_system_flags {
     QUERN_SYSTEM_DEFAULT = 0,
@@ -58,19 +65,26 @@ typedef struct quern_resource_access {
 
 /* Start from quern_system_def_default(); one that was not is refused. Arrays and strings are copied. */
 typedef struct quern_system_def {
-    const char *name;           /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule */
-    uint32_t phase;             /* index into the schedule's phases; default 0 */
-    quern_system_function *run; /* per view; once, with an empty view, when there are no terms */
-    quern_system_hook *begin;   /* default none */
-    quern_system_hook *end;     /* default none */
-    const quern_term *terms;    /* what its views are made of; default none */
-    uint32_t term_count;        /* 0 to QUERN_MAX_TERMS */
+    const char *name;                  /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule */
+    uint32_t phase;                    /* index into the schedule's phases; default 0 */
+    quern_system_function *run;        /* per view; once, with an empty view, when there are no terms */
+    quern_system_hook *begin;          /* default none */
+    quern_system_hook *end;            /* default none */
+    quern_system_condition *condition; /* false: it is left out of the frame; default none */
+    /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run; then
+     * quern_context_delta_seconds is the time since the latest run. At least 0; default 0: every frame. */
+    double interval_seconds;
+    const quern_term *terms; /* what its views are made of; default none */
+    uint32_t term_count;     /* 0 to QUERN_MAX_TERMS */
     /* Components it reads from any entity by handle, through quern_context_lookup. */
     const quern_component *lookups;
     uint32_t lookup_count; /* 0 to QUERN_MAX_ACCESS */
     const quern_resource_access *resources;
     uint32_t resource_count; /* 0 to QUERN_MAX_ACCESS */
-    /* Names of systems of the same phase that must run after this one (before) or before it (after). */
+    /* Names of systems of the same phase that must run after this one (before) or before it (after). Where their
+     * terms share a component, one of them writes it, and the earlier has no end and the later no begin, it is an
+     * order like that of registration, chunk by chunk. Elsewhere all of the earlier one comes before any of the
+     * later. */
     const char *const *before;
     uint32_t before_count;
     const char *const *after;
@@ -90,7 +104,11 @@ typedef struct quern_schedule_def {
     const char *const *phases; /* names, in order; copied; default one phase, "update" */
     uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
     bool timing;               /* measure each system's time (two clock readings per view); default false */
-    uint32_t cookie;           /* internal: set by _default() */
+    bool fuse; /* let systems share passes; default true. For comparing: results are the same */
+    /* For tests: when not 0, what may be in any order is in a random one, by this seed. The result of a frame must
+     * not change; if it does, a system touches what it has not declared. Default 0. */
+    uint64_t shuffle_seed;
+    uint32_t cookie; /* internal: set by _default() */
 } quern_schedule_def;
 
 QUERN_API quern_schedule_def quern_schedule_def_default(void);
@@ -113,6 +131,13 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
 /* A disabled system is left out of the frames until it is enabled again. Between frames.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_system system, bool enabled);
+
+/* Gives a phase a fixed step: in each frame it runs, sync point included, as often as whole steps of step_seconds fit
+ * the time that has gone by, at most max_step_count times; time beyond that is dropped. Its systems get step_seconds as
+ * quern_context_delta_seconds. 0 seconds: once per frame again. Between frames. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT, WORLD_LOCKED. */
+QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase,
+                                                     double step_seconds, uint32_t max_step_count);
 
 /* The system of that name, or null. */
 QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const char *name);
@@ -174,6 +199,9 @@ QUERN_API quern_system quern_schedule_system_at(const quern_schedule *schedule, 
 QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before,
                                        quern_system after);
 
+/* Whether both systems are in one pass: called on each chunk in turn. In the compiled state. */
+QUERN_API bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b);
+
 /* Prints phases, steps and systems in order, and every edge with what causes it. Compiles first.
  * Errors: as quern_schedule_compile. */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file);
@@ -212,7 +240,7 @@ QUERN_API const void *quern_context_partial_at(const quern_context *context, uin
 /* The user_data of the definition. */
 QUERN_API void *quern_context_user_data(const quern_context *context);
 
-/* As given to quern_schedule_run. */
+/* As given to quern_schedule_run; the step of a phase with a fixed one; since the latest run, with an interval. */
 QUERN_API double quern_context_delta_seconds(const quern_context *context);
 
 /* 0 in the first frame of the schedule. */

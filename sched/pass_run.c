@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/hash.h"
+#include "sched/context.h"
+#include "sched/frame.h"
+#include "sched/thread.h"
+
+/* Running a pass: the calls of callbacks, each with the context of the worker that makes it. */
+
+/* ---------------------------------------------------------------------------------------- callbacks */
+
+static void enter(quern_context *context, const quern__system *system, uint32_t part)
+{
+    context->scope.system_name = system->name;
+    context->system = system;
+    context->part = part;
+    context->has_stream = false;
+}
+
+static uint64_t start_clock(const quern_schedule *schedule)
+{
+    return schedule->timing ? quern__clock_ns() : 0;
+}
+
+static void stop_clock(const quern_context *context, uint64_t start_ns)
+{
+    const quern_schedule *schedule = context->schedule;
+    if (schedule->timing)
+        schedule
+            ->times_ns[(size_t)context->worker_index * schedule->time_stride + context->system->index] +=
+            quern__clock_ns() - start_ns;
+}
+
+static void call_hook(quern_context *context, quern_system_hook *hook)
+{
+    uint64_t start_ns = start_clock(context->schedule);
+    hook(context);
+    stop_clock(context, start_ns);
+}
+
+/* A build with checks notices a write through a column declared read, const cast away: nobody may write those
+ * while the view is worked on, so their bytes must be the same afterwards. */
+static uint64_t hash_read_column(const quern_view *view, uint32_t term)
+{
+    const quern_view_column *column = &view->columns[term];
+    if (column->access != QUERN_READ || column->offset_bytes == 0) return 0;
+    return quern__hash_bytes(0, quern__view_column_at(view, term),
+                             (size_t)view->count * column->size_bytes);
+}
+
+static void report_write(quern_context *context, uint32_t term)
+{
+    const quern__query *query = &context->system->query;
+    char declared[256];
+    quern__query_declared(query, declared, sizeof declared);
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)", context->system->name,
+        quern_component_name(context->schedule->world, query->terms[term].component), declared);
+}
+
+static void call_checked(quern_context *context, const quern_view *view)
+{
+    const uint32_t term_count = view->term_count;
+    uint64_t before[QUERN_MAX_TERMS];
+    for (uint32_t i = 0; i < term_count; i++)
+        before[i] = hash_read_column(view, i);
+    context->system->run(context, view);
+    for (uint32_t i = 0; i < term_count; i++)
+        if (before[i] != hash_read_column(view, i)) report_write(context, i);
+}
+
+static void call_run(quern_context *context, const quern_view *view)
+{
+    uint64_t start_ns = start_clock(context->schedule);
+    if (QUERN_CHECKS)
+        call_checked(context, view);
+    else
+        context->system->run(context, view);
+    stop_clock(context, start_ns);
+    if (QUERN__UNLIKELY(context->scope.refused != QUERN_OK)) quern__context_note_refusal(context);
+}
+
+/* -------------------------------------------------------------------------------------------- hooks */
+
+/* The time of an interval goes on while the condition says no: the system is due until it runs. What it is late by
+ * counts for the next time, so that it runs as often as asked; but whole intervals that were missed are not made up
+ * for. */
+static bool opens(quern__system *system, quern_context *context)
+{
+    double interval = system->interval_seconds;
+    if (interval > 0) {
+        system->due_seconds += context->schedule->delta_seconds;
+        system->elapsed_seconds += context->schedule->delta_seconds;
+        if (system->due_seconds < interval) return false;
+    }
+    system->delta_seconds = system->elapsed_seconds;
+    if (system->condition != NULL && !system->condition(context)) return false;
+    system->elapsed_seconds = 0;
+    system->due_seconds -= interval;
+    if (system->due_seconds >= interval) system->due_seconds = 0;
+    return true;
+}
+
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin;
+    (void)end;
+    const quern__pass *pass = argument;
+    quern_context *context = &pass->schedule->contexts[worker_index];
+    context->stage = QUERN__STAGE_BEGIN;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (!system->enabled) continue;
+        enter(context, system, QUERN__PART_BEGIN);
+        if (quern__system_is_gated(system)) system->is_active = opens(system, context);
+        if (system->is_active && system->begin != NULL) call_hook(context, system->begin);
+        quern__context_note_refusal(context);
+    }
+}
+
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin;
+    (void)end;
+    const quern__pass *pass = argument;
+    quern_context *context = &pass->schedule->contexts[worker_index];
+    context->stage = QUERN__STAGE_END;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        if (!system->is_active || system->end == NULL) continue;
+        enter(context, system, QUERN__PART_FIRST_VIEW + system->view_count);
+        call_hook(context, system->end);
+        quern__context_note_refusal(context);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- items */
+
+/* The chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before each call: plain 16 KiB
+ * chunks defeat the prefetchers of the hardware, and all at once would have to wait for itself. */
+typedef struct fetch {
+    const quern__pass_span *span, *end_span;
+    const char *chunk;
+    uint32_t row_count;
+    uint32_t offset_bytes; /* in the span */
+    uint32_t share_bytes;  /* per call */
+} fetch;
+
+static const quern__chunk_slot *slot_of(const quern__pass_table *table, uint32_t chunk_index)
+{
+    return &table->archetype->slots[chunk_index];
+}
+
+static fetch fetch_start(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index)
+{
+    const quern__pass_span *spans = pass->spans.items;
+    if (!pass->prefetches || chunk_index >= table->archetype->chunk_count)
+        return (fetch){.span = spans, .end_span = spans};
+    const quern__chunk_slot *slot = slot_of(table, chunk_index);
+    fetch next = {.span = spans + table->first_span,
+                  .end_span = spans + table->end_span,
+                  .chunk = (const char *)slot->chunk,
+                  .row_count = slot->row_count};
+    uint32_t bytes = 0;
+    for (const quern__pass_span *span = next.span; span < next.end_span; span++)
+        bytes += span->size_bytes * slot->row_count;
+    next.share_bytes = bytes / (table->end_call - table->first_call) + 1;
+    return next;
+}
+
+static void fetch_share(fetch *next)
+{
+    uint32_t left_bytes = next->share_bytes;
+    while (next->span < next->end_span && left_bytes > 0) {
+        const char *column = next->chunk + next->span->offset_bytes;
+        uint32_t column_bytes = next->span->size_bytes * next->row_count;
+        uint32_t end =
+            column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
+        for (uint32_t offset = next->offset_bytes; offset < end; offset += QUERN__CACHE_LINE_BYTES)
+            __builtin_prefetch(column + offset, 0, 2);
+        left_bytes -= end - next->offset_bytes;
+        next->offset_bytes = end;
+        if (end < column_bytes) return;
+        next->span++;
+        next->offset_bytes = 0;
+    }
+}
+
+enum { ALL_LANES = UINT32_MAX };
+
+static void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
+                      uint32_t lane, quern_context *context)
+{
+    const quern__chunk_slot *slot = slot_of(table, chunk_index);
+    fetch next = fetch_start(pass, table, chunk_index + 1);
+    quern_view view = {.count = slot->row_count,
+                       .entities = quern__archetype_entities(table->archetype, slot->chunk),
+                       .chunk = (char *)slot->chunk,
+                       .context = context};
+    for (uint32_t i = table->first_call; i < table->end_call; i++) {
+        const quern__pass_call *call = &pass->calls.items[i];
+        const quern__system *system = call->system;
+        if (!system->is_active || (lane != ALL_LANES && lane != system->lane)) continue;
+        fetch_share(&next);
+        view.ordinal = call->first_ordinal + chunk_index;
+        view.columns = call->columns;
+        view.query = &system->query;
+        view.term_count = system->query.term_count;
+        enter(context, system, QUERN__PART_FIRST_VIEW + view.ordinal);
+        call_run(context, &view);
+    }
+}
+
+/* The last table whose first item is not behind the item: it has the item, since tables without items have the same
+ * first one as the table behind them. */
+static uint32_t find_table(const quern__pass *pass, uint32_t item)
+{
+    uint32_t low = 0, high = pass->tables.count - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (pass->tables.items[middle].first_item <= item)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static uint32_t end_item(const quern__pass *pass, uint32_t table)
+{
+    return table + 1 < pass->tables.count ? pass->tables.items[table + 1].first_item : pass->chunk_count;
+}
+
+static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
+                       quern_context *context)
+{
+    uint32_t table = find_table(pass, begin);
+    for (uint32_t item = begin; item < end; item++) {
+        while (item == end_item(pass, table))
+            table++;
+        uint32_t chunk_index = item - pass->tables.items[table].first_item;
+        run_chunk(pass, &pass->tables.items[table], chunk_index, lane, context);
+    }
+}
+
+static void run_lanes(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    for (uint32_t item = begin; item < end; item++) {
+        uint32_t chunk = item % pass->chunk_count;
+        run_chunks(pass, chunk, chunk + 1, item / pass->chunk_count, context);
+    }
+}
+
+/* For tests: another order of what may be in any order. */
+static void run_shuffled(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    uint32_t turn = (uint32_t)(pass->schedule->shuffle_seed % pass->chunk_count);
+    for (uint32_t item = begin; item < end; item++) {
+        uint32_t chunk = (pass->item_count - 1 - item + turn) % pass->chunk_count;
+        for (uint32_t lane = pass->lane_count; lane-- > 0;)
+            if (!pass->is_split || lane == item / pass->chunk_count)
+                run_chunks(pass, chunk, chunk + 1, lane, context);
+    }
+}
+
+static void run_once(const quern__pass *pass, quern_context *context)
+{
+    const quern__system *system = pass->systems.items[0];
+    if (!system->is_active || system->run == NULL) return;
+    quern_view view = {.query = &system->query, .context = context};
+    enter(context, system, QUERN__PART_FIRST_VIEW);
+    call_run(context, &view);
+}
+
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const quern__pass *pass = argument;
+    quern_context *context = &pass->schedule->contexts[worker_index];
+    context->stage = QUERN__STAGE_RUN;
+    if (begin == end)
+        return;
+    else if (pass->kind == QUERN__PASS_ONCE)
+        run_once(pass, context);
+    else if (pass->kind == QUERN__PASS_SERIAL)
+        run_chunks(pass, 0, pass->chunk_count, ALL_LANES, context);
+    else if (pass->schedule->shuffle_seed != 0)
+        run_shuffled(pass, begin, end, context);
+    else if (pass->is_split)
+        run_lanes(pass, begin, end, context);
+    else
+        run_chunks(pass, begin, end, ALL_LANES, context);
+}

@@ -69,6 +69,20 @@ static quern_result lay_out(quern__archetype *archetype)
     return QUERN_OK;
 }
 
+static bool compile_relocation(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (!archetype->is_plain) return true;
+    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        copies[i] = (quern__copy){.source_offset_bytes = column->offset_bytes,
+                                  .target_offset_bytes = column->offset_bytes,
+                                  .size_bytes = column->size_bytes};
+    }
+    archetype->relocation = quern__copy_compile(allocator, copies, archetype->column_count);
+    return archetype->relocation != NULL;
+}
+
 /* Columns for those components that have values, and the map from component to column. */
 static void fill_columns(quern__archetype *archetype, const quern__components *components)
 {
@@ -81,24 +95,25 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
         archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
         if (type->size_bytes == 0) continue;
         archetype->has_destroy |= type->hooks.destroy != NULL;
-        archetype->has_move |= type->hooks.move != NULL;
+        archetype->is_plain &= type->hooks.destroy == NULL && type->hooks.move == NULL &&
+                               type->size_bytes <= QUERN__COPY_MAX_BYTES;
         archetype->columns[columns++] = (quern__column){
             .type = type, .component_index = index, .size_bytes = (uint16_t)type->size_bytes};
     }
     archetype->column_count = columns;
 }
 
-/* The parts of one allocation: the archetype, its columns (one per component at most), places, set and map. */
+/* The parts of one allocation: the archetype with its places, its columns (one per component at most), set and map. */
 typedef struct archetype_parts {
-    size_t columns_offset, places_offset, set_offset, map_offset, total_bytes;
+    size_t columns_offset, set_offset, map_offset, total_bytes;
 } archetype_parts;
 
 static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
 {
     archetype_parts parts;
-    parts.columns_offset = quern__align_up(sizeof(quern__archetype), ARRAY_ALIGNMENT_BYTES);
-    parts.places_offset = parts.columns_offset + component_count * sizeof(quern__column);
-    parts.set_offset = parts.places_offset + column_of_count * sizeof(quern__place);
+    size_t places_end = sizeof(quern__archetype) + column_of_count * sizeof(quern__place);
+    parts.columns_offset = quern__align_up(places_end, _Alignof(quern__column));
+    parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
     parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);
     parts.total_bytes = parts.map_offset + column_of_count;
     return parts;
@@ -114,8 +129,8 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
     quern__archetype *archetype = (quern__archetype *)(void *)memory;
     *archetype = (quern__archetype){
         .component_count = component_count,
+        .is_plain = true,
         .columns = (quern__column *)(void *)(memory + parts.columns_offset),
-        .places = (quern__place *)(void *)(memory + parts.places_offset),
         .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
         .column_of = (uint8_t *)(memory + parts.map_offset),
         .column_of_count = column_of_count,
@@ -139,6 +154,8 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     archetype->index = index;
     fill_columns(archetype, components);
     quern_result result = lay_out(archetype);
+    if (result == QUERN_OK && !compile_relocation(archetype, allocator))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
     if (result != QUERN_OK)
         quern__archetype_release(archetype, allocator);
     else
@@ -157,6 +174,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
 {
     release_slots(archetype, allocator);
     quern__map_release(&archetype->plans, allocator);
+    quern__copy_release(allocator, archetype->relocation);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
 }
@@ -209,20 +227,18 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
         chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
     }
-    archetype->available_count += (uint64_t)count * archetype->row_capacity;
     return true;
 }
 
 static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
                           const quern_allocator *allocator, uint32_t keep_count)
 {
-    while (archetype->held_count > keep_count) {
+    while (archetype->held_count > keep_count)
         quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
-        archetype->available_count -= archetype->row_capacity;
-    }
 }
 
-static void trim(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
+                           const quern_allocator *allocator)
 {
     uint32_t keep = archetype->chunk_count + run_count(archetype->chunk_count);
     if (keep >= archetype->held_count) return;
@@ -235,7 +251,7 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
                                              const quern_allocator *allocator, uint32_t count)
 {
     uint32_t held_before = archetype->held_count;
-    while (archetype->available_count < count) {
+    while (quern__archetype_available_count(archetype) < count) {
         if (hold_chunks(archetype, slabs, allocator)) continue;
         unhold_chunks(archetype, slabs, allocator, held_before);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
@@ -247,24 +263,15 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
 void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator)
 {
-    archetype->available_count += archetype->reserved_count;
     archetype->reserved_count = 0;
-    trim(archetype, slabs, allocator);
-}
-
-void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slabs,
-                                 const quern_allocator *allocator)
-{
-    archetype->chunk_count--;
-    trim(archetype, slabs, allocator);
+    quern__archetype_trim(archetype, slabs, allocator);
 }
 
 void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
                                const quern_allocator *allocator)
 {
-    archetype->available_count += quern__archetype_row_count(archetype);
     archetype->chunk_count = 0;
-    trim(archetype, slabs, allocator);
+    quern__archetype_trim(archetype, slabs, allocator);
 }
 
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,

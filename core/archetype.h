@@ -8,7 +8,7 @@
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
  *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
  *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
- *   rows in all + reserved_count + available_count = held_count * row_capacity
+ *   rows in all + reserved_count <= held_count * row_capacity
  *
  * The table of slots is what a pass walks: it never has to touch a chunk's header.
  *
@@ -21,6 +21,7 @@
 #include "core/chunk.h"
 #include "core/component.h"
 #include "core/map.h"
+#include "core/row.h"
 
 #include <quern/id.h>
 
@@ -38,12 +39,19 @@ typedef struct quern__place {
     uint16_t size_bytes;
 } quern__place;
 
+/* The way to the archetype with one component more or less. */
+typedef struct quern__edge {
+    uint64_t key;                        /* quern__edge_key; 0: no edge */
+    const struct quern__move_plan *plan; /* see storage.h */
+} quern__edge;
+
 typedef struct quern__chunk_slot {
     quern__chunk *chunk;
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first line is what a query touches of an archetype with one chunk. */
+/* The first line is what a query touches of an archetype with one chunk, the second what single rows that come and go
+ * touch besides. */
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* first_slot, until there are more */
     quern__chunk_slot first_slot;
@@ -51,26 +59,27 @@ typedef struct quern__archetype {
     uint32_t row_capacity; /* of one chunk */
     uint32_t entities_offset_bytes;
     uint32_t index;           /* in the order of archetypes */
-    quern__place *places;     /* by component index, as column_of */
     uint32_t column_of_count; /* components from here on are absent */
     uint32_t column_count;
+    uint32_t held_count;
+    uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
+
+    quern__edge latest_edge;      /* the one asked for latest */
+    quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
+    bool is_plain;     /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool has_destroy;  /* some type has such a hook */
+    bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_collected; /* about to be taken out: see core/reclaim.c */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
     uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
     uint32_t component_count;
-    uint32_t held_count;
     uint32_t slot_capacity;
-    uint32_t reserved_count;    /* rows promised to appends to come; 0 between structural changes */
-    uint64_t available_count;   /* rows that could be promised without another chunk */
-    bool has_destroy, has_move; /* some column's type has such a hook */
-    bool is_spare;      /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    bool is_collected;  /* about to be taken out: see core/reclaim.c */
-    quern__map plans;   /* to other archetypes: see storage.h */
-    uint64_t last_edge; /* the key in plans that was asked for latest, or 0, */
-    void *last_plan;    /* and its value */
+    quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
     struct quern__archetype *next_same_hash;
+    quern__place places[]; /* by component index, as column_of */
 } quern__archetype;
 
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
@@ -130,38 +139,62 @@ static inline void *quern__column_value(const quern__column *column, const quern
     return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
 }
 
+/* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at once. Never
+ * 0, not even for the null component. */
+static inline uint64_t quern__edge_key(uint32_t component_bits, bool adds)
+{
+    return (adds ? 1ull : 2ull) << 32 | component_bits;
+}
+
 /* ------------------------------------------------------------------------------------------- rows */
 
 /* The part of quern__archetype_reserve that needs more chunks. */
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
                                              const quern_allocator *allocator, uint32_t count);
 
+/* Rows that can be promised without another chunk. */
+static inline uint64_t quern__archetype_available_count(const quern__archetype *archetype)
+{
+    return (uint64_t)archetype->held_count * archetype->row_capacity -
+           quern__archetype_row_count(archetype) - archetype->reserved_count;
+}
+
 /* Promises room for `count` more appends. On failure nothing is held that was not before. */
 static inline quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
                                                     const quern_allocator *allocator, uint32_t count)
 {
-    if (QUERN__UNLIKELY(archetype->available_count < count))
+    if (QUERN__UNLIKELY(quern__archetype_available_count(archetype) < count))
         return quern__archetype_reserve_chunks(archetype, slabs, allocator, count);
-    archetype->available_count -= count;
     archetype->reserved_count += count;
     return QUERN_OK;
 }
 
+/* Gives chunks without rows back, but for those promised and a few that are kept for the next rows. */
+void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
+                           const quern_allocator *allocator);
+
 /* Takes back all promises that were not used. */
 void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
                                 const quern_allocator *allocator);
+
+/* The slot that the next row goes to, or NULL when it needs another chunk than those held. */
+static inline quern__chunk_slot *quern__archetype_open_slot(quern__archetype *archetype)
+{
+    uint32_t count = archetype->chunk_count;
+    if (count > 0 && archetype->slots[count - 1].row_count < archetype->row_capacity)
+        return &archetype->slots[count - 1];
+    if (count == archetype->held_count) return NULL;
+    archetype->slots[count].row_count = 0;
+    archetype->chunk_count++;
+    return &archetype->slots[count];
+}
 
 /* A new last row, out of those reserved; its columns and handle are raw memory. */
 static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
 {
     assert(archetype->reserved_count > 0);
     archetype->reserved_count--;
-    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
-    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
-        last = archetype->chunk_count++;
-        archetype->slots[last].row_count = 0;
-    }
-    quern__chunk_slot *slot = &archetype->slots[last];
+    quern__chunk_slot *slot = quern__archetype_open_slot(archetype);
     return quern__location_make(slot->chunk, slot->row_count++);
 }
 
@@ -179,22 +212,16 @@ static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype,
     return first;
 }
 
-/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_drop_last does. */
+/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_trim does. */
 void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
                                const quern_allocator *allocator);
 
-/* The part of quern__archetype_drop_last that leaves a chunk without rows. */
-void quern__archetype_drop_chunk(quern__archetype *archetype, quern__slabs *slabs,
-                                 const quern_allocator *allocator);
-
-/* Takes the last row out, whose columns are raw memory already. Chunks without rows go back, but for those
- * promised and a few that are kept for the next rows. */
-static inline void quern__archetype_drop_last(quern__archetype *archetype, quern__slabs *slabs,
-                                              const quern_allocator *allocator)
+/* Takes the last row out, whose columns are raw memory already, and returns where it was. When it was the only one of
+ * its chunk (its index is 0), quern__storage_drop_chunk must follow. */
+static inline quern__row quern__archetype_drop_last(quern__archetype *archetype)
 {
-    archetype->available_count++;
-    if (--archetype->slots[archetype->chunk_count - 1].row_count > 0) return;
-    quern__archetype_drop_chunk(archetype, slabs, allocator);
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    return (quern__row){(char *)slot->chunk, --slot->row_count};
 }
 
 /* Gives back every chunk without rows. */

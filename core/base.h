@@ -18,6 +18,9 @@
 #define QUERN__COUNT_OF(array)                   (sizeof(array) / sizeof((array)[0]))
 #define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
 
+/* A function that would only be in the way of the instructions around its calls. */
+#define QUERN__SLOW_PATH __attribute__((noinline, cold))
+
 /* What _default() functions write into a definition, so that one that was never initialised is caught. */
 #define QUERN__COOKIE 0x51554E31u
 

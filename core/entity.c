@@ -39,7 +39,7 @@ quern_result quern__entities_reserve(quern__entities *entities, const quern_allo
             QUERN_ERROR_LIMIT,
             "the world has no slots left for %u more entities (%u alive, %u retired, limit %u, "
             "QUERN_MAX_ENTITIES)",
-            count, entities->alive_count, entities->retired_count, QUERN_MAX_ENTITIES);
+            count, quern__entities_alive_count(entities), entities->retired_count, QUERN_MAX_ENTITIES);
     while ((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS < slots)
         if (!page_add(entities, allocator)) {
             quern__entities_trim(entities, allocator);
@@ -69,25 +69,20 @@ quern_entity quern__entities_take(quern__entities *entities)
     } else {
         index = entities->slot_count++;
         record = quern__entities_record(entities, index);
-        *record = (quern__record){.generation = 1};
+        *record = (quern__record){.stamp = entities->world_tag << 24 | 1};
     }
-    entities->alive_count++;
-    return quern__entity_make(entities->world_tag, record->generation, index);
+    return (quern_entity){(uint64_t)record->stamp << 32 | index};
 }
 
 void quern__entities_give(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);
-    record->location = 0;
-    entities->alive_count--;
-    if (record->generation == QUERN__MAX_GENERATION) {
-        entities->retired_count++;
+    if (!quern__record_is_last_life(record)) {
+        quern__entities_free(entities, index, record);
         return;
     }
-    record->generation++;
-    record->archetype_index = entities->first_free;
-    entities->first_free = index;
-    entities->free_count++;
+    record->location = 0;
+    entities->retired_count++;
 }
 
 quern_result quern__entities_check(const quern__entities *entities, quern_entity entity)

@@ -12,7 +12,7 @@
  * The archetype stands in the record rather than behind the chunk's header, so that a random get costs two
  * cache misses, record and value, and not three.
  *
- *   alive_count + free_count + retired_count = slot_count
+ *   alive slots + free_count + retired_count = slot_count
  *   a handle is alive when its slot is and the generations are equal; a slot whose generation would
  *   exceed 24 bits is retired: neither alive nor in the free list, for ever. */
 
@@ -31,14 +31,15 @@ enum {
 typedef struct quern__record {
     uintptr_t location;
     uint32_t archetype_index;
-    uint32_t generation; /* of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION */
+    /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is good. The
+     * generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
+    uint32_t stamp;
 } quern__record;
 
 typedef struct quern__entities {
     QUERN__ARRAY(quern__record *) pages;
     uint32_t slot_count; /* slots that were ever used; their pages exist */
     uint32_t first_free; /* head of the free list: last freed, first reused */
-    uint32_t alive_count;
     uint32_t free_count;
     uint32_t retired_count;
     uint32_t world_tag;
@@ -69,19 +70,43 @@ static inline quern__record *quern__entities_record(const quern__entities *entit
     return &entities->pages.items[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
 }
 
+static inline uint32_t quern__record_generation(const quern__record *record)
+{
+    return record->stamp & QUERN__MAX_GENERATION;
+}
+
+static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t generation, uint32_t index)
+{
+    return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
+}
+
+static inline bool quern__record_is_last_life(const quern__record *record)
+{
+    return quern__record_generation(record) == QUERN__MAX_GENERATION;
+}
+
+/* Frees the slot of a living entity, whose record this is and whose life is not the last. */
+static inline void quern__entities_free(quern__entities *entities, uint32_t index, quern__record *record)
+{
+    record->location = 0;
+    record->archetype_index = entities->first_free;
+    record->stamp++;
+    entities->first_free = index;
+    entities->free_count++;
+}
+
+static inline uint32_t quern__entities_alive_count(const quern__entities *entities)
+{
+    return entities->slot_count - entities->free_count - entities->retired_count;
+}
+
 /* The record of a living entity, or NULL. */
 static inline quern__record *quern__entities_find(const quern__entities *entities, quern_entity entity)
 {
     uint32_t index = (uint32_t)entity.bits;
     if (QUERN__UNLIKELY(index >= entities->slot_count)) return NULL;
     quern__record *record = quern__entities_record(entities, index);
-    uint64_t expected = (uint64_t)entities->world_tag << 24 | record->generation;
-    return entity.bits >> 32 == expected && record->location != 0 ? record : NULL;
-}
-
-static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t generation, uint32_t index)
-{
-    return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
+    return record->stamp == entity.bits >> 32 && record->location != 0 ? record : NULL;
 }
 
 #endif

@@ -25,6 +25,13 @@ static quern_result check_entity_and_component(const quern_world *world, quern_e
     return result != QUERN_OK ? result : quern__components_check(&world->storage.components, component);
 }
 
+/* The record of a living entity of an unlocked world, or NULL: then check_entity says what is wrong. */
+static inline quern__record *find_quickly(const quern_world *world, quern_entity entity)
+{
+    if (QUERN__UNLIKELY(world == NULL || world->locked)) return NULL;
+    return quern__entities_find(&world->storage.entities, entity);
+}
+
 static const char *component_name(const quern_world *world, quern_component component)
 {
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
@@ -40,7 +47,7 @@ static inline void fill_value(const quern__type *type, void *target, const void 
     else if (type->hooks.copy != NULL)
         quern__type_copy(type, target, value, 1);
     else
-        quern__copy_bytes(target, value, type->size_bytes);
+        quern__copy_value(target, value, type->size_bytes);
 }
 
 static void fill_component(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
@@ -145,12 +152,22 @@ quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
     return quern_entity_create_with(world, NULL, NULL, 0, out_entity);
 }
 
-quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)
 {
     quern__record *record;
     quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
     if (result == QUERN_OK) quern__storage_erase(&world->storage, entity);
     return result;
+}
+
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return destroy_slowly(world, entity);
+    quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_is_last_life(record)))
+        return destroy_slowly(world, entity);
+    return quern__storage_erase_plain(&world->storage, archetype, entity, record);
 }
 
 bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
@@ -182,8 +199,18 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
     return quern__archetype_has(archetype, quern__component_index(component));
 }
 
-quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
-                              const void *value)
+/* The plan of the edge that the archetype took latest, if that is the one asked for and needs no hooks; or NULL: then the
+ * slow path finds the edge, calls the hooks, or says what is wrong. */
+static inline const quern__move_plan *find_plan_quickly(const quern__archetype *source,
+                                                        quern_component component, bool adds)
+{
+    if (source->latest_edge.key != quern__edge_key(component.bits, adds)) return NULL;
+    const quern__move_plan *plan = source->latest_edge.plan;
+    return plan->is_plain ? plan : NULL;
+}
+
+static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
 {
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, "quern_entity_add", &record);
@@ -196,7 +223,24 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
     return toggle(world, entity, record, component, value);
 }
 
-quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__move_plan *plan = find_plan_quickly(source, component, true);
+    if (QUERN__UNLIKELY(plan == NULL || (value == NULL && plan->added.size_bytes > 0)))
+        return add_slowly(world, entity, component, value);
+    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
+    if (QUERN__UNLIKELY(slot == NULL)) return add_slowly(world, entity, component, value);
+    const quern__row to = {(char *)slot->chunk, slot->row_count++};
+    quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
+    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+}
+
+static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
+                                                   quern_component component)
 {
     quern__record *record;
     quern_result result =
@@ -207,6 +251,19 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
                            quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
     return toggle(world, entity, record, component, NULL);
+}
+
+quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__move_plan *plan = find_plan_quickly(source, component, false);
+    if (QUERN__UNLIKELY(plan == NULL)) return remove_slowly(world, entity, component);
+    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
+    if (QUERN__UNLIKELY(slot == NULL)) return remove_slowly(world, entity, component);
+    const quern__row to = {(char *)slot->chunk, slot->row_count++};
+    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
 }
 
 /* ----------------------------------------------------------------------------------------- values */

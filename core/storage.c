@@ -21,6 +21,12 @@ static size_t plan_bytes(const quern__move_plan *plan)
     return sizeof *plan + steps * sizeof plan->steps[0];
 }
 
+static void plan_release(quern__storage *storage, quern__move_plan *plan)
+{
+    quern__copy_release(&storage->allocator, plan->carry);
+    quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
+}
+
 /* Plans are known under several keys; each is released under its target's. */
 static uint64_t plan_key_of_target(const quern__archetype *target)
 {
@@ -37,11 +43,10 @@ void quern__storage_forget_plans(quern__storage *storage, quern__archetype *arch
     for (uint32_t i = 0; i < archetype->plans.capacity; i++) {
         const quern__map_slot *slot = &archetype->plans.slots[i];
         if (slot->key < 1ull << 32) continue;
-        quern__move_plan *plan = (quern__move_plan *)(uintptr_t)slot->value;
-        quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
+        plan_release(storage, (quern__move_plan *)(uintptr_t)slot->value);
     }
     quern__map_clear(&archetype->plans);
-    archetype->last_edge = 0;
+    archetype->latest_edge = (quern__edge){0};
 }
 
 void quern__storage_release(quern__storage *storage)
@@ -203,6 +208,35 @@ static void fill_step(void *argument, const quern__column *source, const quern__
     };
 }
 
+/* The program for the shared steps, unless hooks or large values are among the plan's. */
+static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocator)
+{
+    if (!plan->is_plain) return true;
+    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+    for (uint32_t i = 0; i < plan->shared_count; i++) {
+        const quern__move_step *step = &plan->steps[i];
+        copies[i] = (quern__copy){.source_offset_bytes = step->source_offset_bytes,
+                                  .target_offset_bytes = step->target_offset_bytes,
+                                  .size_bytes = step->size_bytes};
+    }
+    plan->carry = quern__copy_compile(allocator, copies, plan->shared_count);
+    return plan->carry != NULL;
+}
+
+/* Writes the steps of a plan whose counts stand. */
+static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
+{
+    plan_cursor cursor = {.shared = plan->steps,
+                          .added = plan->steps + plan->shared_count,
+                          .removed = plan->steps + plan->shared_count + plan->added_count};
+    walk_columns(source, plan->target, fill_step, &cursor);
+    plan->is_plain = true;
+    for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
+        plan->is_plain &= step->type == NULL && step->size_bytes <= QUERN__COPY_MAX_BYTES;
+    const quern__move_step *added = &plan->steps[plan->shared_count];
+    if (plan->added_count > 0) plan->added = (quern__place){added->target_offset_bytes, added->size_bytes};
+}
+
 static quern__move_plan *plan_create(quern__storage *storage, const quern__archetype *source,
                                      quern__archetype *target)
 {
@@ -212,13 +246,10 @@ static quern__move_plan *plan_create(quern__storage *storage, const quern__arche
         quern__allocate(&storage->allocator, plan_bytes(&counts), _Alignof(quern__move_plan));
     if (plan == NULL) return NULL;
     *plan = counts;
-    plan_cursor cursor = {.shared = plan->steps,
-                          .added = plan->steps + plan->shared_count,
-                          .removed = plan->steps + plan->shared_count + plan->added_count};
-    walk_columns(source, target, fill_step, &cursor);
-    for (const quern__move_step *step = plan->steps; step < cursor.removed; step++)
-        plan->has_hooks |= step->type != NULL;
-    return plan;
+    fill_plan(plan, source);
+    if (compile_carry(plan, &storage->allocator)) return plan;
+    plan_release(storage, plan);
+    return NULL;
 }
 
 quern_result quern__storage_plan(quern__storage *storage, quern__archetype *source,
@@ -255,8 +286,9 @@ static uint32_t toggled_set(const quern__archetype *source, uint16_t component_i
 
 /* Looks the edge up, or makes it, and the archetype behind it. */
 static quern_result find_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
-                              uint64_t key, const quern__move_plan **out_plan)
+                              const quern__move_plan **out_plan)
 {
+    uint64_t key = plan_key_of_component(component_index);
     *out_plan = quern__map_find_pointer(&source->plans, key);
     if (*out_plan != NULL) return QUERN_OK;
 
@@ -275,16 +307,16 @@ static quern_result find_edge(quern__storage *storage, quern__archetype *source,
 quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
                                    uint32_t component_index, const quern__move_plan **out_plan)
 {
-    uint64_t key = plan_key_of_component(component_index);
-    if (source->last_edge == key) {
-        *out_plan = source->last_plan;
-        return QUERN_OK;
-    }
-    quern_result result = find_edge(storage, source, component_index, key, out_plan);
-    if (result != QUERN_OK) return result;
-    source->last_edge = key;
-    source->last_plan = (void *)(uintptr_t)*out_plan;
-    return QUERN_OK;
+    bool adds = !quern__archetype_has(source, component_index);
+    quern_component component = quern__component_handle(&storage->components, component_index);
+    uint64_t key = quern__edge_key(component.bits, adds);
+    quern_result result = QUERN_OK;
+    if (source->latest_edge.key == key)
+        *out_plan = source->latest_edge.plan;
+    else
+        result = find_edge(storage, source, component_index, out_plan);
+    if (result == QUERN_OK) source->latest_edge = (quern__edge){.key = key, .plan = *out_plan};
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------- rows */
@@ -312,26 +344,13 @@ uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, qu
     return location;
 }
 
-static void relocate_hooked_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
+void quern__storage_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source)
 {
     for (uint32_t i = 0; i < archetype->column_count; i++) {
         const quern__column *column = &archetype->columns[i];
-        quern__type_move(column->type, at(target, column->offset_bytes, column->size_bytes),
-                         at(source, column->offset_bytes, column->size_bytes), 1);
-    }
-}
-
-/* Moves all values of one row of an archetype to another row of it that is raw memory. */
-static void relocate_row(const quern__archetype *archetype, uintptr_t target, uintptr_t source)
-{
-    if (QUERN__UNLIKELY(archetype->has_move)) {
-        relocate_hooked_row(archetype, target, source);
-        return;
-    }
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        quern__copy_bytes(at(target, column->offset_bytes, column->size_bytes),
-                          at(source, column->offset_bytes, column->size_bytes), column->size_bytes);
+        quern__type_move(column->type,
+                         target.chunk + column->offset_bytes + target.index * column->size_bytes,
+                         source.chunk + column->offset_bytes + source.index * column->size_bytes, 1);
     }
 }
 
@@ -355,18 +374,11 @@ void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *ar
     if (archetype->chunk_count == 0) note_spare(storage, archetype);
 }
 
-/* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. */
-static void close_gap(quern__storage *storage, quern__archetype *archetype, uintptr_t gap)
+quern_result quern__storage_trim_rows(quern__storage *storage, quern__archetype *archetype)
 {
-    const quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
-    uintptr_t last = quern__location_make(slot->chunk, slot->row_count - 1);
-    if (last != gap) {
-        relocate_row(archetype, gap, last);
-        place(storage, quern__archetype_entities(archetype, slot->chunk)[slot->row_count - 1], archetype,
-              gap);
-    }
-    quern__archetype_drop_last(archetype, &storage->slabs, &storage->allocator);
+    quern__archetype_trim(archetype, &storage->slabs, &storage->allocator);
     if (archetype->chunk_count == 0) note_spare(storage, archetype);
+    return QUERN_OK;
 }
 
 static void carry_hooked_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
@@ -378,7 +390,7 @@ static void carry_hooked_values(const quern__move_plan *plan, uintptr_t target, 
         if (step->type != NULL)
             quern__type_move(step->type, to, from, 1);
         else
-            quern__copy_bytes(to, from, step->size_bytes);
+            memcpy(to, from, step->size_bytes);
     }
     step += plan->added_count;
     for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
@@ -386,29 +398,24 @@ static void carry_hooked_values(const quern__move_plan *plan, uintptr_t target, 
             quern__type_destroy(step->type, at(source, step->source_offset_bytes, step->size_bytes), 1);
 }
 
-static void carry_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
+static void move_slowly(quern__storage *storage, quern__archetype *source, quern_entity entity,
+                        const quern__record *record, const quern__move_plan *plan, uintptr_t to)
 {
-    if (QUERN__UNLIKELY(plan->has_hooks)) {
-        carry_hooked_values(plan, target, source);
-        return;
-    }
-    const quern__move_step *step = plan->steps;
-    for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
-        quern__copy_bytes(at(target, step->target_offset_bytes, step->size_bytes),
-                          at(source, step->source_offset_bytes, step->size_bytes), step->size_bytes);
+    uintptr_t from = record->location;
+    carry_hooked_values(plan, to, from);
+    place(storage, entity, plan->target, to);
+    storage->structure_version++;
+    quern__storage_close_gap(storage, source, quern__row_of(from), false);
 }
 
 void quern__storage_move(quern__storage *storage, quern_entity entity, quern__record *record,
                          const quern__move_plan *plan, uintptr_t to)
 {
     quern__archetype *source = quern__storage_archetype_of(storage, record);
-    uintptr_t from = record->location;
-    carry_values(plan, to, from);
-    quern__archetype_entities(plan->target, quern__chunk_of(to))[quern__location_row(to)] = entity;
-    record->location = to;
-    record->archetype_index = plan->target->index;
-    close_gap(storage, source, from);
-    storage->structure_version++;
+    if (plan->is_plain)
+        quern__storage_move_plain(storage, source, entity, record, plan, quern__row_of(to));
+    else
+        move_slowly(storage, source, entity, record, plan, to);
 }
 
 static void destroy_row(const quern__archetype *archetype, uintptr_t location)
@@ -419,15 +426,24 @@ static void destroy_row(const quern__archetype *archetype, uintptr_t location)
     }
 }
 
+static void erase_slowly(quern__storage *storage, quern__archetype *archetype, quern_entity entity,
+                         const quern__record *record)
+{
+    uintptr_t gap = record->location;
+    destroy_row(archetype, gap);
+    quern__entities_give(&storage->entities, quern_entity_index(entity));
+    storage->structure_version++;
+    quern__storage_close_gap(storage, archetype, quern__row_of(gap), false);
+}
+
 void quern__storage_erase(quern__storage *storage, quern_entity entity)
 {
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    uintptr_t location = record->location;
-    if (QUERN__UNLIKELY(archetype->has_destroy)) destroy_row(archetype, location);
-    close_gap(storage, archetype, location);
-    quern__entities_give(&storage->entities, quern_entity_index(entity));
-    storage->structure_version++;
+    if (archetype->is_plain && !quern__record_is_last_life(record))
+        quern__storage_erase_plain(storage, archetype, entity, record);
+    else
+        erase_slowly(storage, archetype, entity, record);
 }
 
 /* ------------------------------------------------------------------------------------------- bulk */
@@ -474,7 +490,7 @@ static void copy_value(const quern__move_step *step, void *target, const void *v
     if (step->type != NULL)
         quern__type_copy(step->type, target, value, 1);
     else
-        quern__copy_bytes(target, value, step->size_bytes);
+        quern__copy_value(target, value, step->size_bytes);
 }
 
 /* Values for those columns that rows did not have before. */

@@ -31,8 +31,10 @@ typedef struct quern__move_step {
  * the target's index, and, where the sets differ by one component, under that component. */
 typedef struct quern__move_plan {
     quern__archetype *target;
+    quern__copy_word *carry; /* does what the shared steps do; NULL unless is_plain */
+    quern__place added;      /* of the first added step; size 0 when there is none */
+    bool is_plain;           /* no step has a type, or is larger than QUERN__COPY_MAX_BYTES */
     uint32_t shared_count, added_count, removed_count;
-    bool has_hooks; /* some step has a type */
     quern__move_step steps[];
 } quern__move_plan;
 
@@ -136,6 +138,14 @@ void quern__storage_erase_all(quern__storage *storage, quern__archetype *archety
 /* Destroys all values of a living entity and frees its row and slot. */
 void quern__storage_erase(quern__storage *storage, quern_entity entity);
 
+/* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last thing that a
+ * call does. */
+quern_result quern__storage_trim_rows(quern__storage *storage, quern__archetype *archetype);
+
+/* Moves all values of one row of an archetype that is not plain to another row of it, raw memory. */
+void quern__storage_relocate_hooked(const quern__archetype *archetype, quern__row target,
+                                    quern__row source);
+
 /* ---------------------------------------------------------------------------------------- looking */
 
 static inline quern__archetype *quern__storage_archetype_of(const quern__storage *storage,
@@ -150,28 +160,6 @@ static inline void *quern__place_value(quern__place place, uintptr_t location)
            (size_t)quern__location_row(location) * place.size_bytes;
 }
 
-/* The sizes that components mostly have become single moves of a register or two. */
-static inline void quern__copy_bytes(void *target, const void *source, uint32_t size_bytes)
-{
-    switch (size_bytes) {
-    case 4:
-        memcpy(target, source, 4);
-        break;
-    case 8:
-        memcpy(target, source, 8);
-        break;
-    case 12:
-        memcpy(target, source, 12);
-        break;
-    case 16:
-        memcpy(target, source, 16);
-        break;
-    default:
-        memcpy(target, source, size_bytes);
-        break;
-    }
-}
-
 /* The value of a component in a row, or NULL where the archetype has no such column. */
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
@@ -179,6 +167,72 @@ static inline void *quern__storage_value(const quern__archetype *archetype, uint
     if (component_index >= archetype->column_of_count) return NULL;
     quern__place place = archetype->places[component_index];
     return place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------ single rows
+ *
+ * The hot half of moves and erasures, for archetypes and plans without hooks. What it calls, if anything, it calls last:
+ * so the callers, into which it is inlined, save no registers. */
+
+static inline void *quern__row_value(quern__place place, quern__row row)
+{
+    return row.chunk + place.offset_bytes + row.index * place.size_bytes;
+}
+
+static inline quern_entity *quern__row_handle(const quern__archetype *archetype, quern__row row)
+{
+    return (quern_entity *)(void *)(row.chunk + archetype->entities_offset_bytes) + row.index;
+}
+
+/* The last chunk of an archetype has no rows any more: it goes back, or stays for the next row. */
+static inline quern_result quern__storage_drop_chunk(quern__storage *storage, quern__archetype *archetype)
+{
+    const uint32_t left = --archetype->chunk_count;
+    const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->is_spare);
+    return may_stay ? QUERN_OK : quern__storage_trim_rows(storage, archetype);
+}
+
+/* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. is_plain is a constant. Returns
+ * QUERN_OK, as all three do. */
+static inline quern_result quern__storage_close_gap(quern__storage *storage, quern__archetype *archetype,
+                                                    quern__row gap, bool is_plain)
+{
+    const quern__row last = quern__archetype_drop_last(archetype);
+    if (last.index != gap.index || last.chunk != gap.chunk) {
+        const quern_entity moved = *quern__row_handle(archetype, last);
+        *quern__row_handle(archetype, gap) = moved;
+        quern__entities_record(&storage->entities, quern_entity_index(moved))->location =
+            quern__row_location(gap);
+        if (is_plain)
+            quern__copy_run(archetype->relocation, gap, last);
+        else
+            quern__storage_relocate_hooked(archetype, gap, last);
+    }
+    return QUERN__UNLIKELY(last.index == 0) ? quern__storage_drop_chunk(storage, archetype) : QUERN_OK;
+}
+
+/* As quern__storage_move, from a source known already and with a plain plan. */
+static inline quern_result quern__storage_move_plain(quern__storage *storage, quern__archetype *source,
+                                                     quern_entity entity, quern__record *record,
+                                                     const quern__move_plan *plan, quern__row to)
+{
+    const quern__row from = quern__row_of(record->location);
+    record->location = quern__row_location(to);
+    record->archetype_index = plan->target->index;
+    storage->structure_version++;
+    *quern__row_handle(plan->target, to) = entity;
+    quern__copy_run(plan->carry, to, from);
+    return quern__storage_close_gap(storage, source, from, true);
+}
+
+/* As quern__storage_erase, from a plain archetype known already, and when it is not the last life of the slot. */
+static inline quern_result quern__storage_erase_plain(quern__storage *storage, quern__archetype *archetype,
+                                                      quern_entity entity, quern__record *record)
+{
+    const quern__row gap = quern__row_of(record->location);
+    quern__entities_free(&storage->entities, quern_entity_index(entity), record);
+    storage->structure_version++;
+    return quern__storage_close_gap(storage, archetype, gap, true);
 }
 
 #endif

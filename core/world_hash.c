@@ -10,7 +10,8 @@ static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
     hash = quern__hash_word(hash, entities->slot_count);
     for (uint32_t i = 0; i < entities->slot_count; i++) {
         const quern__record *record = quern__entities_record(entities, i);
-        hash = quern__hash_word(hash, (uint64_t)record->generation << 1 | (record->location != 0));
+        hash = quern__hash_word(hash,
+                                (uint64_t)quern__record_generation(record) << 1 | (record->location != 0));
     }
     /* the order in which free slots will be reused decides about handles to come */
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {

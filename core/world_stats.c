@@ -20,7 +20,7 @@ quern_world_stats quern_world_stats_get(const quern_world *world)
         return stats;
     }
     const quern__storage *storage = &world->storage;
-    stats.entity_count = storage->entities.alive_count;
+    stats.entity_count = quern__entities_alive_count(&storage->entities);
     stats.retired_count = storage->entities.retired_count;
     stats.archetype_count = storage->archetypes.count;
     stats.component_count = storage->components.list.count;

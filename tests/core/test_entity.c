@@ -280,7 +280,7 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
     quern_entity first = take(&entities);
     uint32_t slot = quern_entity_index(first);
     quern__entities_give(&entities, slot);
-    quern__entities_record(&entities, slot)->generation = QUERN__MAX_GENERATION;
+    quern__entities_record(&entities, slot)->stamp |= QUERN__MAX_GENERATION;
 
     quern_entity last_life = take(&entities);
     cr_assert_eq(quern_entity_index(last_life), slot);

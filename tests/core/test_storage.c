@@ -95,6 +95,31 @@ Test(storage, remove_takes_the_value_away)
     assert_valid(world);
 }
 
+/* The archetype remembers the way that was taken latest; what is checked on the way the first time is checked always. */
+Test(storage, calls_are_checked_on_a_way_taken_before_too)
+{
+    quern_component health = u64_component("health");
+    quern_entity gone = setup_entity(world), entity = setup_entity(world);
+    must(quern_entity_destroy(world, gone));
+    uint64_t value = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        must(quern_entity_add(world, entity, health, &value));
+        assert_refused(world, QUERN_ERROR_COMPONENT_PRESENT,
+                       quern_entity_add(world, entity, health, &value));
+        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                       quern_entity_remove(world, entity, component_of_other_world(health)));
+        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                       quern_entity_remove(world, entity, (quern_component){0}));
+        must(quern_entity_remove(world, entity, health));
+        assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_remove(world, entity, health));
+        assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                       quern_entity_add(world, entity, component_of_other_world(health), &value));
+        assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_add(world, gone, health, &value));
+        assert_refused(world, QUERN_ERROR_FOREIGN_ENTITY,
+                       quern_entity_add(world, entity_of_other_world(entity), health, &value));
+    }
+}
+
 Test(storage, set_replaces_a_value_and_adds_a_missing_one)
 {
     quern_component health = u64_component("health");

@@ -119,6 +119,24 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
     return parts;
 }
 
+static bool is_filtered(const quern__components *components, const uint16_t *component_indices,
+                        uint32_t component_count)
+{
+    for (uint32_t i = 0; i < component_count; i++)
+        if (components->list.items[component_indices[i]]->filter_count > 0) return true;
+    return false;
+}
+
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (archetype->versions.items != NULL ||
+        quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity,
+                              archetype->column_count))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the change versions of %u chunks",
+                       archetype->slot_capacity);
+}
+
 static quern__archetype *archetype_allocate(const quern_allocator *allocator,
                                             const uint16_t *component_indices, uint32_t component_count)
 {
@@ -145,17 +163,21 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
 
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t index, quern__archetype **out_archetype)
+                                     uint32_t index, const uint64_t *clock,
+                                     quern__archetype **out_archetype)
 {
     quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
     if (archetype == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
                            component_count);
     archetype->index = index;
+    archetype->versions.clock = clock;
     fill_columns(archetype, components);
     quern_result result = lay_out(archetype);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
+    if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
+        result = quern__archetype_track(archetype, allocator);
     if (result != QUERN_OK)
         quern__archetype_release(archetype, allocator);
     else
@@ -175,6 +197,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
     release_slots(archetype, allocator);
     quern__map_release(&archetype->plans, allocator);
     quern__copy_release(allocator, archetype->relocation);
+    quern__versions_release(&archetype->versions, allocator);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
 }
@@ -199,6 +222,7 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     if (wanted <= archetype->slot_capacity) return true;
     uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
     if (capacity < wanted) capacity = wanted;
+    if (!quern__versions_grow(&archetype->versions, allocator, capacity)) return false;
     quern__chunk_slot *slots = quern__allocate(allocator, capacity * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
     if (slots == NULL) return false;
     memcpy(slots, archetype->slots, archetype->held_count * sizeof *slots);

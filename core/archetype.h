@@ -22,6 +22,7 @@
 #include "core/component.h"
 #include "core/map.h"
 #include "core/row.h"
+#include "core/version.h"
 
 #include <quern/id.h>
 
@@ -70,6 +71,7 @@ typedef struct quern__archetype {
     bool has_destroy;  /* some type has such a hook */
     bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_collected; /* about to be taken out: see core/reclaim.c */
+    quern__versions versions;
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
@@ -85,11 +87,16 @@ typedef struct quern__archetype {
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* An archetype without chunks, number `index`, for a sorted set of components. Errors: COMPONENT_TOO_LARGE (a row
+/* An archetype without chunks, number `index`, for a sorted set of components. It keeps change versions if some
+ * component is filtered. Errors: COMPONENT_TOO_LARGE (a row
  * does not fit a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
-                                     uint32_t index, quern__archetype **out_archetype);
+                                     uint32_t index, const uint64_t *clock,
+                                     quern__archetype **out_archetype);
+
+/* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator);
 
 /* The chunk bytes that a column takes. */
 static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
@@ -180,13 +187,14 @@ void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs
 /* The slot that the next row goes to, or NULL when it needs another chunk than those held. */
 static inline quern__chunk_slot *quern__archetype_open_slot(quern__archetype *archetype)
 {
-    uint32_t count = archetype->chunk_count;
-    if (count > 0 && archetype->slots[count - 1].row_count < archetype->row_capacity)
-        return &archetype->slots[count - 1];
-    if (count == archetype->held_count) return NULL;
-    archetype->slots[count].row_count = 0;
-    archetype->chunk_count++;
-    return &archetype->slots[count];
+    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
+    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+        if (archetype->chunk_count == archetype->held_count) return NULL;
+        last = archetype->chunk_count++;
+        archetype->slots[last].row_count = 0;
+    }
+    quern__versions_note_rows(&archetype->versions, last);
+    return &archetype->slots[last];
 }
 
 /* A new last row, out of those reserved; its columns and handle are raw memory. */

@@ -13,6 +13,7 @@ typedef struct quern__component {
     quern__type type;
     /* Archetypes with this component, by index, ascending because archetypes are appended as they are made. */
     QUERN__ARRAY(uint32_t) archetypes;
+    uint32_t filter_count; /* queries that ask whether it has changed */
 } quern__component;
 
 typedef struct quern__components {

@@ -275,6 +275,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     void *target = quern__storage_value(archetype, record->location, index);
     const quern__type *type = quern__components_type(&world->storage.components, index);
+    quern__storage_note_write(archetype, record->location, index);
     if (target == NULL || target == value) return;
     quern__type_destroy(type, target, 1);
     quern__type_copy(type, target, value, 1);
@@ -313,6 +314,21 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     void *value = quern__storage_value(archetype, record->location, quern__component_index(component));
     return value != NULL ? value : get_nothing(world, entity, component);
+}
+
+quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    quern_result result =
+        check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+                           quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
+                              quern__component_index(component));
+    return QUERN_OK;
 }
 
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)

@@ -25,6 +25,12 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
             QUERN_ERROR_INVALID_ARGUMENT,
             "term %u excludes '%s' and asks for access to it: what is not there cannot be touched", i,
             name);
+    if (term->match == QUERN_MATCH_NONE && term->changed)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks whether it has changed: what is not there cannot "
+            "change",
+            i, name);
     for (uint32_t k = 0; k < i; k++)
         if (quern_component_equal(terms[k].component, term->component))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
@@ -48,6 +54,28 @@ static uint32_t find_driver(const quern__storage *storage, const quern_term *ter
     return driver;
 }
 
+static void unfilter(quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    for (uint32_t i = 0; i < term_count; i++)
+        if (terms[i].changed) quern__storage_unfilter(storage, quern__component_index(terms[i].component));
+}
+
+static quern_result filter(quern__storage *storage, const quern_term *terms, uint32_t term_count,
+                           uint32_t *out_filter_count)
+{
+    *out_filter_count = 0;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (!terms[i].changed) continue;
+        quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
+        if (result != QUERN_OK) {
+            unfilter(storage, terms, i);
+            return result;
+        }
+        ++*out_filter_count;
+    }
+    return QUERN_OK;
+}
+
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count)
 {
@@ -58,7 +86,10 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         quern_result result = check_term(storage, terms, i);
         if (result != QUERN_OK) return result;
     }
-    *query = (quern__query){.storage = storage, .term_count = term_count};
+    uint32_t filter_count;
+    quern_result result = filter(storage, terms, term_count, &filter_count);
+    if (result != QUERN_OK) return result;
+    *query = (quern__query){.storage = storage, .term_count = term_count, .filter_count = filter_count};
     if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
     query->driver = find_driver(storage, terms, term_count);
     query->next = storage->first_query;
@@ -82,6 +113,7 @@ static quern_view_column *columns_at(const quern__query *query, uint32_t i)
 void quern__query_release(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
+    unfilter(query->storage, query->terms, query->term_count);
     for (uint32_t i = 0; i < query->blocks.count; i++)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
@@ -131,6 +163,7 @@ static quern_view_column view_column(const quern__archetype *archetype, const qu
     if (column < QUERN__COLUMN_TAG) {
         view.offset_bytes = archetype->columns[column].offset_bytes;
         view.size_bytes = archetype->columns[column].size_bytes;
+        view.version_index = (uint8_t)(1 + column);
     }
     return view;
 }
@@ -175,6 +208,20 @@ quern_result quern__query_refresh(quern__query *query)
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------- filters */
+
+/* A component without values changes with the rows only: its version index is 0, that of the rows. */
+bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
+                                 const uint64_t *versions, uint64_t seen_version)
+{
+    if (versions == NULL) return false;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].changed && columns[i].present &&
+            (versions[0] > seen_version || versions[columns[i].version_index] > seen_version))
+            return true;
+    return false;
 }
 
 /* -------------------------------------------------------------------------------------- refusals */
@@ -301,6 +348,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
     iterator.structure_version = query->storage->structure_version;
     iterator.view.query = query;
+    iterator.seen_version = query->seen_version;
+    iterator.view.version = query->seen_version = query->storage->clock++;
     return iterator;
 }
 
@@ -326,9 +375,12 @@ static bool advance(quern_query_iterator *iterator)
          iterator->match_index++, iterator->chunk_index = 0) {
         const quern__query_match *match = &query->matches.items[iterator->match_index];
         if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
-        if (iterator->chunk_index == match->archetype->chunk_count) continue;
-        quern__view_set(&iterator->view, query, match, &match->archetype->slots[iterator->chunk_index++]);
-        return true;
+        while (iterator->chunk_index < match->archetype->chunk_count) {
+            quern__view_set(&iterator->view, query, match,
+                            &match->archetype->slots[iterator->chunk_index++]);
+            if (quern__query_passes(query, match->columns, iterator->view.versions, iterator->seen_version))
+                return true;
+        }
     }
     return false;
 }

@@ -25,6 +25,8 @@ struct quern_query {
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
+    uint32_t filter_count; /* terms that are `changed` */
+    uint64_t seen_version; /* of the latest look of a query with filters */
     uint32_t
         driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
@@ -47,7 +49,7 @@ typedef struct quern__scope {
 } quern__scope;
 
 /* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create. Nothing
- * to release on failure. */
+ * to release on failure. Filters have seen nothing yet. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
@@ -72,6 +74,19 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
     view->term_count = query->term_count;
     view->chunk = (char *)slot->chunk;
     view->columns = match->columns;
+    view->versions =
+        quern__versions_of(&match->archetype->versions, (uint32_t)(slot - match->archetype->slots));
+}
+
+/* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where the archetype
+ * has none of the components that are filtered. */
+bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
+                                 const uint64_t *versions, uint64_t seen_version);
+
+static inline bool quern__query_passes(const quern__query *query, const quern_view_column *columns,
+                                       const uint64_t *versions, uint64_t seen_version)
+{
+    return query->filter_count == 0 || quern__query_passes_filters(query, columns, versions, seen_version);
 }
 
 #endif

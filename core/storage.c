@@ -9,7 +9,8 @@
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
                                  uint32_t world_tag)
 {
-    *storage = (quern__storage){.allocator = *allocator, .components = {.world_tag = world_tag}};
+    *storage =
+        (quern__storage){.allocator = *allocator, .components = {.world_tag = world_tag}, .clock = 1};
     quern__entities_init(&storage->entities, world_tag);
     quern__archetype *empty;
     return quern__storage_archetype(storage, NULL, 0, &empty);
@@ -131,7 +132,7 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
                            storage->archetypes.count);
     result = quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
-                                     storage->archetypes.count, out_archetype);
+                                     storage->archetypes.count, &storage->clock, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = set_hash;
     quern__storage_link(storage, *out_archetype);
@@ -148,6 +149,34 @@ quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *c
     if (archetype == NULL) return archetype_add(storage, component_indices, count, set_hash, out_archetype);
     *out_archetype = archetype;
     return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------- change versions */
+
+quern_result quern__storage_filter(quern__storage *storage, uint32_t component_index)
+{
+    quern__component *component = storage->components.list.items[component_index];
+    for (uint32_t i = 0; i < component->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
+        quern_result result = quern__archetype_track(archetype, &storage->allocator);
+        if (result != QUERN_OK) return result;
+    }
+    component->filter_count++;
+    return QUERN_OK;
+}
+
+/* Archetypes that keep versions go on doing so. */
+void quern__storage_unfilter(quern__storage *storage, uint32_t component_index)
+{
+    storage->components.list.items[component_index]->filter_count--;
+}
+
+void quern__storage_note_write(const quern__archetype *archetype, uintptr_t location,
+                               uint32_t component_index)
+{
+    uint32_t column = quern__archetype_column(archetype, component_index);
+    if (column < QUERN__COLUMN_TAG)
+        quern__versions_note_column(&archetype->versions, quern__chunk_of(location)->index, column);
 }
 
 /* ------------------------------------------------------------------------------------------ plans */

@@ -54,6 +54,7 @@ typedef struct quern__storage {
     struct quern_query *first_query; /* all queries, also those of systems: see core/reclaim.c */
     uint64_t structure_version;      /* changes whenever rows come, go or move */
     uint64_t archetypes_version;     /* changes whenever archetypes come or go */
+    uint64_t clock;                  /* of change versions: see version.h; from 1 */
 } quern__storage;
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
@@ -138,6 +139,15 @@ void quern__storage_erase_all(quern__storage *storage, quern__archetype *archety
 /* Destroys all values of a living entity and frees its row and slot. */
 void quern__storage_erase(quern__storage *storage, quern_entity entity);
 
+/* Keeps change versions of all archetypes, of now and later, that have the component, until as many calls of
+ * quern__storage_unfilter. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_filter(quern__storage *storage, uint32_t component_index);
+void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
+
+/* Notes that the value of a component in a row was written. */
+void quern__storage_note_write(const quern__archetype *archetype, uintptr_t location,
+                               uint32_t component_index);
+
 /* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last thing that a
  * call does. */
 quern_result quern__storage_trim_rows(quern__storage *storage, quern__archetype *archetype);
@@ -199,6 +209,9 @@ static inline quern_result quern__storage_close_gap(quern__storage *storage, que
 {
     const quern__row last = quern__archetype_drop_last(archetype);
     if (last.index != gap.index || last.chunk != gap.chunk) {
+        if (QUERN__UNLIKELY(archetype->versions.items != NULL))
+            quern__versions_note_rows(&archetype->versions,
+                                      ((const quern__chunk *)(const void *)gap.chunk)->index);
         const quern_entity moved = *quern__row_handle(archetype, last);
         *quern__row_handle(archetype, gap) = moved;
         quern__entities_record(&storage->entities, quern_entity_index(moved))->location =

@@ -8,7 +8,8 @@ static void add_terms(quern__access *access, const quern_system_def *def)
 {
     for (uint32_t i = 0; i < def->term_count; i++) {
         uint32_t index = quern__component_index(def->terms[i].component);
-        if (def->terms[i].access != QUERN_NO_ACCESS) quern__bitset_add(access->reads, index);
+        bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed;
+        if (is_read) quern__bitset_add(access->reads, index);
         if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
     }
 }

@@ -26,7 +26,7 @@ typedef struct quern__resource_use {
 } quern__resource_use;
 
 typedef struct quern__access {
-    uint64_t reads[QUERN__COMPONENT_WORDS];  /* through terms; what is written is read, too */
+    uint64_t reads[QUERN__COMPONENT_WORDS];  /* through terms; written and filtered ones, too */
     uint64_t writes[QUERN__COMPONENT_WORDS]; /* through terms */
     uint64_t lookups[QUERN__COMPONENT_WORDS];
     quern__resource_use resources[QUERN_MAX_ACCESS];

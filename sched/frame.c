@@ -139,18 +139,30 @@ static quern_result start_step(quern_schedule *schedule, quern__step *step)
     if (result != QUERN_OK || step->is_idle) return result;
     schedule->serial_base = schedule->world->next_serial;
     schedule->world->next_serial += step->serial_count;
+    quern__storage *storage = &schedule->world->storage;
+    schedule->version_base = storage->clock - step->first;
+    storage->clock += step->end - step->first;
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_start(step->passes.items[i]);
     return QUERN_OK;
+}
+
+static void finish_step(const quern__step *step)
+{
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        quern__pass_finish(step->passes.items[i]);
 }
 
 static quern_result run_graph(quern_schedule *schedule, quern__step *step)
 {
     quern_result result = start_step(schedule, step);
     if (result != QUERN_OK || step->is_idle) return result;
-    if (step->prepared_threads > 1) return quern__graph_run(step->graph, schedule->jobs);
-    run_passes(step);
-    return QUERN_OK;
+    if (step->prepared_threads > 1)
+        result = quern__graph_run(step->graph, schedule->jobs);
+    else
+        run_passes(step);
+    if (result == QUERN_OK) finish_step(step);
+    return result;
 }
 
 /* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so that

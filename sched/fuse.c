@@ -35,6 +35,7 @@ static bool pass_add(quern__pass *pass, quern__system *system)
     pass->has_begin |= system->begin != NULL || quern__system_is_gated(system);
     pass->has_end |= system->end != NULL;
     pass->has_partials |= system->partial_bytes > 0;
+    pass->has_filters |= system->query.filter_count > 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
         pass->touched[word] |= system->access.reads[word];
     system->pass = pass;

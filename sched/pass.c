@@ -174,3 +174,12 @@ void quern__pass_start(quern__pass *pass)
         if (bytes > 0) memset(system->partials, 0, bytes);
     }
 }
+
+void quern__pass_finish(quern__pass *pass)
+{
+    if (!pass->has_filters) return;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (system->is_active) system->query.seen_version = pass->schedule->version_base + system->position;
+    }
+}

@@ -48,7 +48,7 @@ typedef struct quern__pass {
     uint64_t touched[QUERN__COMPONENT_WORDS]; /* by the terms of some system */
     uint32_t lane_count;
     bool has_begin, has_end;                 /* something to do before the first item, after the last */
-    bool has_partials;                       /* some system's */
+    bool has_partials, has_filters;          /* some system's */
     uint32_t begin_node, run_node, end_node; /* in the graph of its step; equal where one is missing */
 
     QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
@@ -73,6 +73,9 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 
 /* Zeroes the partial results. */
 void quern__pass_start(quern__pass *pass);
+
+/* When the step is over: the filters of systems that ran have seen what they were shown. */
+void quern__pass_finish(quern__pass *pass);
 
 /* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the argument a
  * pass: they are the nodes of a step's graph. The first and the last pay no heed to the range. */

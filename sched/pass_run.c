@@ -196,13 +196,17 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
     quern_view view = {.count = slot->row_count,
                        .entities = quern__archetype_entities(table->archetype, slot->chunk),
                        .chunk = (char *)slot->chunk,
+                       .versions = quern__versions_of(&table->archetype->versions, chunk_index),
                        .context = context};
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
         const quern__pass_call *call = &pass->calls.items[i];
         const quern__system *system = call->system;
         if (!system->is_active || (lane != ALL_LANES && lane != system->lane)) continue;
+        if (!quern__query_passes(&system->query, call->columns, view.versions, system->query.seen_version))
+            continue;
         fetch_share(&next);
         view.ordinal = call->first_ordinal + chunk_index;
+        view.version = pass->schedule->version_base + system->position;
         view.columns = call->columns;
         view.query = &system->query;
         view.term_count = system->query.term_count;

@@ -64,6 +64,7 @@ struct quern_schedule {
     double delta_seconds;
     quern_jobs *jobs;
     uint64_t serial_base;      /* of the step that runs: see frame.h */
+    uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
     quern_commands *recorders; /* one per worker */
     struct quern_context *contexts;
     uint64_t *times_ns; /* [worker * time_stride + system] */

@@ -48,6 +48,7 @@ typedef struct quern_term {
     quern_component component;
     quern_match match;
     quern_access access;
+    bool changed; /* see quern_term_changed */
 } quern_term;
 
 static inline quern_term quern_term_make(quern_component component, quern_match match, quern_access access)
@@ -56,6 +57,7 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.component = component;
     term.match = match;
     term.access = access;
+    term.changed = false;
     return term;
 }
 
@@ -90,6 +92,19 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
     return quern_term_make(component, QUERN_MATCH_ANY, access);
 }
 
+/* Makes a term a filter, too: only chunks come to view in which the component may have changed since the system ran
+ * latest, or the query was iterated latest; with several such terms, any of these components. The first time, all do.
+ *
+ * A chunk counts as changed when a view of it was asked for the component by quern_view_write, when quern_entity_set or
+ * a command gave it a value, by quern_entity_mark_changed, and when entities came to the chunk or moved within it; not by
+ * writing through pointers from quern_entity_get. What a system or a loop over the query itself writes is not new to it.
+ * In a system the filter is a read access: changes that systems before it made in the same frame are there. */
+static inline quern_term quern_term_changed(quern_term term)
+{
+    term.changed = true;
+    return term;
+}
+
 /* ------------------------------------------------------------------------------------------- view */
 
 typedef struct quern_context quern_context;
@@ -101,12 +116,15 @@ typedef struct quern_view_column {
     uint16_t size_bytes;   /* of one value */
     uint8_t access;        /* quern_access */
     uint8_t present;       /* the archetype has the component */
+    uint8_t version_index; /* of the column among the chunk's versions */
 } quern_view_column;
 
 /* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
 typedef struct quern_view {
-    uint32_t count;   /* rows, at least 1 (0 only in a system without terms) */
-    uint32_t ordinal; /* 0, 1, 2 … over the views of one system run or one iteration, in order */
+    uint32_t count; /* rows, at least 1 (0 only in a system without terms) */
+    uint32_t
+        ordinal; /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views
+                       * that its filters leave out are counted */
     const quern_entity *entities; /* count handles */
     /* internal */
     uint32_t first_row;
@@ -115,6 +133,8 @@ typedef struct quern_view {
     const quern_view_column *columns; /* term_count */
     const quern_query *query;
     quern_context *context; /* of the system; NULL in a plain iteration */
+    uint64_t *versions;     /* of the chunk's columns; NULL: not kept */
+    uint64_t version;       /* of what is written now */
 } quern_view;
 
 /* Says why a column was refused (log, assert hook, error message) and returns NULL. */
@@ -133,6 +153,8 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
         return quern__view_refuse(view, term, QUERN_WRITE);
+    if (view->columns[term].offset_bytes == 0) return 0;
+    if (view->versions) view->versions[view->columns[term].version_index] = view->version;
     return quern__view_column_at(view, term);
 }
 
@@ -178,12 +200,14 @@ typedef struct quern_query_iterator {
     quern_result result; /* QUERN_OK, or why the iteration ended early */
     /* internal */
     quern_query *query;
+    uint64_t seen_version; /* filters let pass what is newer */
     uint64_t structure_version;
     uint32_t match_index;
     uint32_t chunk_index;
 } quern_query_iterator;
 
-/* Starts an iteration on the thread that owns the world, between frames. */
+/* Starts an iteration on the thread that owns the world, between frames. Filters on changes take it for a look at
+ * everything, even when it is left early. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* Moves to the next view; false at the end. When entities were created, destroyed or changed their

@@ -140,6 +140,11 @@ QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity,
  * The pointer is good until the next structural change of the world. */
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 
+/* Tells filters on changes (quern_term_changed) that the component has changed, after writing through a pointer from
+ * quern_entity_get. Errors also: COMPONENT_ABSENT. */
+QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
+                                                 quern_component component);
+
 /* Whether the entity has the component. False, with a message, when the call is wrong. */
 QUERN_API bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component);
 

@@ -92,12 +92,12 @@ static void assert_numbered(uint32_t first, uint32_t count)
 
 static quern_query *query_all(quern_component component)
 {
-    return setup_query(world, &(quern_term){component, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    return setup_query(world, (quern_term[]){quern_term_read(component)}, 1);
 }
 
 static uint64_t count_all(quern_component component)
 {
-    quern_query *query = setup_query(world, &(quern_term){component, QUERN_MATCH_ALL, QUERN_NO_ACCESS}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(component)}, 1);
     uint64_t count = quern_query_count(query);
     quern_query_destroy(query);
     return count;
@@ -870,7 +870,7 @@ Test(query_add, of_the_251st_component_is_refused)
                                             (char)('0' + i % 10), '\0'});
     must(quern_entity_create_many(world, tags, NULL, 5, 100, entities));
     must(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 100, entities));
-    quern_query *query = setup_query(world, &(quern_term){tags[0], QUERN_MATCH_ALL, QUERN_NO_ACCESS}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[0])}, 1);
     assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
                    quern_query_add_component(query, number, NULL, NULL));
     cr_assert_eq(count_all(number), 0u);

@@ -199,7 +199,7 @@ Test(trim, of_an_empty_world_does_nothing)
 Test(trim, does_not_end_what_goes_on)
 {
     create_crowd();
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     must(quern_entity_destroy_many(world, entities, CROWD / 2));
     uint64_t found = 0;
     quern_query_iterator it = quern_query_iterate(query);
@@ -484,7 +484,7 @@ Test(collect, ends_an_iteration_or_lets_it_find_all)
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i += 2)
         must(quern_entity_destroy(world, entities[i]));
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     uint64_t found = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
@@ -528,7 +528,7 @@ Test(collect, lets_moves_find_new_ways)
 
 Test(collect, lets_bulk_calls_find_new_ways)
 {
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     create_row_of_sets(TAG_COUNT);
     for (uint32_t round = 0; round < 4; round++) {
         uint64_t count = 0;

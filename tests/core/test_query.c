@@ -175,7 +175,7 @@ Test(query, new_archetypes_appear_in_an_old_query)
 
 Test(query, component_types_registered_later_do_not_disturb_it)
 {
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_component late = setup_component(world, "late", 8, 8);
     quern_component both[] = {late, position};
     setup_entity_with(world, both, 2);
@@ -188,7 +188,7 @@ Test(query, empty_archetypes_are_skipped)
     quern_entity entity = setup_entity_with(world, &position, 1);
     create_of(1 | 2, 1);
     must(quern_entity_destroy(world, entity));
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     cr_assert_eq(it.view.count, 1u);
@@ -200,7 +200,7 @@ Test(query, empty_archetypes_are_skipped)
 
 Test(query, an_empty_world_has_no_views)
 {
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert_not(quern_query_next(&it));
     cr_assert_eq(it.result, QUERN_OK);
@@ -215,7 +215,7 @@ Test(query, views_come_in_order_of_archetype_chunk_and_row)
     create_of(1, COUNT);
     create_of(1 | 2, COUNT);
     create_of(1, 1);
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     uint32_t views = 0, rows = 0, last = 0;
     quern_query_iterator it = quern_query_iterate(query);
     for (; quern_query_next(&it); views++) {
@@ -262,7 +262,7 @@ Test(query, several_iterations_at_once_do_not_disturb_each_other)
 {
     create_of(1, 10);
     create_of(1 | 2, 10);
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     uint64_t pairs = 0;
     quern_query_iterator outer = quern_query_iterate(query);
     while (quern_query_next(&outer)) {
@@ -277,7 +277,7 @@ Test(query, several_iterations_at_once_do_not_disturb_each_other)
 /* Starts an iteration over two chunks, lets `change` happen, and expects the iteration to end. */
 static void assert_change_ends_iteration(void (*change)(quern_entity entity))
 {
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     change(it.view.entities[0]);
@@ -330,7 +330,7 @@ Test(query, a_structural_change_ends_the_iteration)
 Test(query, new_values_and_refused_calls_do_not_end_the_iteration)
 {
     create_of(1, 4000);
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
     quern_query_iterator it = quern_query_iterate(query);
     uint64_t rows = 0;
     while (quern_query_next(&it)) {
@@ -385,7 +385,7 @@ Test(query, access_that_was_not_declared_is_refused)
 Test(query, a_term_number_beyond_the_last_is_refused)
 {
     create_of(1, 3);
-    quern_query *query = setup_query(world, &(quern_term){position, QUERN_MATCH_ALL, QUERN_WRITE}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_write(position)}, 1);
     quern_query_iterator it = first_view(query);
     assert_undeclared(quern_view_read(&it.view, 1), "position");
     assert_undeclared(quern_view_write(&it.view, UINT32_MAX), "position");

@@ -298,7 +298,7 @@ static uint32_t count_views(quern_query *query, uint32_t *first_count, uint32_t 
 Test(storage, all_chunks_but_the_last_stay_full)
 {
     quern_component number = u64_component("number");
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     create_numbered(number);
     for (uint32_t left = MANY; left > 1; left--) {
         uint32_t first = 0, last = 0, views = count_views(query, &first, &last);
@@ -314,7 +314,7 @@ Test(storage, all_chunks_but_the_last_stay_full)
 Test(storage, chunks_are_filled_to_the_last_byte_but_a_row_and_some_alignment)
 {
     quern_component number = u64_component("number");
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     create_numbered(number);
     uint32_t first = 0, last = 0;
     count_views(query, &first, &last);
@@ -396,7 +396,7 @@ static void check_alignments(uint32_t shift_bytes)
         for (uint32_t c = 1; c < 6; c++)
             cr_assert_eq((uintptr_t)quern_entity_get(world, entity, components[c]) % alignments[c - 1], 0u);
     }
-    quern_query *query = setup_query(world, &(quern_term){components[5], QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(components[5])}, 1);
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))
         cr_assert_eq((uintptr_t)quern_view_read(&it.view, 0) % 64, 0u);

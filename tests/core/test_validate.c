@@ -157,7 +157,7 @@ Test(validate, a_world_in_a_frame_refuses_what_would_change_it)
 {
     captured_reports reports;
     capture_reports(&reports);
-    quern_query *query = setup_query(world, &(quern_term){number, QUERN_MATCH_ALL, QUERN_READ}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     world->locked = true;
     check_locked_entities();
     check_locked_definitions(query);
@@ -196,7 +196,7 @@ Test(validate, sixty_five_thousand_archetypes_are_the_limit)
     assert_refused(world, expected, quern_entity_create_with(world, &tags[16], NULL, 1, &created));
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ARCHETYPES"));
     setup_entity_with(world, &tags[3], 1);
-    quern_query *query = setup_query(world, &(quern_term){tags[3], QUERN_MATCH_ALL, QUERN_NO_ACCESS}, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[3])}, 1);
     cr_assert_eq(quern_query_count(query), 1u);
     quern_query_destroy(query);
 }

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <string.h>
+
+/* Filters on changes, in queries of plain code. */
+
+enum { ROWS = 3000 };
+
+static quern_world *world;
+static quern_component number, other, tag;
+static quern_entity entities[ROWS];
+static captured_reports reports;
+
+/* Entities with a number and another component, in several chunks, in the order of the list. */
+static void open_world(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    other = setup_component(world, "other", 8, 8);
+    tag = setup_tag(world, "tag");
+    quern_component set[] = {number, other};
+    for (uint32_t i = 0; i < ROWS; i++)
+        entities[i] = setup_entity_with(world, set, 2);
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(changed, .init = open_world, .fini = close_world);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_query *query_changed(quern_component component)
+{
+    quern_term term = quern_term_changed(quern_term_read(component));
+    return setup_query(world, &term, 1);
+}
+
+/* Rows that come to view. */
+static uint64_t look(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    must(it.result);
+    return count;
+}
+
+static bool shows(quern_query *query, quern_entity entity)
+{
+    bool shown = false;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++)
+            shown |= quern_entity_equal(it.view.entities[i], entity);
+    return shown;
+}
+
+/* Rows of the first chunk, that of entities[0]. */
+static uint32_t first_chunk_count(void)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    uint32_t count = it.view.count;
+    quern_query_destroy(query);
+    cr_assert_lt(count, (uint32_t)ROWS);
+    return count;
+}
+
+Test(changed, the_first_look_shows_everything_and_the_next_nothing)
+{
+    quern_query *query = query_changed(number);
+    cr_assert_eq(look(query), ROWS);
+    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(quern_query_count(query), ROWS, "counting pays no heed to filters");
+    quern_query_destroy(query);
+}
+
+Test(changed, setting_a_value_shows_its_chunk_and_no_other)
+{
+    quern_query *query = query_changed(number), *other_query = query_changed(other);
+    look(query);
+    look(other_query);
+    uint64_t value = 7;
+    must(quern_entity_set(world, entities[0], number, &value));
+    cr_assert_eq(look(query), first_chunk_count());
+    cr_assert_eq(look(query), 0u);
+    cr_assert_eq(look(other_query), 0u, "another component");
+    quern_query_destroy(query);
+    quern_query_destroy(other_query);
+}
+
+Test(changed, writing_through_a_view_shows_the_chunk_to_others_and_not_to_the_writer)
+{
+    quern_query *watcher = query_changed(number);
+    quern_term term = quern_term_changed(quern_term_write(number));
+    quern_query *writer = setup_query(world, &term, 1);
+    look(watcher);
+    quern_query_iterator it = quern_query_iterate(writer);
+    cr_assert(quern_query_next(&it));
+    uint64_t *numbers = quern_view_write(&it.view, 0);
+    numbers[0]++;
+    uint32_t written = it.view.count;
+    while (quern_query_next(&it))
+        cr_assert_not_null(quern_view_read(&it.view, 0), "reading is no change");
+    cr_assert_eq(look(watcher), written);
+    cr_assert_eq(look(writer), 0u);
+    quern_query_destroy(watcher);
+    quern_query_destroy(writer);
+}
+
+Test(changed, entities_that_come_or_move_show_their_chunks)
+{
+    quern_query *query = query_changed(number);
+    look(query);
+    quern_component set[] = {number, other};
+    quern_entity fresh = setup_entity_with(world, set, 2);
+    cr_assert(shows(query, fresh));
+    cr_assert_eq(look(query), 0u);
+    must(quern_entity_destroy(world, entities[0])); /* the last one moves into the first chunk */
+    cr_assert(shows(query, fresh), "it has moved to a chunk where nobody looked for it");
+    must(quern_entity_add(world, entities[5], tag, NULL));
+    cr_assert(shows(query, entities[5]));
+    must(quern_entity_remove(world, entities[5], tag));
+    cr_assert(shows(query, entities[5]));
+    must(quern_entity_create_many(world, set, NULL, 2, 10, NULL));
+    cr_assert_gt(look(query), 9u);
+    quern_query_destroy(query);
+}
+
+Test(changed, a_pointer_from_get_is_told_by_hand)
+{
+    quern_query *query = query_changed(number);
+    look(query);
+    *(uint64_t *)quern_entity_get(world, entities[1], number) = 3;
+    cr_assert_eq(look(query), 0u);
+    must(quern_entity_mark_changed(world, entities[1], number));
+    cr_assert(shows(query, entities[1]));
+    must(quern_entity_mark_changed(world, entities[1], other));
+    cr_assert_eq(look(query), 0u);
+    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_mark_changed(world, entities[1], tag));
+    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
+                   quern_entity_mark_changed(world, (quern_entity){0}, number));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_mark_changed(NULL, entities[1], number));
+    quern_query_destroy(query);
+}
+
+Test(changed, several_filters_let_pass_what_passes_one)
+{
+    quern_term terms[] = {quern_term_changed(quern_term_read(number)),
+                          quern_term_changed(quern_term_optional(other, QUERN_NO_ACCESS))};
+    quern_query *query = setup_query(world, terms, 2);
+    look(query);
+    uint64_t value = 1;
+    must(quern_entity_set(world, entities[0], other, &value));
+    cr_assert_eq(look(query), first_chunk_count());
+    must(quern_entity_set(world, entities[0], number, &value));
+    cr_assert_eq(look(query), first_chunk_count());
+    quern_query_destroy(query);
+}
+
+Test(changed, an_absent_optional_component_has_not_changed)
+{
+    quern_entity alone = setup_entity_with(world, &number, 1);
+    quern_term terms[] = {quern_term_read(number),
+                          quern_term_changed(quern_term_optional(other, QUERN_READ))};
+    quern_query *query = setup_query(world, terms, 2);
+    cr_assert_not(shows(query, alone));
+    quern_query_destroy(query);
+}
+
+Test(changed, a_tag_changes_with_its_entities)
+{
+    quern_query *query = query_changed(tag);
+    cr_assert_eq(look(query), 0u);
+    must(quern_entity_add(world, entities[9], tag, NULL));
+    cr_assert_eq(look(query), 1u);
+    cr_assert_eq(look(query), 0u);
+    quern_query_destroy(query);
+}
+
+Test(changed, each_query_has_its_own_eyes)
+{
+    quern_query *first = query_changed(number), *second = query_changed(number);
+    look(first);
+    cr_assert_eq(look(second), ROWS);
+    quern_query_destroy(first);
+    uint64_t value = 1;
+    must(quern_entity_set(world, entities[2], number, &value));
+    cr_assert(shows(second, entities[2]), "another query's end changes nothing");
+    quern_query_destroy(second);
+}
+
+Test(changed, an_excluded_component_cannot_be_filtered)
+{
+    quern_term terms[] = {quern_term_read(number), quern_term_changed(quern_term_without(tag))};
+    quern_query_def def = quern_query_def_default();
+    def.terms = terms;
+    def.term_count = 2;
+    quern_query *query;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
+}
+
+/* ------------------------------------------------------------------------------------ random programs */
+
+/* Entities whose number has changed, or which have come or moved, since the latest look. */
+static bool is_new[ROWS], is_alive[ROWS];
+static uint32_t place_of[2 * ROWS]; /* in the list, by index of the handle */
+
+static void act(random_source *random, uint32_t i)
+{
+    uint64_t value = random_next(random);
+    switch (is_alive[i] ? random_below(random, 5) : 5) {
+    case 0:
+        must(quern_entity_set(world, entities[i], number, &value));
+        break;
+    case 1:
+        must(quern_entity_destroy(world, entities[i]));
+        is_alive[i] = false;
+        break;
+    case 2:
+        if (quern_entity_has(world, entities[i], tag))
+            must(quern_entity_remove(world, entities[i], tag));
+        else
+            must(quern_entity_add(world, entities[i], tag, NULL));
+        break;
+    case 3:
+        must(quern_entity_set(world, entities[i], other, &value));
+        return;
+    case 4:
+        must(quern_entity_mark_changed(world, entities[i], number));
+        break;
+    default:
+        entities[i] = setup_entity_with(world, (quern_component[]){number, other}, 2);
+        place_of[quern_entity_index(entities[i])] = i;
+        is_alive[i] = true;
+        break;
+    }
+    is_new[i] = is_alive[i];
+}
+
+/* Shows at least what is new. Returns how many rows came to view. */
+static uint64_t check_look(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        count += it.view.count;
+        for (uint32_t i = 0; i < it.view.count; i++)
+            is_new[place_of[quern_entity_index(it.view.entities[i])]] = false;
+    }
+    must(it.result);
+    for (uint32_t i = 0; i < ROWS; i++)
+        cr_assert_not(is_new[i], "entity %u has changed and was not shown", i);
+    return count;
+}
+
+static void play(uint64_t seed)
+{
+    random_source random = {seed};
+    quern_query *query = query_changed(number);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        is_alive[i] = true;
+        place_of[quern_entity_index(entities[i])] = i;
+    }
+    uint64_t shown = look(query), looks = 1;
+    for (uint32_t round = 0; round < 200; round++) {
+        uint32_t count = random_below(&random, 4);
+        for (uint32_t k = 0; k < count; k++)
+            act(&random, random_below(&random, ROWS));
+        shown += check_look(query);
+        looks++;
+    }
+    cr_assert_lt(shown, looks * ROWS / 4, "most of the world was shown each time");
+    quern_query_destroy(query);
+}
+
+Test(changed, whatever_changes_is_shown)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        close_world();
+        open_world();
+        play(seed);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- memory */
+
+/* Queries with filters come and go, and entities come, under memory that fails at each request in turn. */
+static bool survives(failing_allocator *memory, uint64_t call)
+{
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+    quern_term terms[] = {quern_term_changed(quern_term_read(number)),
+                          quern_term_changed(quern_term_with(tag))};
+    quern_query_def def = quern_query_def_default();
+    def.terms = terms;
+    def.term_count = 2;
+    quern_query *query = NULL;
+    quern_component set[] = {number, tag};
+    quern_result created = quern_query_create(world, &def, &query);
+    quern_result added = quern_entity_create_many(world, set, NULL, 2, 5000, NULL);
+    bool reached = failing_allocator_failed_count(memory) > 0;
+    cr_assert_eq(reached, created != QUERN_OK || added != QUERN_OK);
+    assert_valid(world);
+    if (created == QUERN_OK) {
+        uint64_t count = look(query);
+        cr_assert_eq(count, added == QUERN_OK ? 5000u : 0u);
+        quern_query_destroy(query);
+    }
+    return reached;
+}
+
+Test(changed, missing_memory_is_told_and_nothing_else_is_lost)
+{
+    quern_world_destroy(world);
+    uint64_t call = 1;
+    bool goes_on = true;
+    for (; goes_on; call++) {
+        failing_allocator *memory = failing_allocator_create();
+        quern_world_def def = quern_world_def_default();
+        def.allocator = failing_allocator_interface(memory);
+        must(quern_world_create(&def, &world));
+        number = setup_component(world, "number", 8, 8);
+        tag = setup_tag(world, "tag");
+        quern_component set[] = {number, tag};
+        setup_entity_with(world, set, 2); /* an archetype that is there before the filter */
+        quern_query *all = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
+        must(quern_query_destroy_entities(all, NULL));
+        quern_query_destroy(all);
+        goes_on = survives(memory, call);
+        quern_world_destroy(world);
+        failing_allocator_destroy(memory);
+    }
+    cr_assert_gt(call, 5u);
+    world = setup_world();
+}

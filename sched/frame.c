@@ -7,6 +7,8 @@
 #include "sched/graph.h"
 #include "sched/jobs.h"
 
+#include <float.h>
+
 enum { WORKER_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
 
 /* ---------------------------------------------------------------------------------------- workers */
@@ -147,8 +149,20 @@ static quern_result start_step(quern_schedule *schedule, quern__step *step)
     return QUERN_OK;
 }
 
-static void finish_step(const quern__step *step)
+/* A phase with a fixed step adds up; of others, what was prepared tells. */
+static void count_views(const quern_schedule *schedule, const quern__step *step)
 {
+    for (uint32_t i = step->first; i < step->end; i++) {
+        quern__system *system = schedule->order.items[i];
+        if (!system->is_active) continue;
+        system->step_view_count += system->view_count;
+        system->step_entity_count += system->entity_count;
+    }
+}
+
+static void finish_step(const quern_schedule *schedule, const quern__step *step)
+{
+    if (schedule->phases[step->phase].step_seconds > 0) count_views(schedule, step);
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_finish(step->passes.items[i]);
 }
@@ -161,7 +175,7 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
         result = quern__graph_run(step->graph, schedule->jobs);
     else
         run_passes(step);
-    if (result == QUERN_OK) finish_step(step);
+    if (result == QUERN_OK) finish_step(schedule, step);
     return result;
 }
 
@@ -176,6 +190,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
     run_passes(step);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->world->locked = true;
+    finish_step(schedule, step);
     return QUERN_OK;
 }
 
@@ -274,12 +289,25 @@ static uint32_t take_steps(quern__phase *phase, double delta_seconds)
     return count;
 }
 
+static void start_steps(const quern_schedule *schedule, const quern__phase *phase)
+{
+    for (uint32_t i = 0; i < schedule->systems.count; i++) {
+        quern__system *system = schedule->systems.items[i];
+        if (&schedule->phases[system->phase] != phase) continue;
+        system->step_view_count = 0;
+        system->step_entity_count = 0;
+    }
+}
+
 static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, frame_report *report)
 {
     quern_result result = QUERN_OK;
     double frame_seconds = schedule->delta_seconds;
     uint32_t times = take_steps(phase, frame_seconds);
-    if (phase->step_seconds > 0) schedule->delta_seconds = phase->step_seconds;
+    if (phase->step_seconds > 0) {
+        schedule->delta_seconds = phase->step_seconds;
+        start_steps(schedule, phase);
+    }
     for (; times > 0 && result == QUERN_OK; times--)
         for (uint32_t i = phase->first_step; i < phase->end_step && result == QUERN_OK; i++)
             result = run_step(schedule, &schedule->steps.items[i], report);
@@ -320,8 +348,12 @@ static quern_result finish_frame(const quern_schedule *schedule, const frame_rep
     return QUERN_OK;
 }
 
-static quern_result check_run(const quern_schedule *schedule)
+static quern_result check_run(const quern_schedule *schedule, double delta_seconds)
 {
+    if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* nor NaN */
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_run: delta_seconds is %g; give a finite number, 0 or more",
+                           delta_seconds);
     quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_run");
     if (result != QUERN_OK || !schedule->is_running) return result;
     return quern__fail(QUERN_ERROR_WORLD_LOCKED, "quern_schedule_run: this schedule is running a frame");
@@ -351,7 +383,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
 quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_run", "schedule");
-    quern_result result = check_run(schedule);
+    quern_result result = check_run(schedule, delta_seconds);
     if (result != QUERN_OK) return result;
     uint64_t start_ns = quern__clock_ns();
     return run_frame(schedule, jobs, delta_seconds, start_ns);

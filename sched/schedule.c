@@ -214,11 +214,16 @@ quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_s
     quern_result result = find_checked(schedule, handle, "quern_schedule_system_stats", &system);
     if (result != QUERN_OK) return result;
     if (out_stats == NULL) return quern__fail_null("quern_schedule_system_stats", "out_stats");
+    bool has_steps = schedule->phases[system->phase].step_seconds > 0;
     *out_stats = (quern_system_stats){
         .name = system->name,
         .phase = system->phase,
-        .view_count = system->is_active ? system->view_count : 0,
-        .entity_count = system->is_active ? system->entity_count : 0,
+        .view_count = has_steps           ? system->step_view_count
+                      : system->is_active ? system->view_count
+                                          : 0,
+        .entity_count = has_steps           ? system->step_entity_count
+                        : system->is_active ? system->entity_count
+                                            : 0,
         .time_ns = quern__frame_time_ns(schedule, system),
         .command_count = system->command_count,
     };

@@ -56,6 +56,8 @@ typedef struct quern__system {
     double elapsed_seconds; /* since it ran */
     double delta_seconds;   /* of this run */
     uint64_t command_count;
+    uint32_t step_view_count; /* over the steps of a phase with a fixed one */
+    uint64_t step_entity_count;
 } quern__system;
 
 /* Checks and copies a definition whose cookie has been checked. Errors: as quern_schedule_add_system, less

@@ -82,7 +82,7 @@ typedef struct quern_system_def {
     const quern_resource_access *resources;
     uint32_t resource_count; /* 0 to QUERN_MAX_ACCESS */
     /* Names of systems of the same phase that must run after this one (before) or before it (after). Where their
-     * terms share a component, one of them writes it, and the earlier has no end and the later no begin, it is an
+     * terms share a component, one of them writes it, and the earlier has no end and the later neither begin nor condition, it is an
      * order like that of registration, chunk by chunk. Elsewhere all of the earlier one comes before any of the
      * later. */
     const char *const *before;
@@ -146,10 +146,10 @@ QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const
  * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), OUT_OF_MEMORY. */
 QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 
-/* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds is
- * handed to the systems. The result is the same whatever the number of threads.
+/* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds, finite and at least
+ * 0, is handed to the systems. The result is the same whatever the number of threads.
  *
- * Errors before the first system, with the world as it was: NULL_ARGUMENT, WORLD_LOCKED (called from inside a
+ * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED (called from inside a
  * frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
  * Errors that end the frame at a sync point, with the world as it was before that sync point, its commands
  * dropped and later systems not run: OUT_OF_MEMORY, LIMIT (of entities). When memory is missing for what follows
@@ -179,7 +179,7 @@ QUERN_API quern_frame_stats quern_schedule_frame_stats(const quern_schedule *sch
 typedef struct quern_system_stats {
     const char *name; /* valid as long as the schedule */
     uint32_t phase;
-    uint32_t view_count;    /* runs of rows it was called on */
+    uint32_t view_count;    /* runs of rows it was called on, or left out by its filters on changes */
     uint64_t entity_count;  /* their rows */
     uint64_t time_ns;       /* in its callbacks, added up over the threads; 0 without timing */
     uint64_t command_count; /* it recorded */

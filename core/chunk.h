@@ -23,6 +23,7 @@ typedef struct quern__chunk {
     struct quern__archetype *archetype; /* that holds it */
     uint32_t index;                     /* in the archetype's table */
     uint32_t slab_index;
+    uint32_t sheet_index; /* a note of playback's: see quern__playback_sheet */
 } quern__chunk;
 
 typedef struct quern__slab {

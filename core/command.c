@@ -2,22 +2,16 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/command.h"
 
-#include "core/bitset.h"
+#include <quern/world.h>
 
-enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64, RECORD_ALIGNMENT_BYTES = 8 };
+enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64 };
 
-_Static_assert(sizeof(quern__command) == 16, "a record's head is 16 bytes");
+_Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
-/* What a command with a value may need at most: its head, padding, the value, and padding behind it. */
-static size_t record_bytes_bound(size_t value_bytes)
-{
-    return sizeof(quern__command) + QUERN_MAX_ALIGNMENT_BYTES +
-           quern__align_up(value_bytes, RECORD_ALIGNMENT_BYTES);
-}
-
-/* A create with as many components and bytes as fit a chunk must fit a block, with a jump behind it. */
-_Static_assert((QUERN_MAX_ENTITY_COMPONENTS + 2) *
-                           (sizeof(quern__command) + QUERN_MAX_ALIGNMENT_BYTES + 8) +
+/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head before it, a
+ * jump behind it, and padding. */
+_Static_assert(2 * sizeof(quern__run) + sizeof(quern_entity) +
+                       (QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
                    BLOCK_BYTES,
                "blocks are too small");
@@ -37,37 +31,71 @@ void quern__commands_release(quern_commands *commands)
         quern__release(allocator, commands->blocks.items[i].memory, BLOCK_BYTES, BLOCK_ALIGNMENT_BYTES);
     quern__array_release(allocator, &commands->blocks);
     quern__array_release(allocator, &commands->streams);
+    quern__operations_release(&commands->operations, allocator);
 }
 
-void quern__commands_begin(quern_commands *commands, uint64_t key, uint32_t serial)
+/* Counting when a stream ends spares every command a counter. */
+static void close_stream(quern_commands *commands)
 {
-    commands->key = key;
-    commands->serial = serial;
+    if (!commands->is_open) return;
     commands->is_open = false;
+    commands->operation = NULL;
+    quern__stream *stream = &commands->streams.items[commands->streams.count - 1];
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count; i++) {
+        if (i > 0) run = quern__run_next(run);
+        stream->command_count += (uint64_t)run->item_count * run->operation->command_count;
+    }
 }
 
-static void destroy_values(quern_commands *commands, const quern__stream *stream)
+void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
 {
-    quern__stream_cursor cursor = quern__stream_walk(stream);
-    for (quern__command *command; (command = quern__stream_take(&cursor)) != NULL;) {
-        if (!command->has_value) continue;
-        const quern__type *type =
-            quern__components_type(&commands->storage->components, command->component_index);
-        quern__type_destroy(type, quern__command_value(command, type), 1);
+    close_stream(commands);
+    commands->origin = *origin;
+}
+
+void quern__commands_close(quern_commands *commands)
+{
+    close_stream(commands);
+}
+
+static void destroy_values(const quern__operation *operation, char *item)
+{
+    char *living = item + operation->living_offset_bytes;
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        if (living[i]) quern__type_destroy(operand->type, item + operand->offset_bytes, 1);
     }
+}
+
+static void destroy_stream_values(const quern__stream *stream)
+{
+    quern__run *run = stream->first;
+    for (uint32_t i = 0; i < stream->run_count; i++) {
+        if (i > 0) run = quern__run_next(run);
+        if (!run->operation->has_destroy) continue;
+        for (uint32_t k = 0; k < run->item_count; k++)
+            destroy_values(run->operation, quern__run_items(run) + (size_t)k * run->operation->item_bytes);
+    }
+}
+
+static void use_block(quern_commands *commands, uint32_t index)
+{
+    commands->block_index = index;
+    commands->next = commands->blocks.items[index].memory;
+    commands->end = commands->next + BLOCK_BYTES - sizeof(quern__run);
 }
 
 void quern__commands_reset(quern_commands *commands)
 {
-    if (commands->has_hooked_values)
+    close_stream(commands);
+    if (commands->has_owned_values)
         for (uint32_t i = 0; i < commands->streams.count; i++)
-            destroy_values(commands, &commands->streams.items[i]);
-    commands->has_hooked_values = false;
+            destroy_stream_values(&commands->streams.items[i]);
+    commands->has_owned_values = false;
     commands->streams.count = 0;
-    commands->is_open = false;
     commands->failed = QUERN_OK;
-    commands->block_index = 0;
-    if (commands->blocks.count > 0) commands->blocks.items[0].used_bytes = 0;
+    if (commands->blocks.count > 0) use_block(commands, 0);
 }
 
 /* -------------------------------------------------------------------------------------- the arena */
@@ -79,46 +107,49 @@ static bool block_add(quern_commands *commands)
     char *memory = quern__allocate(allocator, BLOCK_BYTES, BLOCK_ALIGNMENT_BYTES);
     if (memory == NULL) return false;
     commands->blocks.items[commands->blocks.count++] = (quern__block){.memory = memory};
+    if (commands->blocks.count == 1) use_block(commands, 0);
     return true;
 }
 
-/* Leaves the block in use for the next one, and a jump behind. */
-static bool next_block(quern_commands *commands)
+static uint32_t left_bytes(const quern_commands *commands)
 {
-    uint32_t next = commands->block_index + 1;
-    if (next == commands->blocks.count && !block_add(commands)) return false;
-    quern__block *full = &commands->blocks.items[commands->block_index];
-    quern__block *fresh = &commands->blocks.items[next];
-    fresh->used_bytes = 0;
-    quern__command *jump = (quern__command *)(void *)(full->memory + full->used_bytes);
-    *jump = (quern__command){.kind = QUERN__COMMAND_JUMP, .next = (quern__command *)(void *)fresh->memory};
-    commands->block_index = next;
+    return commands->blocks.count > 0 ? (uint32_t)(commands->end - commands->next) : 0;
+}
+
+/* How many items fit into so many bytes that begin at an address with an alignment of 8, with a head before them. */
+static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
+{
+    uint32_t head_bytes = (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8;
+    return bytes > head_bytes ? (bytes - head_bytes) / operation->item_bytes : 0;
+}
+
+/* Blocks for `count` more items, beside what is left of the one in use. */
+static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
+{
+    uint32_t fitting = items_that_fit(operation, left_bytes(commands));
+    if (fitting >= count) return true;
+    uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
+    uint32_t blocks = (count - fitting + per_block - 1) / per_block;
+    uint32_t used = commands->blocks.count > 0 ? commands->block_index + 1 : 0;
+    while (commands->blocks.count - used < blocks)
+        if (!block_add(commands)) return false;
     return true;
 }
 
-/* Makes sure that `bytes` lie free in the block in use, besides a jump, and that a stream is open for
- * them. After it, recording that much cannot fail. */
-static quern_result prepare(quern_commands *commands, size_t bytes)
+static quern_result fail_memory(quern_commands *commands)
 {
-    bool ready = commands->blocks.count > 0 || block_add(commands);
-    if (ready) {
-        const quern__block *block = &commands->blocks.items[commands->block_index];
-        if (block->used_bytes + bytes + sizeof(quern__command) > BLOCK_BYTES) ready = next_block(commands);
-    }
-    if (ready && !commands->is_open)
-        ready = quern__array_reserve(&commands->storage->allocator, &commands->streams,
-                                     commands->streams.count + 1);
-    if (!ready) {
-        commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command of %zu bytes", bytes);
-    }
-    if (commands->is_open) return QUERN_OK;
-    const quern__block *block = &commands->blocks.items[commands->block_index];
-    commands->streams.items[commands->streams.count++] =
-        (quern__stream){.key = commands->key,
-                        .serial = commands->serial,
-                        .first = (quern__command *)(void *)(block->memory + block->used_bytes)};
-    commands->is_open = true;
+    commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command of '%s'",
+                       commands->origin.name);
+}
+
+/* Makes sure that `count` more items can be recorded without failing. */
+static quern_result prepare(quern_commands *commands, const quern__operation *operation, uint32_t count)
+{
+    if (!reserve_blocks(commands, operation, count) ||
+        (!commands->is_open && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
+                                                     commands->streams.count + 1)))
+        return fail_memory(commands);
     return QUERN_OK;
 }
 
@@ -127,57 +158,100 @@ static quern__stream *open_stream(const quern_commands *commands)
     return &commands->streams.items[commands->streams.count - 1];
 }
 
-/* Records a command in room that has been prepared. value may be NULL, and does not count for tags. */
-static void record(quern_commands *commands, quern__command_kind kind, quern_entity entity,
-                   uint32_t component_index, const void *value)
+/* Leaves the block in use for the next one; a stream that goes on there gets a jump. */
+static void next_block(quern_commands *commands)
 {
-    quern__block *block = &commands->blocks.items[commands->block_index];
-    quern__command *command = (quern__command *)(void *)(block->memory + block->used_bytes);
-    *command = (quern__command){
-        .kind = (uint8_t)kind, .entity = entity, .component_index = (uint16_t)component_index};
-    char *end = (char *)(command + 1);
-    const quern__type *type =
-        value ? quern__components_type(&commands->storage->components, component_index) : NULL;
-    if (type != NULL && type->size_bytes > 0) {
-        char *copy = quern__command_value(command, type);
-        quern__type_copy(type, copy, value, 1);
-        command->has_value = true;
-        commands->has_hooked_values |= type->hooks.destroy != NULL;
-        end = copy + quern__align_up(type->size_bytes, RECORD_ALIGNMENT_BYTES);
+    quern__run *jump = (quern__run *)(void *)commands->next;
+    use_block(commands, commands->block_index + 1);
+    *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
+}
+
+/* Begins a run, and the stream where it is the first, in room that has been prepared. */
+static void begin_run(quern_commands *commands, const quern__operation *operation)
+{
+    if (items_that_fit(operation, left_bytes(commands)) == 0) next_block(commands);
+    quern__run *run = (quern__run *)(void *)commands->next;
+    uintptr_t behind = (uintptr_t)(run + 1);
+    size_t padding = quern__align_up(behind, operation->alignment_bytes) - behind;
+    *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
+    if (!commands->is_open) {
+        commands->streams.items[commands->streams.count++] =
+            (quern__stream){.origin = commands->origin, .first = run};
+        commands->is_open = true;
     }
-    command->size_bytes = (uint32_t)(end - (char *)command);
-    block->used_bytes += command->size_bytes;
-    open_stream(commands)->command_count++;
+    open_stream(commands)->run_count++;
+    commands->run = run;
+    commands->operation = operation;
+    commands->has_owned_values |= operation->has_destroy;
+    commands->next += run->first_item_bytes;
 }
 
-void *quern__command_value(quern__command *command, const quern__type *type)
+static inline bool has_room(const quern_commands *commands, const quern__operation *operation)
 {
-    char *behind = (char *)(command + 1);
-    return behind + (quern__align_up((uintptr_t)behind, type->alignment_bytes) - (uintptr_t)behind);
+    return commands->operation == operation &&
+           (size_t)(commands->end - commands->next) >= operation->item_bytes;
 }
 
-quern__command *quern__stream_take(quern__stream_cursor *cursor)
+/* The place of one more item, in room that has been prepared or that the open run has. */
+static inline char *append_item(quern_commands *commands, const quern__operation *operation,
+                                quern_entity entity)
 {
-    if (cursor->left_count == 0) return NULL;
-    quern__command *command = cursor->next;
-    if (command->kind == QUERN__COMMAND_JUMP) command = command->next;
-    cursor->next = (quern__command *)(void *)((char *)command + command->size_bytes);
-    cursor->left_count--;
-    return command;
+    if (QUERN__UNLIKELY(!has_room(commands, operation))) begin_run(commands, operation);
+    char *item = commands->next;
+    commands->next += operation->item_bytes;
+    commands->run->item_count++;
+    memcpy(item, &entity, sizeof entity);
+    return item;
+}
+
+/* Copies the i-th value into an item. */
+static inline void give_value(const quern__operation *operation, char *item, uint32_t i, const void *value)
+{
+    const quern__operand *operand = &operation->operands[i];
+    char *target = item + operand->offset_bytes;
+    if (operand->is_plain) {
+        quern__copy_value(target, value, operand->size_bytes);
+        return;
+    }
+    quern__type_copy(operand->type, target, value, 1);
+    if (operation->has_destroy)
+        item[operation->living_offset_bytes + i] = operand->type->hooks.destroy != NULL;
+}
+
+static void forget_living(const quern__operation *operation, char *item)
+{
+    if (operation->has_destroy) memset(item + operation->living_offset_bytes, 0, operation->operand_count);
 }
 
 /* ----------------------------------------------------------------------------------------- checks */
 
 static bool is_ours(const quern_commands *commands, quern_entity entity)
 {
-    return commands->is_open && quern_entity_generation(entity) == commands->serial &&
+    return commands->is_open && quern_entity_generation(entity) == commands->origin.serial &&
            quern_entity_index(entity) < open_stream(commands)->create_count;
 }
 
-static quern_result check_entity(const quern_commands *commands, quern_entity entity)
+static quern_result fail_provisional(const quern_commands *commands, quern_entity entity)
 {
-    if (quern_entity_is_provisional(entity) && is_ours(commands, entity)) return QUERN_OK;
-    return quern__entities_check(&commands->storage->entities, entity);
+    const char *reason = quern_entity_generation(entity) == commands->origin.serial
+                             ? "this callback has not created so many entities"
+                             : "it was made by another callback, or its sync point has passed";
+    return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
+                            "system '%s' used the provisional handle of a deferred create (number %u): %s",
+                            commands->origin.name, quern_entity_index(entity), reason);
+}
+
+static quern_result check_other_entity(const quern_commands *commands, quern_entity entity)
+{
+    if (!quern_entity_is_provisional(entity))
+        return quern__entities_check(&commands->storage->entities, entity);
+    return is_ours(commands, entity) ? QUERN_OK : fail_provisional(commands, entity);
+}
+
+static inline quern_result check_entity(const quern_commands *commands, quern_entity entity)
+{
+    if (quern__entities_find(&commands->storage->entities, entity) != NULL) return QUERN_OK;
+    return check_other_entity(commands, entity);
 }
 
 typedef struct handle_check {
@@ -189,7 +263,7 @@ static quern_entity check_handle(void *argument, quern_entity entity)
 {
     handle_check *check = argument;
     if (quern_entity_is_provisional(entity) && !is_ours(check->commands, entity))
-        check->result = check_entity(check->commands, entity);
+        check->result = fail_provisional(check->commands, entity);
     return entity;
 }
 
@@ -202,24 +276,86 @@ static quern_result check_value(const quern_commands *commands, const quern__typ
     return check.result;
 }
 
-static quern_result check_component(const quern_commands *commands, quern_component component,
-                                    const void *value)
-{
-    quern_result result = quern__components_check(&commands->storage->components, component);
-    if (result != QUERN_OK) return result;
-    return check_value(
-        commands, quern__components_type(&commands->storage->components, quern__component_index(component)),
-        value);
-}
-
 /* ------------------------------------------------------------------------------------ public calls */
 
-static quern_entity record_create(quern_commands *commands)
+/* count creates; values[i] are the values of the i-th component, one behind the other. */
+static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
+                                   const void *const *values, uint32_t count, quern_entity *out_entities)
 {
-    uint32_t number = open_stream(commands)->create_count++;
-    quern_entity entity = quern__entity_make(0, commands->serial, number);
-    record(commands, QUERN__COMMAND_CREATE, entity, 0, NULL);
+    quern_result result = prepare(commands, operation, count);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = commands->is_open ? open_stream(commands)->create_count : 0;
+        quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
+        char *item = append_item(commands, operation, entity);
+        open_stream(commands)->create_count++;
+        forget_living(operation, item);
+        for (uint32_t k = 0; k < operation->operand_count; k++)
+            if (operation->operands[k].offset_bytes != 0)
+                give_value(operation, item, k,
+                           (const char *)values[k] + (size_t)i * operation->operands[k].size_bytes);
+        if (out_entities != NULL) out_entities[i] = entity;
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_columns(const quern_commands *commands, const quern__operation *operation,
+                                  const void *const *values, uint32_t count)
+{
+    quern_result result = QUERN_OK;
+    if (!operation->has_entity_fields) return QUERN_OK;
+    for (uint32_t k = 0; k < operation->operand_count; k++)
+        for (uint32_t i = 0; i < count && operation->operands[k].offset_bytes != 0 && result == QUERN_OK;
+             i++)
+            result = check_value(commands, operation->operands[k].type,
+                                 (const char *)values[k] + (size_t)i * operation->operands[k].size_bytes);
+    return result;
+}
+
+static quern_result create_many(quern_commands *commands, const quern_component *components,
+                                const void *const *columns, uint32_t component_count, uint32_t count,
+                                quern_entity *out_entities, const char *function)
+{
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
+    const quern__operation *operation;
+    quern_result result = quern__operations_create(&commands->operations, &commands->storage->components,
+                                                   &commands->storage->allocator, components, columns,
+                                                   component_count, &operation);
+    if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
+    uint32_t created = commands->is_open ? open_stream(commands)->create_count : 0;
+    if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
+        result = quern__fail(QUERN_ERROR_LIMIT, "%s: a callback creates at most %u entities", function,
+                             QUERN_MAX_ENTITIES);
+    if (result == QUERN_OK) result = check_columns(commands, operation, columns, count);
+    if (result != QUERN_OK || count == 0) return result;
+    return record_creates(commands, operation, columns, count, out_entities);
+}
+
+quern_result quern_commands_create_many(quern_commands *commands, const quern_component *components,
+                                        const void *const *columns, uint32_t component_count,
+                                        uint32_t count, quern_entity *out_entities)
+{
+    return create_many(commands, components, columns, component_count, count, out_entities,
+                       "quern_commands_create_many");
+}
+
+quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
+                                        const void *const *values, uint32_t count)
+{
+    quern_entity entity = quern_entity_null();
+    create_many(commands, components, values, count, 1, &entity, "quern_commands_create_with");
     return entity;
+}
+
+const char *quern_drop_reason_string(quern_drop_reason reason)
+{
+    static const char *const texts[] = {
+        [QUERN_DROP_DESTROYED] = "entity destroyed by an earlier command",
+        [QUERN_DROP_DEAD] = "entity gone before the sync point",
+        [QUERN_DROP_REFUSED] = "more than an entity can have",
+    };
+    return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "(unknown)";
 }
 
 quern_entity quern_commands_create(quern_commands *commands)
@@ -227,102 +363,86 @@ quern_entity quern_commands_create(quern_commands *commands)
     return quern_commands_create_with(commands, NULL, NULL, 0);
 }
 
-/* Checks a list of components and says how many bytes recording it takes at most. */
-static quern_result check_list(const quern_commands *commands, const quern_component *components,
-                               const void *const *values, uint32_t count, size_t *out_bytes)
-{
-    uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
-    size_t columns_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        quern_result result = check_component(commands, components[i], values ? values[i] : NULL);
-        if (result != QUERN_OK) return result;
-        uint32_t index = quern__component_index(components[i]);
-        const quern__type *type = quern__components_type(&commands->storage->components, index);
-        if (quern__bitset_has(seen, index))
-            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "'%s' stands twice in the list of components", type->name);
-        quern__bitset_add(seen, index);
-        columns_bytes += quern__column_bytes(type->size_bytes, 1);
-        *out_bytes += record_bytes_bound(type->size_bytes);
-    }
-    size_t row_bytes = quern__layout_bytes(columns_bytes, 1);
-    if (row_bytes <= QUERN__CHUNK_BYTES) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_COMPONENT_TOO_LARGE,
-                       "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
-                       count, row_bytes, QUERN__CHUNK_BYTES);
-}
-
-quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
-                                        const void *const *values, uint32_t count)
-{
-    quern_entity null = quern_entity_null();
-    const char *missing = commands == NULL                  ? "commands"
-                          : count > 0 && components == NULL ? "components"
-                                                            : NULL;
-    if (missing != NULL) {
-        quern__fail_null("quern_commands_create_with", missing);
-        return null;
-    }
-    if (count > QUERN_MAX_ENTITY_COMPONENTS) {
-        quern__fail(
-            QUERN_ERROR_TOO_MANY_COMPONENTS,
-            "quern_commands_create_with: %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
-            count, QUERN_MAX_ENTITY_COMPONENTS);
-        return null;
-    }
-    size_t bytes = sizeof(quern__command);
-    if (check_list(commands, components, values, count, &bytes) != QUERN_OK) return null;
-    if (prepare(commands, bytes) != QUERN_OK) return null;
-    quern_entity entity = record_create(commands);
-    for (uint32_t i = 0; i < count; i++)
-        record(commands, QUERN__COMMAND_ADD, entity, quern__component_index(components[i]),
-               values ? values[i] : NULL);
-    return entity;
-}
-
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_destroy", "commands");
+    const quern__operation *operation = &quern__operation_destroy;
     quern_result result = check_entity(commands, entity);
-    if (result == QUERN_OK) result = prepare(commands, sizeof(quern__command));
-    if (result == QUERN_OK) record(commands, QUERN__COMMAND_DESTROY, entity, 0, NULL);
+    if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
+    if (result == QUERN_OK) append_item(commands, operation, entity);
     return result;
 }
 
-static quern_result record_component(quern_commands *commands, quern__command_kind kind,
-                                     quern_entity entity, quern_component component, const void *value)
+/* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
+static quern_result make_operation(quern_commands *commands, quern_component component,
+                                   quern__operation_variant variant, const quern__operation **out_operation)
 {
-    quern_result result = check_entity(commands, entity);
-    if (result == QUERN_OK) result = check_component(commands, component, value);
+    const quern__storage *storage = commands->storage;
+    quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
-    uint32_t index = quern__component_index(component);
-    uint32_t value_bytes = quern__components_type(&commands->storage->components, index)->size_bytes;
-    result = prepare(commands, record_bytes_bound(value_bytes));
-    if (result == QUERN_OK) record(commands, kind, entity, index, value);
-    return result;
+    *out_operation =
+        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                 quern__component_index(component), variant);
+    return *out_operation != NULL ? QUERN_OK : fail_memory(commands);
+}
+
+static inline quern_result find_operation(quern_commands *commands, quern_component component,
+                                          quern__operation_variant variant,
+                                          const quern__operation **out_operation)
+{
+    uint32_t place = quern__component_index(component) * QUERN__VARIANT_COUNT + (uint32_t)variant;
+    if (place < commands->operations.singles.count) {
+        *out_operation = commands->operations.singles.items[place];
+        if (*out_operation != NULL && (*out_operation)->operands[0].component.bits == component.bits)
+            return QUERN_OK;
+    }
+    return make_operation(commands, component, variant, out_operation);
+}
+
+static inline quern_result record(quern_commands *commands, quern__operation_variant variant,
+                                  quern_entity entity, quern_component component, const void *value)
+{
+    const quern__operation *operation;
+    quern_result result = check_entity(commands, entity);
+    if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
+    if (result == QUERN_OK && operation->has_entity_fields)
+        result = check_value(commands, operation->operands[0].type, value);
+    if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
+    if (result != QUERN_OK) return result;
+    char *item = append_item(commands, operation, entity);
+    if (operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
+    return QUERN_OK;
 }
 
 quern_result quern_commands_add(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
-    return record_component(commands, QUERN__COMMAND_ADD, entity, component, value);
+    return record(commands, value != NULL ? QUERN__VARIANT_SET : QUERN__VARIANT_ADD, entity, component,
+                  value);
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
-    return record_component(commands, QUERN__COMMAND_REMOVE, entity, component, NULL);
+    return record(commands, QUERN__VARIANT_REMOVE, entity, component, NULL);
+}
+
+/* What quern_commands_set is given NULL for: fine for a tag. */
+static quern_result set_nothing(quern_commands *commands, quern_entity entity, quern_component component)
+{
+    const quern__components *components = &commands->storage->components;
+    quern_result result = quern__components_check(components, component);
+    if (result != QUERN_OK) return result;
+    if (quern__components_type(components, quern__component_index(component))->size_bytes > 0)
+        return quern__fail_null("quern_commands_set", "value");
+    return record(commands, QUERN__VARIANT_ADD, entity, component, NULL);
 }
 
 quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
-    quern_result result = check_component(commands, component, NULL);
-    if (result != QUERN_OK) return result;
-    uint32_t index = quern__component_index(component);
-    if (value == NULL && quern__components_type(&commands->storage->components, index)->size_bytes > 0)
-        return quern__fail_null("quern_commands_set", "value");
-    return record_component(commands, QUERN__COMMAND_ADD, entity, component, value);
+    if (value == NULL) return set_nothing(commands, entity, component);
+    return record(commands, QUERN__VARIANT_SET, entity, component, value);
 }

@@ -7,59 +7,64 @@
  * callback records is one *stream*, known by its key; at the sync point playback.h sorts the streams of all
  * workers by key, and the threads that recorded them no longer matter.
  *
- * A stream is a run of records in the arena's blocks, one behind the other:
- *   | command, 16 bytes | value, aligned as its type asks | command | ... | jump to the next block | */
+ * A stream is a list of *runs*: commands one after the other that do the same (see operation.h) share one head.
+ *   | run, 16 bytes | item | item | ... | run | item | ... | jump to the next block |
+ * Items of one run have one size, so a loop over them is as tight as one over an array. */
 
+#include "core/operation.h"
 #include "core/storage.h"
 
 #include <quern/commands.h>
 
 enum { QUERN__RECORDER_ALIGNMENT_BYTES = 128 };
 
-typedef enum quern__command_kind {
-    QUERN__COMMAND_JUMP, /* no command: the stream goes on in another block */
-    QUERN__COMMAND_CREATE,
-    QUERN__COMMAND_DESTROY,
-    QUERN__COMMAND_ADD, /* and set */
-    QUERN__COMMAND_REMOVE
-} quern__command_kind;
-
-typedef struct quern__command {
+typedef struct quern__run {
+    const quern__operation *operation; /* NULL: a jump */
     union {
-        quern_entity entity;
-        struct quern__command *next; /* of a JUMP: where the stream goes on */
+        struct quern__run *next; /* of a jump: where the stream goes on */
+        struct {
+            uint32_t item_count;
+            uint32_t first_item_bytes; /* from here to the first item */
+        };
     };
-    uint32_t size_bytes; /* to the record behind it */
-    uint16_t component_index;
-    uint8_t kind;
-    uint8_t has_value; /* a living value of the component's type; cleared when it has been moved out */
-} quern__command;
+} quern__run;
+
+/* Whose commands a stream holds. */
+typedef struct quern__origin {
+    uint64_t key;     /* streams are applied in the order of their keys; no two have the same */
+    uint32_t serial;  /* the generation of the stream's provisional handles */
+    uint32_t source;  /* a number that reports of dropped commands bear */
+    const char *name; /* for messages; it must outlive the streams */
+} quern__origin;
 
 typedef struct quern__stream {
-    uint64_t key;
-    quern__command *first;
-    uint32_t serial; /* the generation of its provisional handles */
-    uint32_t command_count;
+    quern__origin origin;
+    quern__run *first;
+    uint32_t run_count;
     uint32_t create_count;
-    uint32_t first_created; /* of playback: where its creates begin in the list of all */
+    uint64_t command_count; /* known once the stream has been closed */
 } quern__stream;
 
 typedef struct quern__block {
     char *memory;
-    uint32_t used_bytes;
 } quern__block;
 
 /* Recorders of several workers lie in an array: each has cache lines of its own. */
 struct quern_commands {
-    _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) quern__storage *storage;
-    uint64_t key; /* of the callback that is running */
-    uint32_t serial;
-    bool is_open; /* the last stream has this key */
-    bool has_hooked_values;
+    /* room in the block in use, and the run that the next command may join */
+    _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) char *next;
+    char *end;                         /* behind it there is room for a jump */
+    const quern__operation *operation; /* of the open run; NULL: none is open */
+    quern__run *run;
+    quern__storage *storage;
+    quern__origin origin; /* of the callback that is running */
+    bool is_open;         /* the last stream is its */
+    bool has_owned_values;
     quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
     uint32_t block_index; /* the block in use; those behind it wait to be used again */
     QUERN__ARRAY(quern__block) blocks;
     QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
+    quern__operations operations;
 };
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */
@@ -69,27 +74,48 @@ void quern__commands_init(quern_commands *commands, quern__storage *storage);
 
 void quern__commands_release(quern_commands *commands);
 
-/* What is recorded from now on belongs to the stream of this key, which is new. */
-void quern__commands_begin(quern_commands *commands, uint64_t key, uint32_t serial);
+/* What is recorded from now on belongs to the stream of this origin, which is new. */
+void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
+
+/* Ends the last stream; all streams know their command_count now. */
+void quern__commands_close(quern_commands *commands);
 
 /* Forgets all streams, destroys values that nobody moved out, and keeps the memory. */
 void quern__commands_reset(quern_commands *commands);
 
-/* A walk over the commands of a stream. */
-typedef struct quern__stream_cursor {
-    quern__command *next;
-    uint32_t left_count;
-} quern__stream_cursor;
-
-static inline quern__stream_cursor quern__stream_walk(const quern__stream *stream)
+/* The one look that an empty sync point takes. */
+static inline bool quern__commands_any(const quern_commands *recorders, uint32_t count)
 {
-    return (quern__stream_cursor){.next = stream->first, .left_count = stream->command_count};
+    for (uint32_t i = 0; i < count; i++)
+        if (recorders[i].streams.count > 0) return true;
+    return false;
 }
 
-/* The next command, or NULL at the end. */
-quern__command *quern__stream_take(quern__stream_cursor *cursor);
+/* ------------------------------------------------------------------------------------ walking streams */
 
-/* Where the value of a command with has_value lies. */
-void *quern__command_value(quern__command *command, const quern__type *type);
+/* The run that begins here, or at the end of a jump from here. */
+static inline quern__run *quern__run_here(quern__run *run)
+{
+    return run->operation != NULL ? run : run->next;
+}
+
+static inline char *quern__run_items(quern__run *run)
+{
+    return (char *)run + run->first_item_bytes;
+}
+
+/* The run behind this one, which is not the last of its stream. */
+static inline quern__run *quern__run_next(quern__run *run)
+{
+    size_t bytes = (size_t)run->operation->item_bytes * run->item_count;
+    return quern__run_here((quern__run *)(void *)(quern__run_items(run) + bytes));
+}
+
+static inline quern_entity quern__item_entity(const char *item)
+{
+    quern_entity entity;
+    memcpy(&entity, item, sizeof entity);
+    return entity;
+}
 
 #endif

@@ -4,387 +4,292 @@
 
 #include "core/bitset.h"
 
-#include <stdlib.h>
+enum {
+    ARENA_BLOCK_BYTES = 256 * 1024,
+    ARENA_ALIGNMENT_BYTES = 64,
+    /* Fewer commands than this are applied before other threads have come. */
+    PARALLEL_COMMANDS = 4096
+};
 
 void quern__playback_init(quern__playback *playback, quern__storage *storage)
 {
     *playback = (quern__playback){.storage = storage};
 }
 
+static void release_scratch(quern__scratch *scratch, const quern_allocator *allocator)
+{
+    quern__programs_release(&scratch->programs);
+    quern__array_release(allocator, &scratch->links);
+    quern__array_release(allocator, &scratch->tallies);
+    quern__array_release(allocator, &scratch->pieces);
+    quern__array_release(allocator, &scratch->drops);
+    quern__release(allocator, scratch, sizeof *scratch, ARENA_ALIGNMENT_BYTES);
+}
+
 void quern__playback_release(quern__playback *playback)
 {
     const quern_allocator *allocator = &playback->storage->allocator;
+    for (uint32_t i = 0; i < playback->scratches.count; i++)
+        release_scratch(playback->scratches.items[i], allocator);
+    for (uint32_t i = 0; i < playback->arena.count; i++)
+        quern__release(allocator, playback->arena.items[i].memory, playback->arena.items[i].size_bytes,
+                       ARENA_ALIGNMENT_BYTES);
+    quern__array_release(allocator, &playback->order);
+    quern__array_release(allocator, &playback->order_scratch);
     quern__array_release(allocator, &playback->streams);
-    quern__array_release(allocator, &playback->edits);
-    quern__array_release(allocator, &playback->changes);
+    quern__array_release(allocator, &playback->sheets);
+    quern__array_release(allocator, &playback->sorted_sheets);
+    quern__array_release(allocator, &playback->create_sheets);
+    quern__array_release(allocator, &playback->flows);
+    quern__array_release(allocator, &playback->flow_of_archetype);
+    quern__array_release(allocator, &playback->gaps);
+    quern__array_release(allocator, &playback->tails);
+    quern__array_release(allocator, &playback->destroyed);
     quern__array_release(allocator, &playback->created);
-    quern__map_release(&playback->edit_of_slot, allocator);
+    quern__array_release(allocator, &playback->scratches);
+    quern__array_release(allocator, &playback->arena);
+    quern__array_release(allocator, &playback->drops);
 }
 
-/* ------------------------------------------------------------------------------------------ gather */
+/* --------------------------------------------------------------------------------------------- arena */
 
-static int compare_streams(const void *a, const void *b)
+static bool arena_add(quern__playback *playback, size_t size_bytes)
 {
-    uint64_t x = (*(quern__stream *const *)a)->key, y = (*(quern__stream *const *)b)->key;
-    return (x > y) - (x < y);
-}
-
-/* Lists all streams in order and makes room for whatever their commands may turn into. */
-static quern_result gather(quern__playback *playback, quern_commands *recorders, uint32_t count,
-                           uint64_t *out_command_count)
-{
-    uint64_t streams = 0, commands = 0, creates = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        streams += recorders[i].streams.count;
-        for (uint32_t k = 0; k < recorders[i].streams.count; k++) {
-            commands += recorders[i].streams.items[k].command_count;
-            creates += recorders[i].streams.items[k].create_count;
-        }
-    }
-    *out_command_count = commands;
     const quern_allocator *allocator = &playback->storage->allocator;
-    if (commands >= QUERN__CHANGE_NONE / 4)
-        return quern__fail(QUERN_ERROR_LIMIT, "%llu commands at one sync point",
-                           (unsigned long long)commands);
-    if (!quern__array_reserve(allocator, &playback->streams, (uint32_t)streams) ||
-        !quern__array_reserve(allocator, &playback->edits, (uint32_t)commands) ||
-        !quern__array_reserve(allocator, &playback->changes, (uint32_t)commands) ||
-        !quern__array_reserve(allocator, &playback->created, (uint32_t)creates) ||
-        !quern__map_reserve(&playback->edit_of_slot, allocator, (uint32_t)commands))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to apply %llu commands",
-                           (unsigned long long)commands);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < recorders[i].streams.count; k++)
-            playback->streams.items[playback->streams.count++] = &recorders[i].streams.items[k];
-    if (streams > 1)
-        qsort(playback->streams.items, playback->streams.count, sizeof(quern__stream *), compare_streams);
-    return QUERN_OK;
+    if (size_bytes < ARENA_BLOCK_BYTES) size_bytes = ARENA_BLOCK_BYTES;
+    if (!quern__array_reserve(allocator, &playback->arena, playback->arena.count + 1)) return false;
+    char *memory = quern__allocate(allocator, size_bytes, ARENA_ALIGNMENT_BYTES);
+    if (memory == NULL) return false;
+    playback->arena.items[playback->arena.count++] =
+        (quern__arena_block){.memory = memory, .size_bytes = size_bytes};
+    return true;
 }
 
-/* -------------------------------------------------------------------------------------------- fold */
-
-static uint32_t edit_add(quern__playback *playback, quern_entity entity, quern__archetype *source)
+void *quern__playback_allocate(quern__playback *playback, size_t size_bytes, size_t zeroed_bytes)
 {
-    playback->edits.items[playback->edits.count] = (quern__edit){.entity = entity,
-                                                                 .source = source,
-                                                                 .first_change = QUERN__CHANGE_NONE,
-                                                                 .last_change = QUERN__CHANGE_NONE};
-    return playback->edits.count++;
-}
-
-/* The edit of a living entity, or NULL when it does not live any more. */
-static quern__edit *find_real(quern__playback *playback, quern_entity entity)
-{
-    const quern__record *record = quern__entities_find(&playback->storage->entities, entity);
-    if (record == NULL) return NULL;
-    uint64_t key = (uint64_t)quern_entity_index(entity) + 1;
-    const uint64_t *known = quern__map_find(&playback->edit_of_slot, key);
-    if (known != NULL) return &playback->edits.items[*known];
-    uint32_t index = edit_add(playback, entity, quern__storage_archetype_of(playback->storage, record));
-    quern__map_put(&playback->edit_of_slot, key, index);
-    return &playback->edits.items[index];
-}
-
-/* The edit of a handle that its recorder has let pass: real, or provisional and of this stream. */
-static quern__edit *find_edit(quern__playback *playback, const quern__stream *stream, quern_entity entity)
-{
-    if (!quern_entity_is_provisional(entity)) return find_real(playback, entity);
-    uint32_t number = stream->first_created + quern_entity_index(entity);
-    return &playback->edits.items[playback->created.items[number]];
-}
-
-static void change_add(quern__playback *playback, quern__edit *edit, const quern__stream *stream,
-                       quern__command *command)
-{
-    uint32_t index = playback->changes.count++;
-    playback->changes.items[index] =
-        (quern__change){.command = command, .stream = stream, .next = QUERN__CHANGE_NONE};
-    if (edit->first_change == QUERN__CHANGE_NONE)
-        edit->first_change = index;
-    else
-        playback->changes.items[edit->last_change].next = index;
-    edit->last_change = index;
-}
-
-static void fold_command(quern__playback *playback, const quern__stream *stream, quern__command *command,
-                         quern__playback_stats *stats)
-{
-    if (command->kind == QUERN__COMMAND_CREATE) {
-        playback->created.items[playback->created.count++] = edit_add(playback, quern_entity_null(), NULL);
-        return;
+    size_bytes = quern__align_up(size_bytes, ARENA_ALIGNMENT_BYTES);
+    while (playback->arena_block < playback->arena.count &&
+           playback->arena.items[playback->arena_block].size_bytes - playback->arena_used_bytes <
+               size_bytes) {
+        playback->arena_block++;
+        playback->arena_used_bytes = 0;
     }
-    quern__edit *edit = find_edit(playback, stream, command->entity);
-    if (edit == NULL || edit->destroyed)
-        stats->dropped_count++;
-    else if (command->kind == QUERN__COMMAND_DESTROY)
-        edit->destroyed = true;
-    else
-        change_add(playback, edit, stream, command);
+    if (playback->arena_block == playback->arena.count && !arena_add(playback, size_bytes)) return NULL;
+    char *memory = playback->arena.items[playback->arena_block].memory + playback->arena_used_bytes;
+    playback->arena_used_bytes += size_bytes;
+    memset(memory, 0, zeroed_bytes);
+    return memory;
 }
 
-static void fold(quern__playback *playback, quern__playback_stats *stats)
+/* -------------------------------------------------------------------------------------------- sheets */
+
+static quern__sheet *sheet_add(quern__playback *playback, uint32_t row_count, bool has_bits)
 {
-    for (uint32_t i = 0; i < playback->streams.count; i++) {
-        quern__stream *stream = playback->streams.items[i];
-        stream->first_created = playback->created.count;
-        quern__stream_cursor cursor = quern__stream_walk(stream);
-        for (quern__command *command; (command = quern__stream_take(&cursor)) != NULL;)
-            fold_command(playback, stream, command, stats);
-    }
+    size_t bits_bytes = has_bits ? QUERN__BITSET_WORDS((size_t)row_count) * sizeof(uint64_t) : 0;
+    if (!quern__array_reserve(&playback->storage->allocator, &playback->sheets, playback->sheets.count + 1))
+        return NULL;
+    char *memory =
+        quern__playback_allocate(playback, bits_bytes + row_count * sizeof(quern__edit), bits_bytes);
+    if (memory == NULL) return NULL;
+    quern__sheet *sheet = &playback->sheets.items[playback->sheets.count++];
+    *sheet = (quern__sheet){.row_count = row_count,
+                            .touched = has_bits ? (uint64_t *)(void *)memory : NULL,
+                            .edits = (quern__edit *)(void *)(memory + bits_bytes)};
+    return sheet;
 }
 
-/* ------------------------------------------------------------------------------------------ settle */
-
-/* One change alone: it is the edge between two archetypes, or nothing. */
-static quern_result settle_single(quern__playback *playback, quern__edit *edit)
+/* The index in a chunk's header is a guess: it counts when the sheet that it names is the chunk's. */
+quern__sheet *quern__playback_sheet(quern__playback *playback, quern__chunk *chunk)
 {
-    const quern__command *command = playback->changes.items[edit->first_change].command;
-    bool adds = command->kind == QUERN__COMMAND_ADD;
-    edit->target = edit->source;
-    if (adds == quern__archetype_has(edit->source, command->component_index)) return QUERN_OK;
-    quern_result result =
-        quern__storage_toggle(playback->storage, edit->source, command->component_index, &edit->plan);
-    if (result == QUERN_OK) edit->target = edit->plan->target;
-    return result;
+    if (chunk->sheet_index < playback->sheets.count &&
+        playback->sheets.items[chunk->sheet_index].chunk == chunk)
+        return &playback->sheets.items[chunk->sheet_index];
+    uint32_t row_count = chunk->archetype->slots[chunk->index].row_count;
+    quern__sheet *sheet = sheet_add(playback, row_count, true);
+    if (sheet == NULL) return NULL;
+    sheet->chunk = chunk;
+    sheet->archetype = chunk->archetype;
+    chunk->sheet_index = (uint32_t)(sheet - playback->sheets.items);
+    return sheet;
 }
 
-/* Plays the changes through on a set of bits, notes which adds start anew, and returns the final set, sorted. */
-static uint32_t final_set(quern__playback *playback, const quern__edit *edit, uint16_t *out_indices)
+/* -------------------------------------------------------------------------------------------- gather */
+
+static bool scratch_add(quern__playback *playback)
 {
-    uint64_t bits[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
-    for (uint32_t i = 0; edit->source != NULL && i < edit->source->component_count; i++)
-        quern__bitset_add(bits, edit->source->component_indices[i]);
-    for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next) {
-        quern__change *change = &playback->changes.items[i];
-        uint32_t component_index = change->command->component_index;
-        if (change->command->kind == QUERN__COMMAND_ADD) {
-            change->restarts = !quern__bitset_has(bits, component_index);
-            quern__bitset_add(bits, component_index);
-        } else {
-            quern__bitset_remove(bits, component_index);
+    const quern_allocator *allocator = &playback->storage->allocator;
+    if (!quern__array_reserve(allocator, &playback->scratches, playback->scratches.count + 1)) return false;
+    quern__scratch *scratch = quern__allocate(allocator, sizeof *scratch, ARENA_ALIGNMENT_BYTES);
+    if (scratch == NULL) return false;
+    *scratch = (quern__scratch){.programs = {.allocator = allocator}};
+    playback->scratches.items[playback->scratches.count++] = scratch;
+    return true;
+}
+
+static bool reserve_lists(quern__playback *playback, uint32_t stream_count)
+{
+    const quern_allocator *allocator = &playback->storage->allocator;
+    while (playback->scratches.count < quern__executor_thread_count(playback->executor))
+        if (!scratch_add(playback)) return false;
+    return quern__array_reserve(allocator, &playback->order, stream_count) &&
+           quern__array_reserve(allocator, &playback->order_scratch, stream_count) &&
+           quern__array_reserve(allocator, &playback->streams, stream_count);
+}
+
+static bool list_stream(quern__playback *playback, quern__stream *stream)
+{
+    quern__sorted_stream *sorted = &playback->streams.items[playback->streams.count++];
+    *sorted = (quern__sorted_stream){.stream = stream, .create_sheet = QUERN__SHEET_NONE};
+    if (stream->create_count == 0) return true;
+    sorted->create_sheet = playback->sheets.count;
+    return sheet_add(playback, stream->create_count, false) != NULL;
+}
+
+/* Lists all streams in order, each with a sheet for what it creates. */
+static quern_result gather(quern__playback *playback, const quern_commands *recorders, uint32_t count,
+                           uint32_t stream_count)
+{
+    bool done = reserve_lists(playback, stream_count);
+    uint32_t listed = 0;
+    for (uint32_t i = 0; done && i < count; i++)
+        for (uint32_t k = 0; k < recorders[i].streams.count; k++) {
+            quern__stream *stream = &recorders[i].streams.items[k];
+            playback->order.items[listed++] =
+                (quern__sort_item){.key = stream->origin.key, .pointer = stream};
         }
-    }
-    uint32_t count = 0;
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(bits); word++)
-        while (bits[word] != 0)
-            out_indices[count++] = (uint16_t)(word * 64 + quern__bitset_take_lowest(&bits[word]));
-    return count;
+    if (done) quern__sort(playback->order.items, playback->order_scratch.items, stream_count);
+    for (uint32_t i = 0; done && i < stream_count; i++)
+        done = list_stream(playback, playback->order.items[i].pointer);
+    if (done) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather %u command streams", stream_count);
 }
 
-static quern_result settle_many(quern__playback *playback, quern__edit *edit)
+/* --------------------------------------------------------------------------------------------- drops */
+
+static bool is_drop_before(const quern__drop *a, const quern__drop *b)
 {
-    uint16_t set[QUERN_MAX_COMPONENTS];
-    uint32_t count = final_set(playback, edit, set);
-    quern_result result = quern__storage_archetype(playback->storage, set, count, &edit->target);
-    if (result != QUERN_OK || edit->source == NULL || edit->source == edit->target) return result;
-    return quern__storage_plan(playback->storage, edit->source, edit->target, &edit->plan);
+    if (a->first_key != b->first_key) return a->first_key < b->first_key;
+    return a->first_item_number < b->first_item_number;
 }
 
-static quern_result settle_target(quern__playback *playback, quern__edit *edit)
+/* One entry for each pair of source and reason; those before `first` are of earlier sync points. */
+static void add_drop(quern__playback *playback, uint32_t first, const quern__drop *drop)
 {
-    bool is_single = edit->source != NULL && edit->first_change == edit->last_change;
-    return is_single ? settle_single(playback, edit) : settle_many(playback, edit);
-}
-
-/* What one entity asks for and cannot have must not stop all others: its changes are dropped, and it stays as it
- * was or, if it was to be created, ends at once. */
-static void refuse_edit(quern__playback *playback, quern__edit *edit, quern_result result,
-                        quern__playback_stats *stats)
-{
-    for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next)
-        stats->dropped_count++;
-    edit->first_change = QUERN__CHANGE_NONE;
-    edit->target = edit->source;
-    edit->destroyed = edit->source == NULL;
-    if (stats->refused_result == QUERN_OK) stats->refused_result = result;
-    stats->refused_count++;
-}
-
-static quern_result settle_edit(quern__playback *playback, quern__edit *edit, quern__playback_stats *stats)
-{
-    if (edit->destroyed) return QUERN_OK;
-    quern_result result = settle_target(playback, edit);
-    if (result == QUERN_ERROR_OUT_OF_MEMORY) return result;
-    if (result != QUERN_OK) refuse_edit(playback, edit, result, stats);
-    if (edit->target == edit->source) return QUERN_OK;
-    return quern__storage_reserve_rows(playback->storage, edit->target, 1);
-}
-
-static void unreserve(quern__playback *playback)
-{
-    for (uint32_t i = 0; i < playback->edits.count; i++)
-        if (playback->edits.items[i].target != NULL)
-            quern__storage_unreserve_rows(playback->storage, playback->edits.items[i].target);
-    quern__entities_trim(&playback->storage->entities, &playback->storage->allocator);
-}
-
-static quern_result settle(quern__playback *playback, quern__playback_stats *stats)
-{
-    quern__storage *storage = playback->storage;
-    quern_result result =
-        quern__entities_reserve(&storage->entities, &storage->allocator, playback->created.count);
-    for (uint32_t i = 0; result == QUERN_OK && i < playback->edits.count; i++)
-        result = settle_edit(playback, &playback->edits.items[i], stats);
-    if (result != QUERN_OK) unreserve(playback);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------ commit */
-
-typedef struct remap_scope {
-    const quern__playback *playback;
-    const quern__stream *stream;
-} remap_scope;
-
-/* Provisional handles of the stream become real; the recorder has let no others pass. */
-static quern_entity remap(void *argument, quern_entity entity)
-{
-    const remap_scope *scope = argument;
-    if (!quern_entity_is_provisional(entity)) return entity;
-    uint32_t number = scope->stream->first_created + quern_entity_index(entity);
-    return scope->playback->edits.items[scope->playback->created.items[number]].entity;
-}
-
-/* Columns of a row, by number. */
-typedef uint64_t column_bits[QUERN__BITSET_WORDS(QUERN_MAX_ENTITY_COMPONENTS)];
-
-/* Gives a value to a column: moved in from the command, or constructed where it has none. */
-static void give_value(quern__playback *playback, const quern__change *change, const quern__type *type,
-                       void *target)
-{
-    quern__command *command = change->command;
-    if (!command->has_value) {
-        quern__type_construct(type, target, 1);
+    for (uint32_t i = 0; i < playback->drops.count; i++) {
+        quern__drop *known = &playback->drops.items[i];
+        if (known->source != drop->source || known->reason != drop->reason) continue;
+        uint64_t count = known->count + drop->count;
+        if (i >= first && is_drop_before(drop, known)) *known = *drop;
+        known->count = count;
         return;
     }
-    void *value = quern__command_value(command, type);
-    remap_scope scope = {.playback = playback, .stream = change->stream};
-    quern__type_remap(type, value, remap, &scope);
-    quern__type_move(type, target, value, 1);
-    command->has_value = false;
+    playback->drops.items[playback->drops.count++] = *drop;
 }
 
-/* An add without a value leaves a value that is there, unless the component was absent just before. */
-static void apply_change(quern__playback *playback, const quern__change *change, const quern__edit *edit,
-                         uintptr_t location, uint64_t *raw)
+/* Moves the last entry before those, from `first` on, whose first drop came later. */
+static void sort_in_last_drop(quern__playback *playback, uint32_t first, uint32_t last)
 {
-    const quern__command *command = change->command;
-    if (command->kind != QUERN__COMMAND_ADD) return;
-    uint32_t column_index = quern__archetype_column(edit->target, command->component_index);
-    if (column_index >= QUERN__COLUMN_TAG) return; /* or removed again later */
-    bool is_raw = quern__bitset_has(raw, column_index);
-    if (!is_raw && !command->has_value && !change->restarts) return;
-    const quern__column *column = &edit->target->columns[column_index];
-    void *target = quern__column_value(column, quern__chunk_of(location), quern__location_row(location));
-    if (is_raw)
-        quern__bitset_remove(raw, column_index);
-    else
-        quern__type_destroy(column->type, target, 1);
-    give_value(playback, change, column->type, target);
-}
-
-/* Columns that the row did not have before. Each is there because of an add, which will give it its value. */
-static void mark_raw(const quern__edit *edit, uint64_t *raw)
-{
-    for (uint32_t i = 0; i < edit->target->column_count; i++) {
-        uint16_t component_index = edit->target->columns[i].component_index;
-        if (edit->source == NULL || !quern__archetype_has(edit->source, component_index))
-            quern__bitset_add(raw, i);
+    quern__drop *drops = playback->drops.items;
+    for (; last > first && is_drop_before(&drops[last], &drops[last - 1]); last--) {
+        quern__drop drop = drops[last];
+        drops[last] = drops[last - 1];
+        drops[last - 1] = drop;
     }
 }
 
-/* Brings the entity's row to its final archetype. Columns it did not have are raw memory. */
-static uintptr_t place_row(quern__storage *storage, const quern__edit *edit, uint64_t *raw)
+/* The threads' drops become one list, which does not tell any more who counted. */
+static void report_drops(quern__playback *playback, uint32_t first, quern__playback_stats *stats)
 {
-    if (edit->source == edit->target)
-        return quern__entities_record(&storage->entities, quern_entity_index(edit->entity))->location;
-    mark_raw(edit, raw);
-    if (edit->source == NULL) return quern__storage_insert(storage, edit->entity, edit->target);
-    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(edit->entity));
-    uintptr_t location = quern__archetype_append(edit->target);
-    quern__storage_move(storage, edit->entity, record, edit->plan, location);
-    return location;
-}
-
-static void commit_edit(quern__playback *playback, const quern__edit *edit, quern__playback_stats *stats)
-{
-    quern__storage *storage = playback->storage;
-    if (edit->destroyed) {
-        stats->destroyed_count++;
-        if (edit->source != NULL)
-            quern__storage_erase(storage, edit->entity);
-        else /* created and destroyed at the same sync point: it had a handle, but never a row */
-            quern__entities_give(&storage->entities, quern_entity_index(edit->entity));
-        return;
+    for (uint32_t i = 0; i < playback->scratches.count; i++) {
+        const quern__scratch *scratch = playback->scratches.items[i];
+        stats->dropped_count += scratch->dropped_count;
+        for (uint32_t k = 0; k < scratch->drops.count; k++)
+            add_drop(playback, first, &scratch->drops.items[k]);
     }
-    column_bits raw = {0};
-    uintptr_t location = place_row(storage, edit, raw);
-    for (uint32_t i = edit->first_change; i != QUERN__CHANGE_NONE; i = playback->changes.items[i].next)
-        apply_change(playback, &playback->changes.items[i], edit, location, raw);
+    for (uint32_t i = first + 1; i < playback->drops.count; i++)
+        sort_in_last_drop(playback, first, i);
 }
 
-static void commit(quern__playback *playback, quern__playback_stats *stats)
+void quern__playback_start_frame(quern__playback *playback)
 {
-    for (uint32_t i = 0; i < playback->created.count; i++)
-        playback->edits.items[playback->created.items[i]].entity =
-            quern__entities_take(&playback->storage->entities);
-    stats->created_count += playback->created.count;
-    for (uint32_t i = 0; i < playback->edits.count; i++)
-        commit_edit(playback, &playback->edits.items[i], stats);
+    playback->drops.count = 0;
 }
 
 /* --------------------------------------------------------------------------------------------- run */
 
-/* A small sync point after a large one must not pay for the table of the large one. */
-static void clear_map(quern__playback *playback)
+static void clear_scratch(quern__scratch *scratch)
 {
-    quern__map *map = &playback->edit_of_slot;
-    if (map->count > map->capacity / 16) {
-        quern__map_clear(map);
-        return;
-    }
-    for (uint32_t i = 0; i < playback->edits.count; i++)
-        if (playback->edits.items[i].source != NULL)
-            quern__map_forget(map, (uint64_t)quern_entity_index(playback->edits.items[i].entity) + 1);
+    quern__programs_clear(&scratch->programs);
+    scratch->links.count = 0;
+    scratch->tallies.count = 0;
+    scratch->pieces.count = 0;
+    scratch->drops.count = 0;
+    scratch->dropped_count = 0;
+    scratch->is_out_of_memory = false;
 }
 
 static void clear(quern__playback *playback)
 {
-    clear_map(playback);
+    for (uint32_t i = 0; i < playback->scratches.count; i++)
+        clear_scratch(playback->scratches.items[i]);
     playback->streams.count = 0;
-    playback->edits.count = 0;
-    playback->changes.count = 0;
+    playback->sheets.count = 0;
+    playback->sorted_sheets.count = 0;
+    playback->create_sheets.count = 0;
+    playback->flows.count = 0;
+    playback->destroyed.count = 0;
     playback->created.count = 0;
+    playback->arena_block = 0;
+    playback->arena_used_bytes = 0;
 }
 
-static bool any_recorded(const quern_commands *recorders, uint32_t count)
+static void add_stats(quern__playback_stats *stats, const quern__playback_stats *found)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (recorders[i].streams.count > 0) return true;
-    return false;
+    stats->command_count += found->command_count;
+    stats->dropped_count += found->dropped_count;
+    stats->created_count += found->created_count;
+    stats->destroyed_count += found->destroyed_count;
+    stats->refused_count += found->refused_count;
+    if (stats->refused_result == QUERN_OK) stats->refused_result = found->refused_result;
+}
+
+static quern_result apply(quern__playback *playback, const quern_commands *recorders, uint32_t count,
+                          uint32_t stream_count, quern__playback_stats *found)
+{
+    quern_result result = gather(playback, recorders, count, stream_count);
+    if (result == QUERN_OK) result = quern__playback_fold(playback, found->command_count);
+    if (result != QUERN_OK) return result;
+    result = quern__playback_settle(playback, found);
+    if (result == QUERN_OK)
+        quern__playback_commit(playback);
+    else
+        quern__playback_unsettle(playback);
+    return result;
 }
 
 quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
-                                 quern__playback_stats *stats)
+                                 const quern__executor *executor, quern__playback_stats *stats)
 {
-    if (!any_recorded(recorders, count)) return QUERN_OK;
     quern__playback_stats found = {0};
-    quern_result result = gather(playback, recorders, count, &found.command_count);
-    if (result == QUERN_OK) {
-        fold(playback, &found);
-        result = settle(playback, &found);
+    uint32_t stream_count = 0, first_drop = playback->drops.count;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__commands_close(&recorders[i]);
+        stream_count += recorders[i].streams.count;
+        for (uint32_t k = 0; k < recorders[i].streams.count; k++)
+            found.command_count += recorders[i].streams.items[k].command_count;
     }
+    if (stream_count == 0) return QUERN_OK;
+    bool is_parallel =
+        quern__executor_thread_count(executor) > 1 && found.command_count >= PARALLEL_COMMANDS;
+    playback->executor = is_parallel ? executor : NULL;
+    quern_result result = apply(playback, recorders, count, stream_count, &found);
     if (result == QUERN_OK) {
-        commit(playback, &found);
-        stats->command_count += found.command_count;
-        stats->dropped_count += found.dropped_count;
-        stats->created_count += found.created_count;
-        stats->destroyed_count += found.destroyed_count;
-        stats->refused_count += found.refused_count;
-        if (stats->refused_result == QUERN_OK) stats->refused_result = found.refused_result;
+        report_drops(playback, first_drop, &found);
+        add_stats(stats, &found);
+        for (uint32_t i = 0; i < count; i++)
+            quern__commands_reset(&recorders[i]);
     }
     clear(playback);
-    for (uint32_t i = 0; i < count; i++)
-        quern__commands_reset(&recorders[i]);
+    playback->executor = NULL;
     return result;
 }

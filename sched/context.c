@@ -10,8 +10,11 @@ quern_commands *quern_context_commands(quern_context *context)
     if (context->has_stream) return context->commands;
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
     uint32_t serial = (uint32_t)(number % QUERN__MAX_SERIAL) + 1;
-    quern__commands_begin(context->commands, (uint64_t)context->system->position << 32 | context->part,
-                          serial);
+    quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->part,
+                            .serial = serial,
+                            .source = context->system->index,
+                            .name = context->system->name};
+    quern__commands_begin(context->commands, &origin);
     context->has_stream = true;
     return context->commands;
 }

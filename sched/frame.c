@@ -39,6 +39,18 @@ void quern__frame_release(quern_schedule *schedule)
     schedule->worker_count = 0;
 }
 
+/* What recorders hold may still have to be applied, so they come along. */
+static void move_recorders(quern_schedule *schedule, quern_commands *target, uint32_t worker_count)
+{
+    if (schedule->worker_count > 0)
+        memcpy((void *)target, schedule->recorders, schedule->worker_count * sizeof *target);
+    for (uint32_t i = schedule->worker_count; i < worker_count; i++)
+        quern__commands_init(&target[i], &schedule->world->storage);
+    worker_parts parts = parts_of(schedule->worker_count, schedule->time_stride);
+    quern__release(quern__schedule_allocator(schedule), schedule->recorders, parts.total_bytes,
+                   WORKER_ALIGNMENT_BYTES);
+}
+
 /* Makes sure that there is state for every worker and a time for every system. */
 static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_count)
 {
@@ -52,17 +64,15 @@ static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_co
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
                            worker_count);
     memset(memory, 0, parts.total_bytes);
-    quern__frame_release(schedule);
+    move_recorders(schedule, (quern_commands *)(void *)memory, worker_count);
     schedule->recorders = (quern_commands *)(void *)memory;
     schedule->contexts = (quern_context *)(void *)(memory + parts.contexts_offset);
     schedule->times_ns = (uint64_t *)(void *)(memory + parts.times_offset);
     schedule->time_stride = stride;
     schedule->worker_count = worker_count;
-    for (uint32_t i = 0; i < worker_count; i++) {
-        quern__commands_init(&schedule->recorders[i], &schedule->world->storage);
+    for (uint32_t i = 0; i < worker_count; i++)
         schedule->contexts[i] =
             (quern_context){.schedule = schedule, .commands = &schedule->recorders[i], .worker_index = i};
-    }
     return QUERN_OK;
 }
 
@@ -208,11 +218,13 @@ static void count_streams(quern_schedule *schedule, frame_report *report)
 {
     schedule->has_command_counts = true;
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        const quern_commands *recorder = &schedule->recorders[i];
+        quern_commands *recorder = &schedule->recorders[i];
+        quern__commands_close(recorder);
         if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
+        recorder->failed = QUERN_OK;
         for (uint32_t k = 0; k < recorder->streams.count; k++) {
             const quern__stream *stream = &recorder->streams.items[k];
-            schedule->order.items[stream->key >> 32]->command_count += stream->command_count;
+            schedule->systems.items[stream->origin.source]->command_count += stream->command_count;
         }
     }
 }
@@ -225,6 +237,12 @@ static bool has_commands(const quern_schedule *schedule)
     return false;
 }
 
+static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    quern_jobs_parallel_for(context, count, grain, function, argument);
+}
+
 /* Applies what has been recorded; that may make archetypes. */
 static quern_result sync(quern_schedule *schedule, frame_report *report)
 {
@@ -232,8 +250,11 @@ static quern_result sync(quern_schedule *schedule, frame_report *report)
     uint64_t start_ns = quern__clock_ns();
     count_streams(schedule, report);
     quern__playback_stats applied = {0};
-    quern_result result =
-        quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &applied);
+    quern__executor executor = {.parallel_for = run_on_jobs,
+                                .context = schedule->jobs,
+                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
+    quern_result result = quern__playback_run(&schedule->playback, schedule->recorders,
+                                              schedule->worker_count, &executor, &applied);
     schedule->stats.command_count += applied.command_count;
     schedule->stats.dropped_count += applied.dropped_count;
     schedule->stats.created_count += applied.created_count;
@@ -252,6 +273,7 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
     schedule->jobs = jobs;
     schedule->delta_seconds = delta_seconds;
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
+    quern__playback_start_frame(&schedule->playback);
     if (schedule->timing)
         memset(schedule->times_ns, 0,
                (size_t)schedule->worker_count * schedule->time_stride * sizeof(uint64_t));
@@ -318,11 +340,11 @@ static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, fra
 /* Errors stop the frame; the report collects what does not. */
 static quern_result run_phases(quern_schedule *schedule, frame_report *report)
 {
-    quern_result result = QUERN_OK;
+    quern_result result = sync(schedule, report); /* what an earlier frame could not apply */
     for (uint32_t i = 0; i < schedule->phase_count && result == QUERN_OK; i++)
         result = run_phase(schedule, &schedule->phases[i], report);
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
-        quern__commands_reset(&schedule->recorders[i]);
+        quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
     return result;
 }
 

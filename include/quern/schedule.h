@@ -151,9 +151,10 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  *
  * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED (called from inside a
  * frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
- * Errors that end the frame at a sync point, with the world as it was before that sync point, its commands
- * dropped and later systems not run: OUT_OF_MEMORY, LIMIT (of entities). When memory is missing for what follows
- * a sync point, the frame ends behind it.
+ * Errors that end the frame at a sync point, with the world as it was before that sync point and later systems not
+ * run: OUT_OF_MEMORY, LIMIT (of entities). The commands are kept: the next frame tries them again before its first
+ * system, as a sync point of its own, and ends there when it fails again. quern_schedule_discard_commands gives them up. When
+ * memory is missing for what follows a sync point, the frame ends behind it.
  * Errors reported when the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than it can
  * have: its commands were dropped, one to be created lived for no moment; UNDECLARED_ACCESS, when a
@@ -174,6 +175,30 @@ typedef struct quern_frame_stats {
 } quern_frame_stats;
 
 QUERN_API quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule);
+
+/* Commands of one system that the latest frame dropped for one reason. */
+typedef struct quern_dropped {
+    quern_system system;
+    const char *system_name; /* valid as long as the schedule */
+    quern_drop_reason reason;
+    uint64_t count; /* commands; they add up to dropped_count of quern_frame_stats */
+    quern_entity
+        first; /* the entity of the first of them; provisional where it was created at the same sync point */
+} quern_dropped;
+
+/* How many entries the report of dropped commands has: one for each pair of system and reason. */
+QUERN_API uint32_t quern_schedule_drop_count(const quern_schedule *schedule);
+
+/* The i-th of them, in the order of sync points and of the first command that was dropped. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT. */
+QUERN_API quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i,
+                                              quern_dropped *out_dropped);
+
+/* Commands that a frame has recorded and could not apply: see quern_schedule_run. */
+QUERN_API uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule);
+
+/* Gives up the commands that are kept. Between frames. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
+QUERN_API quern_result quern_schedule_discard_commands(quern_schedule *schedule);
 
 /* One system in the latest frame. */
 typedef struct quern_system_stats {

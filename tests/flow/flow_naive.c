@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A row whose entity has left. */
+#define NAIVE_GAP UINT32_MAX
+
 void naive_open(naive_world *world, uint32_t tag)
 {
     memset((void *)world, 0, sizeof *world);
@@ -89,26 +94,44 @@ static void give_slot(naive_world *world, uint32_t slot)
     world->free_slots[world->free_count++] = slot;
 }
 
-static void append_row(naive_world *world, uint32_t slot, uint32_t set, const uint64_t *words)
+/* The archetype of a set, which comes into being where there is none. */
+static uint32_t find_archetype(naive_world *world, uint32_t set)
 {
-    naive_entity *entity = &world->entities[slot];
     uint32_t index = 0;
     while (index < world->archetype_count && world->archetypes[index].set != set)
         index++;
+    if (index == world->archetype_count) world->archetypes[world->archetype_count++].set = set;
+    return index;
+}
+
+static void put_row(naive_world *world, uint32_t slot, uint32_t index, uint32_t row)
+{
+    world->archetypes[index].slots[row] = slot;
+    world->entities[slot].archetype = index;
+    world->entities[slot].row = row;
+    world->entities[slot].set = world->archetypes[index].set;
+}
+
+static void put_last(naive_world *world, uint32_t slot, uint32_t index)
+{
     naive_archetype *archetype = &world->archetypes[index];
-    if (index == world->archetype_count) {
-        world->archetype_count++;
-        archetype->set = set;
-    }
     archetype->slots =
         grown(archetype->slots, archetype->count, &archetype->capacity, sizeof *archetype->slots);
+    put_row(world, slot, index, archetype->count++);
+}
+
+static void give_words(naive_entity *entity, const uint64_t *words)
+{
     entity->is_alive = true;
-    entity->archetype = index;
-    entity->row = archetype->count;
-    entity->set = set;
-    archetype->slots[archetype->count++] = slot;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
-        copy_value(entity->words, type, set >> type & 1 ? words + flow_types[type].first_word : NULL);
+        copy_value(entity->words, type,
+                   entity->set >> type & 1 ? words + flow_types[type].first_word : NULL);
+}
+
+static void append_row(naive_world *world, uint32_t slot, uint32_t set, const uint64_t *words)
+{
+    put_last(world, slot, find_archetype(world, set));
+    give_words(&world->entities[slot], words);
 }
 
 static void erase_row(naive_world *world, uint32_t slot)
@@ -250,17 +273,94 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     }
 }
 
-static void finish_edit(naive_world *world, const edit *it, naive_stats *stats)
+/* The edit of the entity in a row, or NULL where commands left it alone. */
+static const edit *edit_in_row(const edit_list *edits, const naive_archetype *archetype, uint32_t row)
 {
-    if (it->is_destroyed) {
-        stats->destroyed_count++;
-        if (!it->is_new) erase_row(world, it->slot);
-        give_slot(world, it->slot);
-    } else if (it->is_new) {
-        append_row(world, it->slot, it->set, it->words);
-    } else {
-        change_row(world, it->slot, it->set, it->words);
+    uint32_t index = edits->edit_of_slot[archetype->slots[row]];
+    return index != UINT32_MAX ? &edits->items[index] : NULL;
+}
+
+/* First, row by row: what goes to other archetypes is appended there, what leaves is a gap. */
+static void leave_rows(naive_world *world, const edit_list *edits, uint32_t index, uint32_t row_count)
+{
+    for (uint32_t row = 0; row < row_count; row++) {
+        uint32_t slot = world->archetypes[index].slots[row];
+        const edit *it = edit_in_row(edits, &world->archetypes[index], row);
+        if (it == NULL) continue;
+        if (!it->is_destroyed && it->set == world->entities[slot].set) {
+            memcpy(world->entities[slot].words, it->words, sizeof it->words);
+            continue;
+        }
+        if (!it->is_destroyed) append_row(world, slot, it->set, it->words);
+        world->archetypes[index].slots[row] = NAIVE_GAP;
     }
+}
+
+/* Second: what is new takes the first gap, or is appended. */
+static void place_created(naive_world *world, const edit *it)
+{
+    uint32_t index = find_archetype(world, it->set), row = 0;
+    while (row < world->archetypes[index].count && world->archetypes[index].slots[row] != NAIVE_GAP)
+        row++;
+    if (row < world->archetypes[index].count)
+        put_row(world, it->slot, index, row);
+    else
+        put_last(world, it->slot, index);
+    give_words(&world->entities[it->slot], it->words);
+}
+
+/* Third: the last rows go to the gaps that are left. */
+static void close_gaps(naive_world *world, uint32_t index)
+{
+    naive_archetype *archetype = &world->archetypes[index];
+    uint32_t end = 0;
+    for (uint32_t row = 0; row < archetype->count; row++)
+        end += archetype->slots[row] != NAIVE_GAP;
+    uint32_t gap = 0;
+    for (uint32_t row = end; row < archetype->count; row++) {
+        if (archetype->slots[row] == NAIVE_GAP) continue;
+        while (archetype->slots[gap] != NAIVE_GAP)
+            gap++;
+        put_row(world, archetype->slots[row], index, gap);
+    }
+    archetype->count = end;
+}
+
+/* Last: slots are freed, by row and then by number of the create. */
+static void free_slots(naive_world *world, const edit_list *edits, const uint32_t *leaving,
+                       uint32_t leaving_count, uint32_t create_count, naive_stats *stats)
+{
+    for (uint32_t i = 0; i < leaving_count + create_count; i++) {
+        uint32_t slot =
+            i < leaving_count ? leaving[i] : quern_entity_index(edits->created[i - leaving_count]);
+        const edit *it = &edits->items[edits->edit_of_slot[slot]];
+        if (!it->is_destroyed) continue;
+        stats->destroyed_count++;
+        give_slot(world, slot);
+    }
+}
+
+static void finish_edits(naive_world *world, const edit_list *edits, naive_stats *stats)
+{
+    uint32_t archetype_count = world->archetype_count, row_counts[COUNT_OF(world->archetypes)];
+    uint32_t *leaving = malloc((world->slot_count + 1) * sizeof *leaving), leaving_count = 0;
+    if (leaving == NULL) abort();
+    for (uint32_t i = 0; i < archetype_count; i++) {
+        row_counts[i] = world->archetypes[i].count;
+        for (uint32_t row = 0; row < row_counts[i]; row++)
+            if (edit_in_row(edits, &world->archetypes[i], row) != NULL)
+                leaving[leaving_count++] = world->archetypes[i].slots[row];
+    }
+    for (uint32_t i = 0; i < archetype_count; i++)
+        leave_rows(world, edits, i, row_counts[i]);
+    for (uint32_t i = 0; i < world->create_count; i++) {
+        const edit *it = &edits->items[edits->edit_of_slot[quern_entity_index(edits->created[i])]];
+        if (!it->is_destroyed) place_created(world, it);
+    }
+    for (uint32_t i = 0; i < world->archetype_count; i++)
+        close_gaps(world, i);
+    free_slots(world, edits, leaving, leaving_count, world->create_count, stats);
+    free(leaving);
 }
 
 void naive_apply(naive_world *world, naive_stats *stats)
@@ -270,8 +370,7 @@ void naive_apply(naive_world *world, naive_stats *stats)
     stats->created_count += world->create_count;
     for (uint32_t i = 0; i < world->command_count; i++)
         apply_command(world, &edits, &world->commands[i], stats);
-    for (uint32_t i = 0; i < edits.count; i++)
-        finish_edit(world, &edits.items[i], stats);
+    finish_edits(world, &edits, stats);
     free(edits.items);
     free(edits.created);
     free(edits.edit_of_slot);

@@ -13,7 +13,7 @@ enum {
 
 void quern__playback_init(quern__playback *playback, quern__storage *storage)
 {
-    *playback = (quern__playback){.storage = storage};
+    *playback = (quern__playback){.storage = storage, .parallel_command_count = PARALLEL_COMMANDS};
 }
 
 static void release_scratch(quern__scratch *scratch, const quern_allocator *allocator)
@@ -279,8 +279,8 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
             found.command_count += recorders[i].streams.items[k].command_count;
     }
     if (stream_count == 0) return QUERN_OK;
-    bool is_parallel =
-        quern__executor_thread_count(executor) > 1 && found.command_count >= PARALLEL_COMMANDS;
+    bool is_parallel = quern__executor_thread_count(executor) > 1 &&
+                       found.command_count >= playback->parallel_command_count;
     playback->executor = is_parallel ? executor : NULL;
     quern_result result = apply(playback, recorders, count, stream_count, &found);
     if (result == QUERN_OK) {

@@ -134,6 +134,7 @@ typedef struct quern__arena_block {
 
 typedef struct quern__playback {
     quern__storage *storage;
+    uint64_t parallel_command_count; /* fewer commands than this are applied on the caller */
     const quern__executor *executor; /* while it runs; NULL: on the caller */
     /* scratch, kept from one sync point to the next */
     QUERN__ARRAY(quern__sort_item) order, order_scratch;

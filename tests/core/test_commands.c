@@ -30,6 +30,8 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
+static captured_reports reports;
+
 TestSuite(commands, .init = open_world, .fini = close_world);
 
 static void must(quern_result result)
@@ -108,11 +110,23 @@ static void assert_smuggling_refused(quern_commands *commands, quern_entity enti
     }
 }
 
+/* A build with checks stops, and names who did it. */
+static void assert_reported(uint32_t asserts_before)
+{
+    cr_assert_eq(reports.assert_count > asserts_before, quern_has_checks());
+    cr_assert_not_null(strstr(reports.last, "system '"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "provisional handle"), "%s", reports.last);
+}
+
 static void use_stolen_handle(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
+    uint32_t asserts_before = reports.assert_count;
     assert_handle_refused(commands, stolen, QUERN_ERROR_PROVISIONAL_ENTITY);
+    assert_reported(asserts_before);
+    asserts_before = reports.assert_count;
     assert_smuggling_refused(commands, stolen);
+    assert_reported(asserts_before);
 }
 
 static void make_stolen_handle(quern_context *context)
@@ -138,17 +152,20 @@ static void steal_handle(uint32_t thief_phase, uint32_t flags)
 
 Test(commands, a_provisional_handle_of_another_system_is_refused)
 {
+    capture_reports(&reports);
     steal_handle(0, QUERN_SYSTEM_DEFAULT);
 }
 
 Test(commands, a_provisional_handle_is_refused_after_its_sync_point)
 {
+    capture_reports(&reports);
     steal_handle(1, QUERN_SYSTEM_DEFAULT);
     steal_handle(0, QUERN_SYSTEM_EXCLUSIVE);
 }
 
 Test(commands, a_provisional_handle_of_an_earlier_frame_is_refused)
 {
+    capture_reports(&reports);
     run_once(world, make_stolen_handle);
     assert_records_nothing(use_stolen_handle);
 }
@@ -162,6 +179,7 @@ static void use_handle_of_later_create(quern_context *context)
 
 Test(commands, a_provisional_handle_that_was_never_given_is_refused)
 {
+    capture_reports(&reports);
     quern_frame_stats stats = run_once(world, use_handle_of_later_create);
     cr_assert_eq(stats.command_count, 1u);
     stolen = entity_provisional(0);
@@ -177,6 +195,7 @@ static void steal_from_earlier_part(quern_context *context, const quern_view *vi
 
 Test(commands, a_provisional_handle_of_another_callback_or_view_of_the_system_is_refused)
 {
+    capture_reports(&reports);
     enum { COUNT = 4000 };
     for (uint32_t i = 0; i < COUNT; i++)
         setup_entity_with(world, &position, 1);
@@ -503,7 +522,7 @@ static uint32_t recorded_count, refused_count;
 
 static void record_until_no_memory(quern_context *context)
 {
-    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 4);
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 6);
     for (uint32_t i = 0; i < 3000; i++) {
         tracked value;
         tracked_construct(&value, i, &counts);

@@ -456,7 +456,7 @@ Test(playback, begin_comes_before_the_views_in_their_order_and_end_after_them)
 
 /* -------------------------------------------------------------------------------- moves and row order */
 
-static void move_in_order_of_first_command(quern_context *context)
+static void move_three(quern_context *context)
 {
     quern_commands *commands = quern_context_commands(context);
     quern_entity created = quern_commands_create(commands);
@@ -470,9 +470,9 @@ static void move_in_order_of_first_command(quern_context *context)
     must(quern_commands_add(commands, created, number, NULL));
 }
 
-Test(playback, entities_move_in_the_order_of_their_first_commands)
+Test(playback, entities_arrive_in_the_order_of_the_rows_that_they_come_from_and_then_new_ones)
 {
-    run_once(world, move_in_order_of_first_command);
+    run_once(world, move_three);
     quern_term terms[] = {quern_term_read(position), quern_term_read(number)};
     quern_query *query = setup_query(world, terms, 2);
     quern_query_iterator it = quern_query_iterate(query);
@@ -480,7 +480,7 @@ Test(playback, entities_move_in_the_order_of_their_first_commands)
     cr_assert_eq(it.view.count, 3u, "all of them end in the same set of components");
     const vec3 *positions = quern_view_read(&it.view, 0);
     const uint64_t *numbers = quern_view_read(&it.view, 1);
-    static const float expected[] = {3, 2, 1};
+    static const float expected[] = {2, 1, 3};
     for (uint32_t i = 0; i < 3; i++) {
         cr_assert_float_eq(positions[i].x, expected[i], 0);
         cr_assert_eq(numbers[i], 0u, "a component removed and added again starts anew");

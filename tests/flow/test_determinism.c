@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
 
@@ -56,6 +57,7 @@ static void play_with_threads(uint32_t thread_count)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     flow_subject_open(&subject, &plan, NULL);
+    subject.schedule->playback.parallel_command_count = 1; /* also what is not worth it */
     setup_entity(subject.world);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         must_run(subject.schedule, jobs);

@@ -348,8 +348,8 @@ static void compact(quern__playback *playback, const quern__flow *flow)
     assert(count == (uint32_t)(behind - gaps));
     closing it = {
         .storage = playback->storage, .archetype = archetype, .gaps = gaps, .tails = playback->tails.items};
-    quern__executor_run(has_move_hook(archetype) ? NULL : playback->executor, count, MOVES_PER_CALL, close_gaps,
-                        &it);
+    quern__executor_run(has_move_hook(archetype) ? NULL : playback->executor, count, MOVES_PER_CALL,
+                        close_gaps, &it);
 }
 
 static void finish_flow(quern__playback *playback, const quern__flow *flow)

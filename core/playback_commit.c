@@ -352,10 +352,53 @@ static void compact(quern__playback *playback, const quern__flow *flow)
                         close_gaps, &it);
 }
 
+/* Other rows come to the chunks with gaps. What is appended has been noted by that. */
+static void note_gaps(const quern__playback *playback, const quern__flow *flow)
+{
+    const quern__versions *versions = &flow->archetype->versions;
+    for (uint32_t i = 0; i < flow->leaving_count && versions->items != NULL; i++)
+        quern__versions_note_rows(versions,
+                                  quern__chunk_of(playback->gaps.items[flow->first_gap + i])->index);
+}
+
 static void finish_flow(quern__playback *playback, const quern__flow *flow)
 {
+    note_gaps(playback, flow);
     if (flow->left_over_count > 0) compact(playback, flow);
     quern__storage_shrink(playback->storage, flow->archetype, flow->left_over_count);
+}
+
+/* ------------------------------------------------------------------------------------ change versions */
+
+static uint32_t column_at(const quern__archetype *archetype, uint32_t offset_bytes)
+{
+    uint32_t column = 0;
+    while (archetype->columns[column].offset_bytes != offset_bytes)
+        column++;
+    return column;
+}
+
+/* Values that were set in rows that stay. */
+static void note_values(const quern__sheet *sheet)
+{
+    const quern__programs *programs = &sheet->scratch->programs;
+    for (uint32_t i = 0; i < sheet->tally_count; i++) {
+        const quern__tally *tally = &sheet->scratch->tallies.items[sheet->first_tally + i];
+        const quern__node *node = &programs->nodes.items[tally->node];
+        if (node->is_destroyed || node->target != node->source) continue;
+        for (uint32_t k = 0; k < node->fill_count; k++)
+            quern__versions_note_column(
+                &sheet->archetype->versions, sheet->chunk->index,
+                column_at(sheet->archetype,
+                          programs->fills.items[node->first_fill + k].target_offset_bytes));
+    }
+}
+
+static void note_all_values(const quern__playback *playback)
+{
+    for (uint32_t i = 0; i < playback->sorted_sheets.count; i++)
+        if (playback->sorted_sheets.items[i]->archetype->versions.items != NULL)
+            note_values(playback->sorted_sheets.items[i]);
 }
 
 /* --------------------------------------------------------------------------------------------- commit */
@@ -399,6 +442,7 @@ void quern__playback_commit(quern__playback *playback)
     quern__executor_run(executor, playback->create_sheets.count, SHEETS_PER_CALL, commit_create_sheets,
                         playback);
     commit_hooked_creates(playback);
+    note_all_values(playback);
     for (uint32_t i = 0; i < playback->flows.count; i++)
         finish_flow(playback, &playback->flows.items[i]);
     free_slots(playback);

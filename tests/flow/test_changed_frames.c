@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+/* Filters on changes in frames: whatever a system or a command changed, a filter behind it shows in the same frame or
+ * the next, at any number of threads. Each entity carries what the filter must have seen. */
+
+enum { ROWS = 4000, FRAMES = 40 };
+
+typedef struct state {
+    uint64_t value;  /* changed at random; what the filter looks at */
+    uint64_t number; /* of the entity, from 0 */
+} state;
+
+static quern_world *world;
+static quern_component state_type, seen_type, tag;
+static uint64_t seed;
+static _Atomic uint64_t shown_count;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void create_one(uint64_t number)
+{
+    state start = {.value = 0, .number = number};
+    uint64_t seen = UINT64_MAX;
+    must(quern_entity_create_with(world, (quern_component[]){state_type, seen_type},
+                                  (const void *const[]){&start, &seen}, 2, NULL));
+}
+
+static void open_world(void)
+{
+    world = setup_world();
+    state_type = setup_component(world, "state", sizeof(state), 8);
+    seen_type = setup_component(world, "seen", 8, 8);
+    tag = setup_tag(world, "tag");
+    shown_count = 0;
+    for (uint64_t i = 0; i < ROWS; i++)
+        create_one(i);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+/* By entity and frame, whatever thread. */
+static uint64_t roll(uint64_t number, uint64_t frame, uint32_t salt)
+{
+    random_source random = {seed ^ number * 977 ^ frame * 7919 ^ (uint64_t)salt << 40};
+    return random_next(&random);
+}
+
+/* Writes a value in some views, and leaves the others alone. */
+static void change(quern_context *context, const quern_view *view)
+{
+    uint64_t frame = quern_context_frame_index(context);
+    const state *states = quern_view_read(view, 0);
+    uint64_t first = states[0].number;
+    if (roll(first, frame, 1) % 8 != 0) return;
+    state *written = quern_view_write(view, 0);
+    written[view->count / 2].value++;
+}
+
+/* Asks for changes of every kind at the next sync point. */
+static void command(quern_context *context, const quern_view *view)
+{
+    uint64_t frame = quern_context_frame_index(context);
+    const state *states = quern_view_read(view, 0);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        state next = {.value = states[i].value + 1, .number = states[i].number};
+        uint64_t fresh = UINT64_MAX;
+        switch (roll(states[i].number, frame, 2) % 20000) {
+        case 0:
+            must(quern_commands_set(commands, view->entities[i], state_type, &next));
+            break;
+        case 1:
+            must(quern_commands_add(commands, view->entities[i], tag, NULL));
+            break;
+        case 2:
+            must(quern_commands_remove(commands, view->entities[i], tag));
+            break;
+        case 3:
+            must(quern_commands_destroy(commands, view->entities[i]));
+            cr_assert_neq(quern_commands_create_with(commands, (quern_component[]){state_type, seen_type},
+                                                     (const void *const[]){&next, &fresh}, 2)
+                              .bits,
+                          0u);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* Takes note of the value, where the filter lets it. */
+static void watch(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    const state *states = quern_view_read(view, 0);
+    uint64_t *seen = quern_view_write(view, 1);
+    for (uint32_t i = 0; i < view->count; i++)
+        seen[i] = states[i].value;
+    shown_count += view->count;
+}
+
+static bool in_even_frames(quern_context *context)
+{
+    return quern_context_frame_index(context) % 2 == 0;
+}
+
+static void add_systems(quern_schedule *schedule, bool watches_every_frame)
+{
+    quern_term writes[] = {quern_term_write(state_type)}, reads[] = {quern_term_read(state_type)};
+    quern_term watches[] = {quern_term_changed(quern_term_read(state_type)), quern_term_write(seen_type)};
+    quern_system_def def = system_def("command", command);
+    def.terms = reads;
+    def.term_count = 1;
+    setup_system(schedule, &def);
+    def = system_def("change", change);
+    def.terms = writes;
+    def.term_count = 1;
+    def.phase = 1;
+    setup_system(schedule, &def);
+    def = system_def("watch", watch);
+    def.terms = watches;
+    def.term_count = 2;
+    def.phase = 1;
+    if (!watches_every_frame) def.condition = in_even_frames;
+    setup_system(schedule, &def);
+}
+
+static void assert_seen(uint64_t frame)
+{
+    quern_term terms[] = {quern_term_read(state_type), quern_term_read(seen_type)};
+    quern_query *query = setup_query(world, terms, 2);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const state *states = quern_view_read(&it.view, 0);
+        const uint64_t *seen = quern_view_read(&it.view, 1);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            cr_assert_eq(seen[i], states[i].value, "frame %llu: entity %llu has changed and was not shown",
+                         (unsigned long long)frame, (unsigned long long)states[i].number);
+    }
+    quern_query_destroy(query);
+}
+
+/* The world's hash at the end, and how many rows were shown. */
+typedef struct outcome {
+    uint64_t hash, shown_count;
+} outcome;
+
+static outcome play(uint32_t thread_count, bool fuse, bool watches_every_frame)
+{
+    open_world();
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = (const char *const[]){"first", "second"};
+    def.phase_count = 2;
+    def.fuse = fuse;
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, &def, &schedule));
+    add_systems(schedule, watches_every_frame);
+    quern_jobs *jobs = thread_count > 0 ? setup_jobs(thread_count) : NULL;
+    for (uint64_t frame = 0; frame < FRAMES; frame++) {
+        must_run(schedule, jobs);
+        if (watches_every_frame || frame % 2 == 0) assert_seen(frame);
+    }
+    outcome end = {.hash = quern_world_hash(world), .shown_count = shown_count};
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+    close_world();
+    return end;
+}
+
+static void play_everywhere(bool watches_every_frame)
+{
+    for (seed = 1; seed <= 3; seed++) {
+        outcome expected = play(0, true, watches_every_frame);
+        cr_assert_lt(expected.shown_count, (uint64_t)ROWS * FRAMES / 2, "the filter let nearly all pass");
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            for (uint32_t fuse = 0; fuse < 2; fuse++) {
+                outcome actual = play(pool_threads[i], fuse, watches_every_frame);
+                cr_assert_eq(actual.hash, expected.hash);
+                cr_assert_eq(actual.shown_count, expected.shown_count);
+            }
+    }
+}
+
+Test(changed_frames, what_was_changed_before_is_shown_in_the_same_frame, .timeout = 600)
+{
+    play_everywhere(true);
+}
+
+Test(changed_frames, a_system_that_sat_out_a_frame_is_shown_what_it_missed, .timeout = 600)
+{
+    play_everywhere(false);
+}

@@ -342,6 +342,9 @@ const bench_workload workload_frame7 = {
     .summary = "seven systems in a row over one archetype of six components",
     .unit = "entity",
     .entity_counts = {100000},
+    .frames = true,
+    .bytes_per_entity = sizeof(Position) + sizeof(Velocity) + sizeof(Rotation) + sizeof(Health) +
+                        sizeof(Damage) + sizeof(Brain),
     .pass_count = bench_passes_of_1m,
     .operation_count = bench_operations_per_entity,
     .subjects =

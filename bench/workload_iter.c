@@ -143,6 +143,7 @@ const bench_workload workload_iter = {
     .summary = "position += velocity * step over entities with Position and Velocity",
     .unit = "entity",
     .entity_counts = {100000, 1000000, 5000000},
+    .bytes_per_entity = sizeof(Position) + sizeof(Velocity),
     .pass_count = bench_passes_of_4m,
     .operation_count = bench_operations_per_entity,
     .subjects =

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_BENCH_FOOTPRINT_H
-#define QUERN_BENCH_FOOTPRINT_H
+#ifndef QUERN_BENCH_HARNESS_FOOTPRINT_H
+#define QUERN_BENCH_HARNESS_FOOTPRINT_H
 
 /* How much memory a subject takes: the growth of the resident set of a process made for it alone, so that it
  * cannot live in memory that another one has left behind. */
 
-#include "bench/harness.h"
+#include "bench/harness/base.h"
 
 /* Of this process; 0 where the system does not tell. */
-uint64_t bench_resident_bytes(void);
+uint64_t quern__bench_resident_bytes(void);
 
-/* One pass of a workload's subject. */
-bench_figures bench_footprint_measure(const bench_workload *workload, uint32_t subject,
-                                      const bench_case *scene);
+typedef struct quern__bench_footprint {
+    double growth_bytes;
+    uint64_t checksum;
+} quern__bench_footprint;
+
+/* One pass. */
+quern__bench_footprint quern__bench_footprint_measure(const quern_bench_subject *subject,
+                                                      const quern_bench_case *scene);
 
 #endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_BASE_H
+#define QUERN_BENCH_HARNESS_BASE_H
+
+/* What the rest of the harness needs. Whatever runs out of memory here ends the program with a message. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quern/bench.h>
+
+enum { QUERN__BENCH_MAX_SAMPLES = 1000 }; /* of one subject in one case */
+
+/* The name that messages begin with; "bench" until it is set. It is not copied. */
+void quern__bench_set_program(const char *name);
+const char *quern__bench_program(void);
+
+/* To stderr, with the program's name in front and a line end behind. */
+void quern__bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* To be freed. NULL gives NULL. */
+char *quern__bench_copy_text(const char *text);
+
+/* Room for one element more than count; capacity doubles. Returns the elements, which may have moved. */
+void *quern__bench_grow(void *elements, size_t count, size_t *capacity, size_t element_bytes);
+
+/* The whole file with a zero behind it, to be freed; NULL when it cannot be read (errno says why). */
+char *quern__bench_read_file(const char *path);
+
+#endif

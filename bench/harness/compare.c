@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/harness/table.h"
+
+/* ------------------------------------------------------------------------------------------ verdicts */
+
+const char *quern__bench_verdict_text(quern__bench_verdict verdict, bool is_bytes)
+{
+    switch (verdict) {
+    case QUERN__BENCH_FASTER:
+        return is_bytes ? "smaller" : "faster";
+    case QUERN__BENCH_SLOWER:
+        return is_bytes ? "larger" : "slower";
+    case QUERN__BENCH_TOO_FEW:
+        return "too few samples";
+    case QUERN__BENCH_NOT_COMPARABLE:
+        return "not comparable";
+    case QUERN__BENCH_NEW:
+        return "new";
+    default:
+        return "within noise";
+    }
+}
+
+/* The change lies between low and high. */
+static quern__bench_verdict judge(double low, double high, double noise)
+{
+    if (low > 1 + noise) return QUERN__BENCH_SLOWER;
+    return high < 1 / (1 + noise) ? QUERN__BENCH_FASTER : QUERN__BENCH_WITHIN_NOISE;
+}
+
+/* Memory does not vary from sample to sample, and there is one only. */
+static void compare_bytes(quern__bench_comparison *comparison, double noise)
+{
+    comparison->before_figure = comparison->before->summary.median;
+    comparison->now_figure = comparison->now->summary.median;
+    const double change = comparison->now_figure / comparison->before_figure;
+    if (comparison->before_figure > 0)
+        comparison->verdict = judge(change, change, noise);
+    else if (comparison->now_figure > 0)
+        comparison->verdict = QUERN__BENCH_SLOWER;
+}
+
+/* What is compared of a record; to be freed. Sample i of a subject and of its control were taken one after the other. */
+static double *compared_samples(const quern__bench_record *record, const quern__bench_record *control,
+                                size_t *count)
+{
+    *count = record->sample_count;
+    if (control != NULL && control->sample_count < *count) *count = control->sample_count;
+    double *samples = quern_bench_allocate(*count, sizeof *samples);
+    for (size_t i = 0; i < *count; i++)
+        samples[i] = record->samples[i] / (control != NULL ? control->samples[i] : 1);
+    return samples;
+}
+
+static void compare_times(quern__bench_comparison *comparison, const quern__bench_record *control_before,
+                          const quern__bench_record *control_now, double noise)
+{
+    size_t before_count;
+    size_t now_count;
+    double *before = compared_samples(comparison->before, control_before, &before_count);
+    double *now = compared_samples(comparison->now, control_now, &now_count);
+    const quern__bench_difference difference =
+        quern__bench_compare_samples(before, before_count, now, now_count, QUERN__BENCH_ALPHA);
+    comparison->is_tested = true;
+    comparison->before_figure = quern__bench_summarise(before, before_count).median;
+    comparison->now_figure = quern__bench_summarise(now, now_count).median;
+    comparison->difference = difference;
+    if (difference.least_p >= QUERN__BENCH_ALPHA)
+        comparison->verdict = QUERN__BENCH_TOO_FEW;
+    else if (difference.p < QUERN__BENCH_ALPHA)
+        comparison->verdict = judge(difference.low, difference.high, noise);
+    free(before);
+    free(now);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool is_comparable(const quern__bench_record *before, const quern__bench_record *now)
+{
+    return before->is_bytes == now->is_bytes && same_text(before->unit, now->unit) &&
+           same_text(before->control, now->control);
+}
+
+quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
+                                             const quern__bench_results *now,
+                                             const quern__bench_record *record, double noise)
+{
+    quern__bench_comparison comparison = {.before = quern__bench_results_find(before, record),
+                                          .now = record};
+    if (comparison.before == NULL) {
+        comparison.verdict = QUERN__BENCH_NEW;
+        return comparison;
+    }
+    const quern__bench_record *control_before = quern__bench_results_control(before, comparison.before);
+    const quern__bench_record *control_now = quern__bench_results_control(now, record);
+    if (!is_comparable(comparison.before, record) || (control_before == NULL) != (control_now == NULL)) {
+        comparison.verdict = QUERN__BENCH_NOT_COMPARABLE;
+        return comparison;
+    }
+    comparison.by_ratio = control_now != NULL && !record->is_bytes;
+    if (record->is_bytes)
+        compare_bytes(&comparison, noise);
+    else
+        compare_times(&comparison, control_before, control_now, noise);
+    return comparison;
+}
+
+quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *before,
+                                                  const quern__bench_results *now, double noise)
+{
+    quern__bench_comparison *comparisons = quern_bench_allocate(now->record_count, sizeof *comparisons);
+    for (size_t i = 0; i < now->record_count; i++)
+        comparisons[i] = quern__bench_compare(before, now, &now->records[i], noise);
+    return comparisons;
+}
+
+/* Whether something is judged by this record: then what it does itself says how the machine was, not how the program
+ * is. */
+static bool is_control(const quern__bench_results *results, const quern__bench_record *record)
+{
+    for (size_t i = 0; i < results->record_count; i++)
+        if (quern__bench_results_control(results, &results->records[i]) == record) return true;
+    return false;
+}
+
+size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,
+                                   const quern__bench_results *now, quern__bench_verdict verdict)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < now->record_count; i++)
+        if (comparisons[i].verdict == verdict && !is_control(now, comparisons[i].now)) count++;
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------- writing */
+
+static void write_tested(FILE *file, const quern__bench_comparison *comparison)
+{
+    const quern__bench_difference *difference = &comparison->difference;
+    char interval[64];
+    if (isfinite(difference->high))
+        snprintf(interval, sizeof interval, "%.3f to %.3f", difference->low, difference->high);
+    else
+        snprintf(interval, sizeof interval, "anything");
+    fprintf(file, " %8.3f  %-16s %9.2g", difference->ratio, interval, difference->p);
+}
+
+static void write_untested(FILE *file, const quern__bench_comparison *comparison)
+{
+    if (comparison->before_figure > 0)
+        fprintf(file, " %8.3f  %-16s %9s", comparison->now_figure / comparison->before_figure, "", "");
+    else
+        fprintf(file, " %8s  %-16s %9s", "", "", "");
+}
+
+static void write_comparison(FILE *file, const quern__bench_comparison *comparison, bool is_control)
+{
+    const quern__bench_record *now = comparison->now;
+    char before_text[QUERN__BENCH_FIGURE_BYTES] = "";
+    char now_text[QUERN__BENCH_FIGURE_BYTES] = "";
+    if (comparison->before_figure > 0) {
+        quern__bench_format_figure(before_text, comparison->before_figure);
+        quern__bench_format_figure(now_text, comparison->now_figure);
+    }
+    const char *figure = comparison->by_ratio ? "ratio" : quern__bench_record_measure(now);
+    fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s %-6s %10s %10s", now->workload, now->entity_count,
+            now->thread_count, now->subject, figure, before_text, now_text);
+    if (comparison->is_tested)
+        write_tested(file, comparison);
+    else
+        write_untested(file, comparison);
+    fprintf(file, "  %s%s\n", quern__bench_verdict_text(comparison->verdict, now->is_bytes),
+            is_control ? " (control)" : "");
+}
+
+static void warn_of_difference(FILE *file, const char *what, const char *before, const char *now)
+{
+    if (strcmp(before, now) != 0) fprintf(file, "WARNING   another %s before: %s\n", what, before);
+}
+
+static void write_warnings(FILE *file, const quern__bench_machine *before, const quern__bench_machine *now)
+{
+    warn_of_difference(file, "processor", before->processor, now->processor);
+    warn_of_difference(file, "compiler", before->compiler, now->compiler);
+    warn_of_difference(file, "set of flags", before->flags, now->flags);
+    if (before->processor_count != now->processor_count)
+        fprintf(file, "WARNING   another number of processors before: %" PRIu32 "\n",
+                before->processor_count);
+    if (before->checks != now->checks)
+        fprintf(file, "WARNING   built with%s QUERN_CHECKS before\n", before->checks ? "" : "out");
+}
+
+static void write_missing(FILE *file, const quern__bench_results *before, const quern__bench_results *now)
+{
+    for (size_t i = 0; i < before->record_count; i++) {
+        const quern__bench_record *record = &before->records[i];
+        if (quern__bench_results_find(now, record) == NULL)
+            fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s not measured now\n", record->workload,
+                    record->entity_count, record->thread_count, record->subject);
+    }
+}
+
+static void write_explanation(FILE *file, const char *path, const quern__bench_machine *before,
+                              double noise)
+{
+    fprintf(file, "\ncompared with %s (%s, commit %s)\n", path, before->date, before->commit);
+    fprintf(file,
+            "change: now / before, of the ratio to the control (of a control, of its time); Hodges-Lehmann "
+            "estimate\n"
+            "with its %g %% interval. p: Mann-Whitney U, two-sided. faster or slower: p < %g and at least "
+            "%g %% apart.\n",
+            100 * (1 - QUERN__BENCH_ALPHA), QUERN__BENCH_ALPHA, 100 * noise);
+}
+
+void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,
+                                    const quern__bench_results *before, const quern__bench_results *now,
+                                    const char *path, double noise)
+{
+    write_explanation(file, path, &before->machine, noise);
+    write_warnings(file, &before->machine, &now->machine);
+    fprintf(file, "\n%-18s %9s %7s %-8s %-6s %10s %10s %8s  %-16s %9s  %s\n", "workload", "entities",
+            "threads", "subject", "figure", "before", "now", "change", "interval", "p", "verdict");
+    for (size_t i = 0; i < now->record_count; i++)
+        write_comparison(file, &comparisons[i], is_control(now, comparisons[i].now));
+    write_missing(file, before, now);
+    fprintf(file, "\n%zu faster, %zu slower, %zu within noise\n",
+            quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_FASTER),
+            quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_SLOWER),
+            quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_WITHIN_NOISE));
+    fflush(file);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_COMPARE_H
+#define QUERN_BENCH_HARNESS_COMPARE_H
+
+/* Results against those of an earlier run. Two runs of the same program differ by the machine's mood, which the control
+ * shares; so what is compared of a subject is its ratio to its control, sample by sample, and of a control, or where
+ * there is none, the time itself. */
+
+#include <stdio.h>
+
+#include "bench/harness/results.h"
+
+/* Both the chance of error that a verdict may have, and 1 less the confidence of the interval. */
+#define QUERN__BENCH_ALPHA 0.01
+
+typedef enum quern__bench_verdict {
+    QUERN__BENCH_WITHIN_NOISE,
+    QUERN__BENCH_FASTER,         /* or, of bytes, smaller */
+    QUERN__BENCH_SLOWER,         /* or, of bytes, larger */
+    QUERN__BENCH_TOO_FEW,        /* samples: no difference whatever could be shown */
+    QUERN__BENCH_NOT_COMPARABLE, /* another unit, or no longer judged by the same control */
+    QUERN__BENCH_NEW,            /* was not measured before */
+} quern__bench_verdict;
+
+/* "faster", "within noise" … ; of bytes, "smaller" and "larger". */
+const char *quern__bench_verdict_text(quern__bench_verdict verdict, bool is_bytes);
+
+typedef struct quern__bench_comparison {
+    const quern__bench_record *before; /* NULL: new */
+    const quern__bench_record *now;
+    bool by_ratio;        /* to the control; otherwise by time */
+    bool is_tested;       /* difference was filled in; false: bytes, new or not comparable */
+    double before_figure; /* medians of what was compared */
+    double now_figure;
+    quern__bench_difference difference;
+    quern__bench_verdict verdict;
+} quern__bench_comparison;
+
+/* Of one record of now. A verdict of faster or slower says that, with the confidence of the interval, the change is
+ * greater than noise, such as 0.05: two runs of one program differ by some percent because their data lie elsewhere in
+ * memory, which samples of one run cannot show. */
+quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
+                                             const quern__bench_results *now,
+                                             const quern__bench_record *record, double noise);
+
+/* Of all records of now, in their order; to be freed. */
+quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *before,
+                                                  const quern__bench_results *now, double noise);
+
+/* How many subjects that are no control (controls, where nothing is judged by them) have the verdict. */
+size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,
+                                   const quern__bench_results *now, quern__bench_verdict verdict);
+
+/* A table, below it what was measured before only, and warnings when machine, compiler or flags are others. path: where
+ * the earlier results were read from. */
+void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,
+                                    const quern__bench_results *before, const quern__bench_results *now,
+                                    const char *path, double noise);
+
+#endif

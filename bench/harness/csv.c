@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/csv.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+void quern__bench_csv_write_head(FILE *file)
+{
+    fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        fprintf(file, ",%s", quern__bench_counter_keys[i]);
+    fputs(",checksum\n", file);
+}
+
+/* In quotation marks where there is something in it that would end the field; marks in it are doubled. */
+static void write_text(FILE *file, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"') fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_case(FILE *file, const quern__bench_record *record)
+{
+    write_text(file, record->workload);
+    fputc(',', file);
+    write_text(file, record->subject);
+    fputc(',', file);
+    write_text(file, record->control != NULL ? record->control : "");
+    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",", record->entity_count, record->thread_count);
+    write_text(file, record->unit);
+    fprintf(file, ",%s", quern__bench_record_measure(record));
+}
+
+/* Nothing where there is no number. */
+static void write_number(FILE *file, double number)
+{
+    if (isfinite(number))
+        fprintf(file, ",%.7g", number);
+    else
+        fputc(',', file);
+}
+
+void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record,
+                                   const quern__bench_record *control)
+{
+    write_case(file, record);
+    fprintf(file, ",%zu", record->sample_count);
+    write_number(file, record->summary.median);
+    write_number(file, record->summary.mad);
+    write_number(file, record->summary.min);
+    write_number(file, record->summary.max);
+    write_number(file, control != NULL ? record->summary.median / control->summary.median : NAN);
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        write_number(file, record->counters[i]);
+    fprintf(file, ",%016" PRIx64 "\n", record->checksum);
+    fflush(file);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_CSV_H
+#define QUERN_BENCH_HARNESS_CSV_H
+
+/* Results as comma-separated values (RFC 4180, but with plain line feeds): a head, then one line for each record. */
+
+#include <stdio.h>
+
+#include "bench/harness/results.h"
+
+void quern__bench_csv_write_head(FILE *file);
+void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record,
+                                   const quern__bench_record *control);
+
+#endif

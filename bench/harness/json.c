@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/third_party/cjson/cJSON.h"
+
+/* A 64-bit checksum does not fit a number of JSON, so it is text. */
+enum { CHECKSUM_TEXT_BYTES = 17, NUMBER_TEXT_BYTES = 32 };
+
+/* ------------------------------------------------------------------------------------------- writing */
+
+/* cJSON gives NULL for lack of memory. */
+static cJSON *required(cJSON *item)
+{
+    if (item == NULL) quern_bench_die("out of memory");
+    return item;
+}
+
+static void put_text(cJSON *object, const char *key, const char *text)
+{
+    required(cJSON_AddStringToObject(object, key, text));
+}
+
+static void put_number(cJSON *object, const char *key, double number)
+{
+    required(cJSON_AddNumberToObject(object, key, number));
+}
+
+/* To seven digits: more is noise, and makes files long. */
+static double rounded(double number)
+{
+    char text[NUMBER_TEXT_BYTES];
+    snprintf(text, sizeof text, "%.7g", number);
+    return strtod(text, NULL);
+}
+
+static void put_figure(cJSON *object, const char *key, double number)
+{
+    put_number(object, key, rounded(number));
+}
+
+static void put_figures(cJSON *object, const char *key, const double *numbers, size_t count)
+{
+    cJSON *array = required(cJSON_AddArrayToObject(object, key));
+    for (size_t i = 0; i < count; i++)
+        cJSON_AddItemToArray(array, required(cJSON_CreateNumber(rounded(numbers[i]))));
+}
+
+static cJSON *new_object(const char *type)
+{
+    cJSON *object = required(cJSON_CreateObject());
+    put_text(object, "type", type);
+    return object;
+}
+
+cJSON *quern__bench_json_machine(const quern__bench_machine *machine)
+{
+    cJSON *object = new_object("machine");
+    put_text(object, "processor", machine->processor);
+    put_number(object, "processors", machine->processor_count);
+    cJSON *caches = required(cJSON_AddArrayToObject(object, "caches"));
+    for (uint32_t i = 0; i < machine->cache_count; i++) {
+        cJSON *cache = required(cJSON_CreateObject());
+        put_number(cache, "level", machine->caches[i].level);
+        put_number(cache, "bytes", (double)machine->caches[i].bytes);
+        cJSON_AddItemToArray(caches, cache);
+    }
+    put_number(object, "memory_bytes", (double)machine->memory_bytes);
+    put_text(object, "system", machine->system);
+    put_text(object, "compiler", machine->compiler);
+    put_text(object, "flags", machine->flags);
+    put_text(object, "quern", machine->version);
+    put_text(object, "commit", machine->commit);
+    put_text(object, "date", machine->date);
+    required(cJSON_AddBoolToObject(object, "checks", machine->checks));
+    return object;
+}
+
+static void put_counters(cJSON *object, const quern__bench_record *record)
+{
+    if (!quern__bench_record_has_counters(record)) return;
+    cJSON *counters = required(cJSON_AddObjectToObject(object, "counters"));
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        if (!isnan(record->counters[i]))
+            put_figure(counters, quern__bench_counter_keys[i], record->counters[i]);
+}
+
+static void put_case(cJSON *object, const quern__bench_record *record)
+{
+    put_text(object, "workload", record->workload);
+    put_text(object, "subject", record->subject);
+    if (record->control != NULL) put_text(object, "control", record->control);
+    put_number(object, "entities", record->entity_count);
+    put_number(object, "threads", record->thread_count);
+    put_text(object, "unit", record->unit);
+    if (record->bytes_per_entity > 0) put_number(object, "bytes_per_entity", record->bytes_per_entity);
+}
+
+cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__bench_record *control)
+{
+    cJSON *object = new_object("result");
+    put_case(object, record);
+    put_number(object, "repeat", (double)record->sample_count);
+    put_figure(object, record->is_bytes ? "bytes_per_op" : "ns_per_op", record->summary.median);
+    put_figure(object, "mad", record->summary.mad);
+    put_figure(object, "min", record->summary.min);
+    put_figure(object, "max", record->summary.max);
+    if (control != NULL) put_figure(object, "ratio", record->summary.median / control->summary.median);
+    put_figures(object, "samples", record->samples, record->sample_count);
+    if (record->frame_count > 0) put_figures(object, "frames_ns", record->frames, record->frame_count);
+    put_counters(object, record);
+    char checksum[CHECKSUM_TEXT_BYTES];
+    snprintf(checksum, sizeof checksum, "%016" PRIx64, record->checksum);
+    put_text(object, "checksum", checksum);
+    return object;
+}
+
+static void write_line(FILE *file, cJSON *object)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    if (text == NULL) quern_bench_die("out of memory");
+    fprintf(file, "%s\n", text);
+    fflush(file);
+    cJSON_free(text);
+    cJSON_Delete(object);
+}
+
+void quern__bench_json_write_machine(FILE *file, const quern__bench_machine *machine)
+{
+    write_line(file, quern__bench_json_machine(machine));
+}
+
+void quern__bench_json_write_record(FILE *file, const quern__bench_record *record,
+                                    const quern__bench_record *control)
+{
+    write_line(file, quern__bench_json_record(record, control));
+}
+
+/* ------------------------------------------------------------------------------------------- reading */
+
+typedef struct json_reader {
+    char *message;
+    unsigned line;
+} json_reader;
+
+static bool refuse(const json_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Returns false, for the caller to return. */
+static bool refuse(const json_reader *reader, const char *format, ...)
+{
+    const int length =
+        snprintf(reader->message, QUERN__BENCH_JSON_MESSAGE_BYTES, "line %u: ", reader->line);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reader->message + length, QUERN__BENCH_JSON_MESSAGE_BYTES - (size_t)length, format,
+              arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* A copy of a field's text; NULL when there is none. */
+static char *get_text(const cJSON *object, const char *key)
+{
+    return quern__bench_copy_text(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key)));
+}
+
+static char *get_text_or_unknown(const cJSON *object, const char *key)
+{
+    char *text = get_text(object, key);
+    return text != NULL ? text : quern__bench_copy_text("unknown");
+}
+
+/* NAN when there is none. */
+static double get_number(const cJSON *object, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+/* 0 when there is none, or none that fits. */
+static uint32_t get_count(const cJSON *object, const char *key)
+{
+    const double number = get_number(object, key);
+    return number >= 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static uint64_t get_bytes(const cJSON *object, const char *key)
+{
+    const double number = get_number(object, key);
+    return number >= 0 && number < 0x1p63 ? (uint64_t)number : 0;
+}
+
+static void read_machine(const cJSON *object, quern__bench_machine *machine)
+{
+    quern__bench_machine_close(machine);
+    *machine = (quern__bench_machine){
+        .processor = get_text_or_unknown(object, "processor"),
+        .processor_count = get_count(object, "processors"),
+        .memory_bytes = get_bytes(object, "memory_bytes"),
+        .system = get_text_or_unknown(object, "system"),
+        .compiler = get_text_or_unknown(object, "compiler"),
+        .flags = get_text_or_unknown(object, "flags"),
+        .version = get_text_or_unknown(object, "quern"),
+        .commit = get_text_or_unknown(object, "commit"),
+        .date = get_text_or_unknown(object, "date"),
+        .checks = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "checks")),
+    };
+    const cJSON *cache = NULL;
+    cJSON_ArrayForEach(cache, cJSON_GetObjectItemCaseSensitive(object, "caches"))
+    {
+        if (machine->cache_count == QUERN__BENCH_MAX_CACHES) break;
+        machine->caches[machine->cache_count++] =
+            (quern__bench_cache){.level = get_count(cache, "level"), .bytes = get_bytes(cache, "bytes")};
+    }
+}
+
+/* To be freed. NULL, with a count of 0, when there is no such array or it holds anything but numbers of at least the
+ * least one. */
+static double *get_numbers(const cJSON *object, const char *key, double least, size_t *count)
+{
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(object, key);
+    const int size = cJSON_GetArraySize(array);
+    *count = 0;
+    if (size == 0) return NULL;
+    double *numbers = quern_bench_allocate((size_t)size, sizeof *numbers);
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, array)
+    {
+        const double number = cJSON_GetNumberValue(item);
+        if (!(number >= least && number < INFINITY)) {
+            free(numbers);
+            *count = 0;
+            return NULL;
+        }
+        numbers[(*count)++] = number;
+    }
+    return numbers;
+}
+
+static void read_counters(const cJSON *object, quern__bench_record *record)
+{
+    const cJSON *counters = cJSON_GetObjectItemCaseSensitive(object, "counters");
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        record->counters[i] = get_number(counters, quern__bench_counter_keys[i]);
+}
+
+static uint64_t get_checksum(const cJSON *object)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "checksum"));
+    return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+static quern__bench_record read_record(const cJSON *object)
+{
+    quern__bench_record record = {
+        .workload = get_text(object, "workload"),
+        .subject = get_text(object, "subject"),
+        .control = get_text(object, "control"),
+        .unit = get_text_or_unknown(object, "unit"),
+        .entity_count = get_count(object, "entities"),
+        .thread_count = get_count(object, "threads"),
+        .bytes_per_entity = get_count(object, "bytes_per_entity"),
+        .is_bytes = cJSON_HasObjectItem(object, "bytes_per_op"),
+        .checksum = get_checksum(object),
+    };
+    /* Times are above 0, if only a little. */
+    record.samples = get_numbers(object, "samples", record.is_bytes ? 0 : 1e-12, &record.sample_count);
+    record.frames = get_numbers(object, "frames_ns", 0, &record.frame_count);
+    read_counters(object, &record);
+    return record;
+}
+
+static bool add_record(const json_reader *reader, quern__bench_results *results, const cJSON *object)
+{
+    quern__bench_record record = read_record(object);
+    const char *missing = record.workload == NULL  ? "workload"
+                          : record.subject == NULL ? "subject"
+                          : record.samples == NULL ? "samples"
+                                                   : NULL;
+    if (missing != NULL) {
+        quern__bench_record_close(&record);
+        return refuse(reader, "a result has no usable '%s'", missing);
+    }
+    record.summary = quern__bench_summarise(record.samples, record.sample_count);
+    quern__bench_results_add(results, &record);
+    return true;
+}
+
+static bool read_object(const json_reader *reader, quern__bench_results *results, const cJSON *object)
+{
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "type"));
+    if (type == NULL) return refuse(reader, "not a line that --json writes: it has no 'type'");
+    if (strcmp(type, "machine") == 0) read_machine(object, &results->machine);
+    return strcmp(type, "result") != 0 || add_record(reader, results, object);
+}
+
+static bool read_line(const json_reader *reader, quern__bench_results *results, const char *text,
+                      size_t length)
+{
+    if (strspn(text, " \t\r") >= length) return true;
+    cJSON *object = cJSON_ParseWithLength(text, length);
+    if (object == NULL) return refuse(reader, "not JSON");
+    const bool done = read_object(reader, results, object);
+    cJSON_Delete(object);
+    return done;
+}
+
+bool quern__bench_json_read(const char *text, quern__bench_results *results,
+                            char message[QUERN__BENCH_JSON_MESSAGE_BYTES])
+{
+    *results = (quern__bench_results){0};
+    json_reader reader = {.message = message};
+    bool done = true;
+    while (done && *text != '\0') {
+        const size_t length = strcspn(text, "\n");
+        reader.line++;
+        done = read_line(&reader, results, text, length);
+        text += length + (text[length] == '\n' ? 1 : 0);
+    }
+    if (done && results->record_count == 0) done = refuse(&reader, "there are no results");
+    if (done && results->machine.processor == NULL)
+        done = refuse(&reader, "there is no line of type 'machine'");
+    if (!done) quern__bench_results_close(results);
+    return done;
+}

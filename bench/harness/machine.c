@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/machine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <quern/jobs.h>
+
+#include "quern_bench_commit.h" /* made by CMake at each build */
+
+#if defined(__clang__)
+#define COMPILER "clang " __VERSION__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "x86-64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "AArch64"
+#else
+#define ARCHITECTURE "unknown"
+#endif
+
+enum { TEXT_BYTES = 256, PATH_BYTES = 512, MAX_CACHE_INDEX = 16 };
+
+/* ----------------------------------------------------------------------------------------- processor */
+
+/* The value of the first "model name" line that Linux gives on x86; false when there is none. */
+static bool read_processor_model(char model[TEXT_BYTES])
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (file == NULL) return false;
+    char line[PATH_BYTES];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        const char *value = strncmp(line, "model name", 10) == 0 ? strstr(line, ": ") : NULL;
+        if (value == NULL) continue;
+        snprintf(model, TEXT_BYTES, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+        found = true;
+    }
+    fclose(file);
+    return found;
+}
+
+static char *describe_processor(void)
+{
+    char model[TEXT_BYTES];
+    return quern__bench_copy_text(read_processor_model(model) ? model : ARCHITECTURE);
+}
+
+/* -------------------------------------------------------------------------------------------- caches */
+
+/* One line of a file below the folder; false when there is none. */
+static bool read_line(const char *folder, int index, const char *name, char text[TEXT_BYTES])
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return false;
+    const bool found = fgets(text, TEXT_BYTES, file) != NULL;
+    fclose(file);
+    if (found) text[strcspn(text, "\n")] = '\0';
+    return found;
+}
+
+static uint64_t parse_size(const char *text)
+{
+    char *end = NULL;
+    const uint64_t number = strtoull(text, &end, 10);
+    return *end == 'K' ? number << 10 : *end == 'M' ? number << 20 : *end == 'G' ? number << 30 : number;
+}
+
+static bool read_cache(const char *folder, int index, quern__bench_cache *cache)
+{
+    char type[TEXT_BYTES];
+    char level[TEXT_BYTES];
+    char size[TEXT_BYTES];
+    if (!read_line(folder, index, "type", type) || strcmp(type, "Instruction") == 0) return false;
+    if (!read_line(folder, index, "level", level) || !read_line(folder, index, "size", size)) return false;
+    *cache = (quern__bench_cache){.level = (uint32_t)strtoul(level, NULL, 10), .bytes = parse_size(size)};
+    return cache->level > 0 && cache->bytes > 0;
+}
+
+static int compare_caches(const void *left, const void *right)
+{
+    const uint32_t a = ((const quern__bench_cache *)left)->level;
+    const uint32_t b = ((const quern__bench_cache *)right)->level;
+    return (a > b) - (a < b);
+}
+
+uint32_t quern__bench_read_caches(const char *folder, quern__bench_cache caches[QUERN__BENCH_MAX_CACHES])
+{
+    uint32_t count = 0;
+    for (int index = 0; index < MAX_CACHE_INDEX && count < QUERN__BENCH_MAX_CACHES; index++)
+        if (read_cache(folder, index, &caches[count])) count++;
+    qsort(caches, count, sizeof *caches, compare_caches);
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------- rest */
+
+void quern__bench_format_bytes(char text[QUERN__BENCH_SIZE_TEXT_BYTES], uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double size = (double)bytes;
+    for (; size >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        size /= 1024;
+    snprintf(text, QUERN__BENCH_SIZE_TEXT_BYTES, "%.4g %s", size, units[unit]);
+}
+
+static uint64_t read_memory_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
+}
+
+static char *describe_system(void)
+{
+    struct utsname names;
+    if (uname(&names) != 0) return quern__bench_copy_text("unknown");
+    char text[sizeof names.sysname + sizeof names.release + 1];
+    snprintf(text, sizeof text, "%s %s", names.sysname, names.release);
+    return quern__bench_copy_text(text);
+}
+
+static char *describe_date(void)
+{
+    char text[TEXT_BYTES];
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc) == NULL) return quern__bench_copy_text("unknown");
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return quern__bench_copy_text(text);
+}
+
+static char *describe_version(void)
+{
+    char text[TEXT_BYTES];
+    snprintf(text, sizeof text, "%d.%d.%d", QUERN_VERSION_MAJOR, QUERN_VERSION_MINOR, QUERN_VERSION_PATCH);
+    return quern__bench_copy_text(text);
+}
+
+static char *copy_or(const char *text, const char *otherwise)
+{
+    return quern__bench_copy_text(text != NULL ? text : otherwise);
+}
+
+quern__bench_machine quern__bench_machine_describe(const quern_bench_suite *suite)
+{
+    quern__bench_machine machine = {
+        .processor = describe_processor(),
+        .processor_count = quern_processor_count(),
+        .memory_bytes = read_memory_bytes(),
+        .system = describe_system(),
+        .compiler = copy_or(suite->compiler, COMPILER),
+        .flags = copy_or(suite->flags, "unknown"),
+        .version = describe_version(),
+        .commit = copy_or(suite->commit, QUERN_BENCH_COMMIT),
+        .date = describe_date(),
+        .checks = quern_has_checks(),
+    };
+    machine.cache_count = quern__bench_read_caches("/sys/devices/system/cpu/cpu0/cache", machine.caches);
+    return machine;
+}
+
+void quern__bench_machine_close(quern__bench_machine *machine)
+{
+    free(machine->processor);
+    free(machine->system);
+    free(machine->compiler);
+    free(machine->flags);
+    free(machine->version);
+    free(machine->commit);
+    free(machine->date);
+    *machine = (quern__bench_machine){0};
+}

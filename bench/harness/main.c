@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* From the command line to the exit status: what is to be measured, where results go, and what they are compared
+ * with. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/harness/compare.h"
+#include "bench/harness/csv.h"
+#include "bench/harness/footprint.h"
+#include "bench/harness/json.h"
+#include "bench/harness/measure.h"
+#include "bench/harness/options.h"
+#include "bench/harness/page.h"
+#include "bench/harness/pin.h"
+#include "bench/harness/table.h"
+
+enum { COOKIE = 0x42656E63, REASON_BYTES = 256 };
+
+typedef struct program {
+    const quern_bench_suite *suite;
+    quern__bench_options options;
+    quern__bench_settings settings;
+    quern__bench_progress progress;
+    quern__bench_results results;
+    quern__bench_results before;          /* what --compare names */
+    quern__bench_comparison *comparisons; /* NULL: nothing is compared */
+    FILE *json;                           /* NULL: not asked for */
+    FILE *csv;                            /* NULL: not asked for */
+    FILE *report;                         /* NULL: not asked for */
+    bool failed;
+} program;
+
+/* --------------------------------------------------------------------------------------------- suite */
+
+quern_bench_suite quern_bench_suite_default(void)
+{
+    return (quern_bench_suite){
+        .program = "bench",
+        .subject_names = {"control", "subject", "subject2", "subject3"},
+        .cookie = COOKIE,
+    };
+}
+
+/* What is wrong with a suite; NULL when nothing is. */
+static const char *find_fault(const quern_bench_suite *suite)
+{
+    if (suite == NULL) return "the suite is NULL";
+    if (suite->cookie != COOKIE) return "the suite was not made by quern_bench_suite_default";
+    if (suite->program == NULL) return "the suite has no program";
+    if (suite->workloads == NULL || suite->workload_count == 0) return "the suite has no workloads";
+    for (uint32_t i = 0; i < QUERN_BENCH_MAX_SUBJECTS; i++)
+        if (suite->subject_names[i] == NULL) return "a subject of the suite has no name";
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        const quern_bench_workload *workload = suite->workloads[i];
+        if (workload == NULL || workload->name == NULL || workload->summary == NULL)
+            return "a workload has no name or no summary";
+        if (workload->subjects[0].run == NULL) return "a workload has no subject with a run callback";
+    }
+    return NULL;
+}
+
+static void list_workloads(const quern_bench_suite *suite)
+{
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        const quern_bench_workload *workload = suite->workloads[i];
+        printf("%-18s %s", workload->name, workload->summary);
+        if (workload->alias != NULL) printf(" (also: %s)", workload->alias);
+        putchar('\n');
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- files */
+
+/* Before anything is measured, so that a bad path costs no time. */
+static bool open_output(FILE **file, const char *path)
+{
+    if (path == NULL) return true;
+    *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (*file != NULL) return true;
+    quern__bench_note("%s: %s", path, strerror(errno));
+    return false;
+}
+
+static void close_output(program *bench, FILE *file, const char *path)
+{
+    if (file == NULL) return;
+    const bool failed = ferror(file) != 0 || (file == stdout ? fflush(file) : fclose(file)) != 0;
+    if (!failed) return;
+    quern__bench_note("%s could not be written", path);
+    bench->failed = true;
+}
+
+static bool load(const char *path, quern__bench_results *results)
+{
+    char *text = quern__bench_read_file(path);
+    if (text == NULL) {
+        quern__bench_note("%s: %s", path, strerror(errno));
+        return false;
+    }
+    char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
+    const bool done = quern__bench_json_read(text, results, message);
+    if (!done) quern__bench_note("%s: %s", path, message);
+    free(text);
+    return done;
+}
+
+static bool open_files(program *bench)
+{
+    const quern__bench_options *options = &bench->options;
+    return (options->compare == NULL || load(options->compare, &bench->before)) &&
+           open_output(&bench->json, options->json) && open_output(&bench->csv, options->csv) &&
+           open_output(&bench->report, options->report);
+}
+
+/* ------------------------------------------------------------------------------------------- results */
+
+static void write_heads(const program *bench)
+{
+    const quern__bench_machine *machine = &bench->results.machine;
+    if (bench->json != NULL) quern__bench_json_write_machine(bench->json, machine);
+    if (bench->csv != NULL) quern__bench_csv_write_head(bench->csv);
+    if (quern__bench_options_take_stdout(&bench->options)) return;
+    quern__bench_table_write_machine(stdout, machine);
+    quern__bench_table_write_head(stdout);
+}
+
+static void write_record(const program *bench, const quern__bench_record *record)
+{
+    const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
+    if (bench->json != NULL) quern__bench_json_write_record(bench->json, record, control);
+    if (bench->csv != NULL) quern__bench_csv_write_record(bench->csv, record, control);
+    if (!quern__bench_options_take_stdout(&bench->options))
+        quern__bench_table_write_record(stdout, record, control);
+}
+
+/* Every subject must have done what its control did. */
+static void verify(program *bench, const quern__bench_record *record)
+{
+    const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
+    if (control == NULL || control->checksum == record->checksum) return;
+    quern__bench_note("%s, %" PRIu32 " entities, %" PRIu32 " threads: checksums differ: %s %016" PRIx64
+                      ", %s %016" PRIx64,
+                      record->workload, record->entity_count, record->thread_count, control->subject,
+                      control->checksum, record->subject, record->checksum);
+    bench->failed = true;
+}
+
+static void show_records(program *bench, size_t first)
+{
+    for (size_t i = first; i < bench->results.record_count; i++) {
+        write_record(bench, &bench->results.records[i]);
+        verify(bench, &bench->results.records[i]);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- measuring */
+
+typedef void case_function(program *bench, const quern_bench_workload *workload, const char *name,
+                           quern_bench_case scene);
+
+static void count_case(program *bench, const quern_bench_workload *workload, const char *name,
+                       quern_bench_case scene)
+{
+    (void)workload;
+    (void)name;
+    (void)scene;
+    bench->progress.case_count++;
+}
+
+static void run_case(program *bench, const quern_bench_workload *workload, const char *name,
+                     quern_bench_case scene)
+{
+    const size_t first = bench->results.record_count;
+    if (bench->options.pin && !quern__bench_pin(scene.thread_count))
+        quern__bench_note("%s cannot be kept to %" PRIu32 " processors", name, scene.thread_count);
+    quern__bench_progress_show(&bench->progress, name, &scene, 0);
+    quern__bench_measure(&bench->results, &bench->settings, workload, name, &scene);
+    quern__bench_progress_step(&bench->progress);
+    quern__bench_unpin();
+    show_records(bench, first);
+}
+
+static void for_each_size(program *bench, const quern_bench_workload *workload, const char *name,
+                          uint32_t thread_count, case_function *function)
+{
+    const quern__bench_numbers *chosen = &bench->options.entity_counts;
+    const bool by_option = chosen->count > 0 && !workload->fixed_size;
+    const uint32_t *sizes = by_option ? chosen->values : workload->entity_counts;
+    const uint32_t limit = by_option ? chosen->count : QUERN_BENCH_MAX_SIZES;
+    for (uint32_t i = 0; i < limit && (i == 0 || sizes[i] > 0); i++)
+        function(bench, workload, name, (quern_bench_case){sizes[i], thread_count});
+}
+
+static bool can_run(const quern_bench_workload *workload, uint32_t thread_count)
+{
+    return !(workload->single_thread && thread_count > 1) &&
+           !(workload->footprint && quern__bench_resident_bytes() == 0);
+}
+
+static void for_each_case(program *bench, case_function *function)
+{
+    const quern__bench_numbers *threads = &bench->options.thread_counts;
+    for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
+        const quern_bench_workload *workload = bench->suite->workloads[i];
+        const char *name = quern__bench_options_select(&bench->options, workload);
+        for (uint32_t t = 0; name != NULL && t < threads->count; t++)
+            if (can_run(workload, threads->values[t]))
+                for_each_size(bench, workload, name, threads->values[t], function);
+    }
+}
+
+static void note_left_out(const program *bench)
+{
+    const quern__bench_numbers *threads = &bench->options.thread_counts;
+    for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
+        const quern_bench_workload *workload = bench->suite->workloads[i];
+        const char *name = quern__bench_options_select(&bench->options, workload);
+        if (name == NULL) continue;
+        if (workload->footprint && quern__bench_resident_bytes() == 0)
+            quern__bench_note("the system does not tell how much memory is used: %s left out", name);
+        for (uint32_t t = 0; workload->single_thread && t < threads->count; t++)
+            if (threads->values[t] > 1)
+                quern__bench_note("%s is single-threaded: left out with %" PRIu32 " threads", name,
+                                  threads->values[t]);
+    }
+}
+
+static const quern__bench_counter_source *find_counters(const quern__bench_options *options)
+{
+    char reason[REASON_BYTES];
+    if (!options->counters) return NULL;
+    if (quern__bench_counters_available(&quern__bench_system_counters, reason, sizeof reason))
+        return &quern__bench_system_counters;
+    quern__bench_note("%s", reason);
+    return NULL;
+}
+
+static void measure_all(program *bench)
+{
+    const quern__bench_options *options = &bench->options;
+    bench->settings = (quern__bench_settings){
+        .suite = bench->suite,
+        .repeat_count = options->repeat_count,
+        .warm_up_count = options->warm_up_count,
+        .time_s = options->time_s,
+        .frames = options->frames,
+        .counter_source = find_counters(options),
+        .progress = &bench->progress,
+    };
+    bench->results.machine = quern__bench_machine_describe(bench->suite);
+    note_left_out(bench);
+    write_heads(bench);
+    for_each_case(bench, count_case);
+    quern__bench_progress_begin(&bench->progress, bench->progress.case_count);
+    for_each_case(bench, run_case);
+}
+
+/* False when the results of --load cannot be had. */
+static bool get_results(program *bench)
+{
+    if (bench->options.load == NULL) {
+        measure_all(bench);
+        return true;
+    }
+    if (!load(bench->options.load, &bench->results)) return false;
+    write_heads(bench);
+    show_records(bench, 0);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- the end */
+
+static void write_report(const program *bench)
+{
+    const quern__bench_page page = {
+        .program = bench->suite->program,
+        .results = &bench->results,
+        .comparisons = bench->comparisons,
+        .before = &bench->before,
+        .before_path = bench->options.compare,
+        .noise = bench->options.noise,
+    };
+    quern__bench_page_write(bench->report, &page);
+}
+
+/* With a file as stdout the table of differences would spoil it. */
+static void compare(program *bench)
+{
+    const quern__bench_options *options = &bench->options;
+    bench->comparisons = quern__bench_compare_all(&bench->before, &bench->results, options->noise);
+    FILE *file = quern__bench_options_take_stdout(options) ? stderr : stdout;
+    quern__bench_write_comparisons(file, bench->comparisons, &bench->before, &bench->results,
+                                   options->compare, options->noise);
+}
+
+static int exit_status(const program *bench)
+{
+    if (bench->failed) return QUERN_BENCH_EXIT_FAILED;
+    const bool slower =
+        bench->comparisons != NULL &&
+        quern__bench_count_verdicts(bench->comparisons, &bench->results, QUERN__BENCH_SLOWER) > 0;
+    return slower && bench->options.fail_slower ? QUERN_BENCH_EXIT_SLOWER : QUERN_BENCH_EXIT_OK;
+}
+
+static void run(program *bench)
+{
+    if (!open_files(bench) || !get_results(bench)) {
+        bench->failed = true;
+    } else {
+        if (bench->options.compare != NULL) compare(bench);
+        if (bench->report != NULL) write_report(bench);
+    }
+    close_output(bench, bench->json, bench->options.json);
+    close_output(bench, bench->csv, bench->options.csv);
+    close_output(bench, bench->report, bench->options.report);
+}
+
+int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
+{
+    const char *fault = find_fault(suite);
+    if (fault != NULL) {
+        quern__bench_note("quern_bench_main: %s", fault);
+        return QUERN_BENCH_EXIT_USAGE;
+    }
+    quern__bench_set_program(suite->program);
+    program bench = {.suite = suite};
+    char message[QUERN__BENCH_MESSAGE_BYTES];
+    if (!quern__bench_options_parse(&bench.options, suite, argc, argv, message)) {
+        quern__bench_note("%s\nTry '%s --help'.", message, suite->program);
+        return QUERN_BENCH_EXIT_USAGE;
+    }
+    if (bench.options.help || bench.options.list) {
+        bench.options.help ? quern__bench_options_print_help(suite) : list_workloads(suite);
+        return QUERN_BENCH_EXIT_OK;
+    }
+    run(&bench);
+    const int status = exit_status(&bench);
+    free(bench.comparisons);
+    quern__bench_results_close(&bench.results);
+    quern__bench_results_close(&bench.before);
+    return status;
+}

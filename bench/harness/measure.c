@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* All subjects of a case are open at the same time and take turns, round by round. Rounds are, in order: some that
+ * find out how many passes a sample needs (where the workload does not say), warm-up, batches of single frames, rounds
+ * with hardware counters, and the samples. Each subject makes the same passes in each of them, so that their
+ * checksums can be compared at the end. */
+#include "bench/harness/measure.h"
+
+#include "bench/harness/footprint.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Longer than idle workers of a subject go on spinning, so that the next one is measured with the processors to
+ * itself. */
+enum { SETTLE_NS = 1000000 };
+
+enum {
+    ENOUGH_NS = 5000000, /* for a sample, when the workload leaves the number of passes to us */
+    MAX_PASSES = 1 << 24,
+    FRAME_BATCHES = 5,
+    FRAMES_NS = 300000000, /* to spend on single frames of one subject */
+    MIN_BATCH_FRAMES = 4,
+    MAX_BATCH_FRAMES = 100,
+    COUNTED_ROUNDS = 3,
+};
+
+typedef struct subject_run {
+    const quern_bench_subject *subject;
+    void *state;
+    uint32_t round_count;
+    uint32_t pass_count; /* in each round */
+    double *samples;
+    size_t sample_count;
+    size_t sample_capacity;
+    double *frames;
+    size_t frame_count;
+    uint64_t checksum;
+    double counters[QUERN__BENCH_COUNTER_COUNT];
+} subject_run;
+
+/* What is being measured. */
+typedef struct bench_session {
+    const quern__bench_settings *settings;
+    const quern_bench_workload *workload;
+    const char *name;
+    quern_bench_case scene;
+    subject_run runs[QUERN_BENCH_MAX_SUBJECTS];
+    uint32_t run_count;
+    quern__bench_counters counters;
+} bench_session;
+
+uint32_t quern__bench_subject_count(const quern_bench_workload *workload)
+{
+    uint32_t count = 0;
+    while (count < QUERN_BENCH_MAX_SUBJECTS && workload->subjects[count].run != NULL)
+        count++;
+    return count;
+}
+
+static double operations_of_pass(const bench_session *session)
+{
+    const quern_bench_workload *workload = session->workload;
+    const uint64_t count =
+        workload->operation_count != NULL ? workload->operation_count(session->scene.entity_count) : 1;
+    return count > 0 ? (double)count : 1;
+}
+
+static void settle(const bench_session *session)
+{
+    if (session->scene.thread_count > 1) nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+}
+
+/* -------------------------------------------------------------------------------------------- rounds */
+
+typedef struct round_options {
+    bool take_checksum;              /* in the last round */
+    quern__bench_counters *counters; /* NULL: not counted */
+} round_options;
+
+static void enter(const subject_run *run)
+{
+    if (run->subject->enter != NULL) run->subject->enter(run->state);
+}
+
+static void leave(const subject_run *run)
+{
+    if (run->subject->leave != NULL) run->subject->leave(run->state);
+}
+
+static uint64_t round_ns(subject_run *run, quern__bench_counters *counters, bool take_checksum)
+{
+    enter(run);
+    if (counters != NULL) quern__bench_counters_start(counters);
+    const uint64_t start_ns = quern_bench_now_ns();
+    run->subject->run(run->state, run->pass_count);
+    const uint64_t time_ns = quern_bench_now_ns() - start_ns;
+    if (counters != NULL) quern__bench_counters_stop(counters);
+    if (take_checksum && run->subject->checksum != NULL) run->checksum = run->subject->checksum(run->state);
+    leave(run);
+    return time_ns;
+}
+
+/* As many rounds as a sample has. */
+static uint64_t sample_ns(subject_run *run, round_options options)
+{
+    uint64_t time_ns = 0;
+    for (uint32_t round = 0; round < run->round_count; round++)
+        time_ns += round_ns(run, options.counters, options.take_checksum && round == run->round_count - 1);
+    return time_ns;
+}
+
+/* -------------------------------------------------------------------------------------- open and close */
+
+static void run_open(subject_run *run, const quern_bench_subject *subject, const quern_bench_case *scene)
+{
+    *run = (subject_run){.subject = subject, .round_count = 1, .pass_count = 1};
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        run->counters[i] = NAN;
+    if (subject->open != NULL) run->state = subject->open(scene);
+}
+
+static void set_passes(bench_session *session, uint32_t pass_count)
+{
+    const bool fresh = session->workload->fresh;
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        session->runs[i].round_count = fresh ? pass_count : 1;
+        session->runs[i].pass_count = fresh ? 1 : pass_count;
+    }
+}
+
+/* Doubles the passes until a sample of the control is long enough. */
+static void find_pass_count(bench_session *session)
+{
+    for (uint32_t pass_count = 1;; pass_count *= 2) {
+        set_passes(session, pass_count);
+        const uint64_t time_ns = sample_ns(&session->runs[0], (round_options){0});
+        for (uint32_t i = 1; i < session->run_count; i++)
+            sample_ns(&session->runs[i], (round_options){0});
+        if (time_ns >= ENOUGH_NS || pass_count >= MAX_PASSES) return;
+    }
+}
+
+static void session_open(bench_session *session)
+{
+    const quern_bench_workload *workload = session->workload;
+    if (session->settings->counter_source != NULL)
+        quern__bench_counters_open(&session->counters, session->settings->counter_source);
+    session->run_count = quern__bench_subject_count(workload);
+    for (uint32_t i = 0; i < session->run_count; i++)
+        run_open(&session->runs[i], &workload->subjects[i], &session->scene);
+    if (workload->pass_count != NULL)
+        set_passes(session, workload->pass_count(session->scene.entity_count));
+    else
+        find_pass_count(session);
+}
+
+static void session_close(bench_session *session)
+{
+    for (uint32_t i = 0; i < session->run_count; i++)
+        if (session->runs[i].subject->close != NULL)
+            session->runs[i].subject->close(session->runs[i].state);
+    if (session->settings->counter_source != NULL) quern__bench_counters_close(&session->counters);
+}
+
+/* -------------------------------------------------------------------------------------------- stages */
+
+/* Returns the time of the slowest subject's latest pass. */
+static double warm_up(bench_session *session)
+{
+    double slowest_ns = 0;
+    for (uint32_t round = 0; round < session->settings->warm_up_count; round++) {
+        slowest_ns = 0;
+        for (uint32_t i = 0; i < session->run_count; i++) {
+            subject_run *run = &session->runs[i];
+            settle(session);
+            const double passes = (double)run->pass_count * run->round_count;
+            slowest_ns = fmax(slowest_ns, (double)sample_ns(run, (round_options){0}) / passes);
+        }
+    }
+    return slowest_ns;
+}
+
+static void time_frames(subject_run *run, uint32_t count)
+{
+    enter(run);
+    uint64_t before_ns = quern_bench_now_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        run->subject->run(run->state, 1);
+        const uint64_t now_ns = quern_bench_now_ns();
+        run->frames[run->frame_count++] = (double)(now_ns - before_ns);
+        before_ns = now_ns;
+    }
+    leave(run);
+}
+
+static uint32_t batch_frame_count(double pass_ns)
+{
+    const double wanted = FRAMES_NS / (fmax(pass_ns, 1) * FRAME_BATCHES);
+    return (uint32_t)fmin(fmax(wanted, MIN_BATCH_FRAMES), MAX_BATCH_FRAMES);
+}
+
+static void take_frames(bench_session *session, double pass_ns)
+{
+    if (!session->settings->frames || !session->workload->frames || session->workload->fresh) return;
+    const uint32_t count = batch_frame_count(pass_ns);
+    for (uint32_t i = 0; i < session->run_count; i++)
+        session->runs[i].frames = quern_bench_allocate((size_t)count * FRAME_BATCHES, sizeof(double));
+    for (uint32_t batch = 0; batch < FRAME_BATCHES; batch++) {
+        for (uint32_t i = 0; i < session->run_count; i++) {
+            settle(session);
+            time_frames(&session->runs[i], count);
+        }
+    }
+}
+
+/* In rounds of their own: switching counters on and off is not free. */
+static void count_events(bench_session *session)
+{
+    if (session->settings->counter_source == NULL) return;
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        subject_run *run = &session->runs[i];
+        quern__bench_counters_reset(&session->counters);
+        for (uint32_t round = 0; round < COUNTED_ROUNDS; round++) {
+            settle(session);
+            sample_ns(run, (round_options){.counters = &session->counters});
+        }
+        const double passes = (double)run->pass_count * run->round_count * COUNTED_ROUNDS;
+        for (int c = 0; c < QUERN__BENCH_COUNTER_COUNT; c++)
+            run->counters[c] = session->counters.totals[c] / (passes * operations_of_pass(session));
+    }
+}
+
+static void take_sample(const bench_session *session, subject_run *run, bool last)
+{
+    const double operations = operations_of_pass(session) * run->pass_count * run->round_count;
+    settle(session);
+    const uint64_t time_ns = sample_ns(run, (round_options){.take_checksum = last});
+    run->samples =
+        quern__bench_grow(run->samples, run->sample_count, &run->sample_capacity, sizeof *run->samples);
+    /* A clock may stand still for a very short sample; logarithms need more than nothing. */
+    run->samples[run->sample_count++] = fmax((double)time_ns, 1) / operations;
+}
+
+static double elapsed_s(uint64_t start_ns)
+{
+    return (double)(quern_bench_now_ns() - start_ns) * 1e-9;
+}
+
+/* Whether the sample with this index is the last one: each has to know beforehand. */
+static bool is_last(const quern__bench_settings *settings, uint32_t index, uint64_t start_ns)
+{
+    if (index + 1 < settings->repeat_count) return false;
+    if (index + 1 >= QUERN__BENCH_MAX_SAMPLES) return true;
+    const double done_s = elapsed_s(start_ns);
+    const double round_s = index > 0 ? done_s / index : 0;
+    return done_s + round_s >= settings->time_s;
+}
+
+static void show_progress(const bench_session *session, uint32_t index, uint64_t start_ns)
+{
+    const quern__bench_settings *settings = session->settings;
+    const double by_count = (double)index / settings->repeat_count;
+    const double by_time = settings->time_s > 0 ? elapsed_s(start_ns) / settings->time_s : 1;
+    quern__bench_progress_show(settings->progress, session->name, &session->scene,
+                               fmin(fmin(by_count, by_time), 1));
+}
+
+static void take_samples(bench_session *session)
+{
+    const uint64_t start_ns = quern_bench_now_ns();
+    bool last = false;
+    for (uint32_t index = 0; !last; index++) {
+        show_progress(session, index, start_ns);
+        last = is_last(session->settings, index, start_ns);
+        for (uint32_t i = 0; i < session->run_count; i++)
+            take_sample(session, &session->runs[i], last);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- records */
+
+static const char *subject_name(const bench_session *session, uint32_t index)
+{
+    const char *own = session->workload->subject_names[index];
+    return own != NULL ? own : session->settings->suite->subject_names[index];
+}
+
+static quern__bench_record make_record(const bench_session *session, uint32_t index)
+{
+    const quern_bench_workload *workload = session->workload;
+    quern__bench_record record = {
+        .workload = quern__bench_copy_text(session->name),
+        .subject = quern__bench_copy_text(subject_name(session, index)),
+        .control = index > 0 ? quern__bench_copy_text(subject_name(session, 0)) : NULL,
+        .unit = quern__bench_copy_text(workload->unit != NULL ? workload->unit : "pass"),
+        .entity_count = session->scene.entity_count,
+        .thread_count = session->scene.thread_count,
+        .bytes_per_entity = workload->bytes_per_entity,
+        .is_bytes = workload->footprint,
+    };
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        record.counters[i] = NAN;
+    return record;
+}
+
+/* What the run has gathered goes over to the record. */
+static void add_run(quern__bench_results *results, const bench_session *session, uint32_t index)
+{
+    const subject_run *run = &session->runs[index];
+    quern__bench_record record = make_record(session, index);
+    record.samples = run->samples;
+    record.sample_count = run->sample_count;
+    record.frames = run->frames;
+    record.frame_count = run->frame_count;
+    record.checksum = run->checksum;
+    memcpy(record.counters, run->counters, sizeof record.counters);
+    record.summary = quern__bench_summarise(record.samples, record.sample_count);
+    quern__bench_results_add(results, &record);
+}
+
+static void measure_time(quern__bench_results *results, bench_session *session)
+{
+    session_open(session);
+    const double pass_ns = warm_up(session);
+    take_frames(session, pass_ns);
+    count_events(session);
+    take_samples(session);
+    session_close(session);
+    for (uint32_t i = 0; i < session->run_count; i++)
+        add_run(results, session, i);
+}
+
+static void measure_footprint(quern__bench_results *results, const bench_session *session)
+{
+    const uint32_t count = quern__bench_subject_count(session->workload);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__bench_footprint footprint =
+            quern__bench_footprint_measure(&session->workload->subjects[i], &session->scene);
+        quern__bench_record record = make_record(session, i);
+        record.samples = quern_bench_allocate(1, sizeof *record.samples);
+        record.samples[0] = footprint.growth_bytes / operations_of_pass(session);
+        record.sample_count = 1;
+        record.checksum = footprint.checksum;
+        record.summary = quern__bench_summarise(record.samples, 1);
+        quern__bench_results_add(results, &record);
+    }
+}
+
+void quern__bench_measure(quern__bench_results *results, const quern__bench_settings *settings,
+                          const quern_bench_workload *workload, const char *name,
+                          const quern_bench_case *scene)
+{
+    bench_session session = {.settings = settings, .workload = workload, .name = name, .scene = *scene};
+    if (workload->footprint)
+        measure_footprint(results, &session);
+    else
+        measure_time(results, &session);
+}

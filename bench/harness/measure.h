@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_MEASURE_H
+#define QUERN_BENCH_HARNESS_MEASURE_H
+
+/* Measuring one workload in one case. */
+
+#include "bench/harness/counters.h"
+#include "bench/harness/progress.h"
+#include "bench/harness/results.h"
+
+typedef struct quern__bench_settings {
+    const quern_bench_suite *suite;
+    uint32_t repeat_count;
+    uint32_t warm_up_count;
+    double time_s; /* go on taking samples for this long */
+    bool frames;
+    const quern__bench_counter_source *counter_source; /* NULL: count nothing */
+    const quern__bench_progress *progress;
+} quern__bench_settings;
+
+uint32_t quern__bench_subject_count(const quern_bench_workload *workload);
+
+/* Adds one record for each subject, the control first; they bear the name given. */
+void quern__bench_measure(quern__bench_results *results, const quern__bench_settings *settings,
+                          const quern_bench_workload *workload, const char *name,
+                          const quern_bench_case *scene);
+
+#endif

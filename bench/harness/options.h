@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_OPTIONS_H
+#define QUERN_BENCH_HARNESS_OPTIONS_H
+
+/* The command line. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/harness/base.h"
+
+enum {
+    QUERN__BENCH_MAX_PATTERNS = 64,
+    QUERN__BENCH_MAX_LIST = 64,
+    QUERN__BENCH_MESSAGE_BYTES = 256,
+};
+
+typedef struct quern__bench_numbers {
+    uint32_t values[QUERN__BENCH_MAX_LIST]; /* in the order given, each once */
+    uint32_t count;
+} quern__bench_numbers;
+
+/* Texts are parts of argv. A path of "-" is stdout. */
+typedef struct quern__bench_options {
+    const char *patterns[QUERN__BENCH_MAX_PATTERNS]; /* of workload names; none: all of them */
+    uint32_t pattern_count;
+    quern__bench_numbers thread_counts; /* at least one */
+    quern__bench_numbers entity_counts; /* none: what each workload has by default */
+    uint32_t repeat_count;
+    uint32_t warm_up_count;
+    double time_s; /* of each case, at least; 0: as long as the samples take */
+    bool pin;
+    bool frames;
+    bool counters;
+    bool list;
+    bool help;
+    const char *json;    /* path, or NULL */
+    const char *csv;     /* path, or NULL */
+    const char *report;  /* path, or NULL */
+    const char *compare; /* path, or NULL */
+    const char *load;    /* path, or NULL */
+    bool fail_slower;
+    double noise; /* what is less than this part of the figure is not called a difference */
+} quern__bench_options;
+
+/* False when the command line is wrong; the message, one line without an end, says how. argv is changed: lists are cut
+ * up in place. */
+bool quern__bench_options_parse(quern__bench_options *options, const quern_bench_suite *suite, int argc,
+                                char **argv, char message[QUERN__BENCH_MESSAGE_BYTES]);
+
+void quern__bench_options_print_help(const quern_bench_suite *suite);
+
+/* The name under which the workload was chosen, its own or its alias; NULL when it was not. */
+const char *quern__bench_options_select(const quern__bench_options *options,
+                                        const quern_bench_workload *workload);
+
+/* Nothing else may go to stdout. */
+bool quern__bench_options_take_stdout(const quern__bench_options *options);
+
+#endif

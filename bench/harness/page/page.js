@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+'use strict';
+
+(() => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const palette = ['#8b949e', '#2f6feb', '#d9822b', '#2da44e'];
+  const style = getComputedStyle(document.documentElement);
+  const textColour = style.getPropertyValue('--text').trim();
+  const lineColour = style.getPropertyValue('--line').trim();
+
+  Chart.defaults.animation = false;
+  Chart.defaults.maintainAspectRatio = false;
+  Chart.defaults.color = textColour;
+  Chart.defaults.borderColor = lineColour;
+  Chart.defaults.font.family = 'system-ui, sans-serif';
+  Chart.defaults.plugins.legend.labels.boxHeight = 1;
+  Chart.defaults.plugins.legend.labels.boxWidth = 28;
+
+  /* ------------------------------------------------------------------------------------------ tools */
+
+  const subjects = [...new Set(data.results.map(result => result.subject))];
+  const colourOf = subject => palette[subjects.indexOf(subject) % palette.length];
+  const figureOf = result => result.ns_per_op ?? result.bytes_per_op;
+
+  /* Four digits that say something. */
+  function format(number) {
+    if (number === undefined || number === null || !isFinite(number)) return '';
+    const size = Math.abs(number);
+    const decimals = size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0;
+    return number.toLocaleString('en', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
+  }
+
+  const whole = number => number.toLocaleString('en');
+
+  function formatTime(ns) {
+    if (ns < 1e3) return `${format(ns)} ns`;
+    if (ns < 1e6) return `${format(ns / 1e3)} µs`;
+    return `${format(ns / 1e6)} ms`;
+  }
+
+  /* For the ends of a scale: three digits, with k and M for thousands and millions. */
+  function formatShort(number) {
+    if (number >= 1e6) return `${Number((number / 1e6).toPrecision(3))} M`;
+    if (number >= 1e3) return `${Number((number / 1e3).toPrecision(3))} k`;
+    return `${Number(number.toPrecision(3))}`;
+  }
+
+  function formatShortTime(ns) {
+    if (ns < 1e3) return `${Number(ns.toPrecision(3))} ns`;
+    if (ns < 1e6) return `${Number((ns / 1e3).toPrecision(3))} µs`;
+    return `${Number((ns / 1e6).toPrecision(3))} ms`;
+  }
+
+  /* Whether a logarithmic scale should name this value: those that begin with one of the digits. */
+  const beginsWith = (value, digits) => digits.includes(Number(value.toExponential().split('e')[0]));
+
+  function formatBytes(bytes) {
+    const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+    let unit = 0;
+    for (; bytes >= 1024 && unit + 1 < units.length; unit++) bytes /= 1024;
+    return `${Number(bytes.toPrecision(4))} ${units[unit]}`;
+  }
+
+  function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    Object.assign(made, attributes);
+    made.append(...children);
+    return made;
+  }
+
+  function groupBy(items, keyOf) {
+    const groups = new Map();
+    for (const item of items) {
+      const key = keyOf(item);
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(item);
+    }
+    return groups;
+  }
+
+  const distinct = (items, valueOf) => [...new Set(items.map(valueOf))].sort((a, b) => a - b);
+
+  function quantile(sorted, part) {
+    const position = part * (sorted.length - 1);
+    const below = Math.floor(position);
+    const above = Math.min(below + 1, sorted.length - 1);
+    return sorted[below] + (position - below) * (sorted[above] - sorted[below]);
+  }
+
+  function plural(count, noun) {
+    return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
+  }
+
+  function caseOf(result) {
+    const entities = result.entities === 1 ? '1 entity' : `${whole(result.entities)} entities`;
+    return `${result.workload}, ${entities}, ${plural(result.threads, 'thread')}`;
+  }
+
+  /* columns: [title, isText]; rows: arrays of texts or nodes. */
+  function table(columns, rows) {
+    const head = element('tr', {}, ...columns.map(
+      ([title, isText]) => element('th', {className: isText ? 'text' : ''}, title)));
+    const lines = rows.map(row => element('tr', {}, ...row.map(
+      (cell, i) => element('td', {className: columns[i][1] ? 'text' : ''}, cell))));
+    return element('div', {className: 'scroll'}, element('table', {},
+      element('thead', {}, head), element('tbody', {}, ...lines)));
+  }
+
+  let chartCount = 0;
+
+  /* Adds a figure to the grid of a section and draws the chart into it. Returns the figure. */
+  function addChart(section, title, config, heightPixels) {
+    let grid = section.querySelector('.grid');
+    if (!grid) section.append(grid = element('div', {className: 'grid'}));
+    const canvas = element('canvas', {});
+    canvas.setAttribute('role', 'img');
+    canvas.setAttribute('aria-label', title);
+    const frame = element('div', {className: 'chart'}, canvas);
+    if (heightPixels) frame.style.height = `${heightPixels}px`;
+    const figure = element('figure', {}, element('h3', {}, title), frame);
+    grid.append(figure);
+    new Chart(canvas, config);
+    chartCount++;
+    return figure;
+  }
+
+  function addNote(section, text) {
+    section.append(element('p', {}, text));
+  }
+
+  const axis = (text, more = {}) => ({title: {display: true, text}, ...more});
+
+  /* ---------------------------------------------------------------------------------------- machine */
+
+  function describeMachine() {
+    const machine = data.machine;
+    const caches = machine.caches.map(cache => `L${cache.level} ${formatBytes(cache.bytes)}`);
+    const rows = [
+      ['Processor', `${machine.processor}, ${machine.processors} usable`],
+      ['Memory', [...caches, `memory ${formatBytes(machine.memory_bytes)}`].join(', ')],
+      ['System', machine.system],
+      ['Compiler', machine.compiler],
+      ['Flags', machine.flags],
+      ['Quern', `${machine.quern}, commit ${machine.commit}${machine.checks ? ', with QUERN_CHECKS' : ''}`],
+      ['Measured', machine.date],
+    ];
+    document.getElementById('title').textContent = `${data.program}: benchmark report`;
+    document.title = `${data.program}: benchmark report`;
+    const list = document.getElementById('machine');
+    for (const [term, text] of rows) list.append(element('dt', {}, term), element('dd', {}, text));
+  }
+
+  /* ----------------------------------------------------------------------------------------- ratios */
+
+  /* A line at 1, where subject and control are equal. */
+  const lineAtOne = {
+    id: 'lineAtOne',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea, scales} = chart;
+      const x = scales.x.getPixelForValue(1);
+      ctx.save();
+      ctx.strokeStyle = textColour;
+      ctx.beginPath();
+      ctx.moveTo(x, chartArea.top);
+      ctx.lineTo(x, chartArea.bottom);
+      ctx.stroke();
+      ctx.restore();
+    },
+  };
+
+  function drawRatios() {
+    const section = document.getElementById('ratios');
+    const judged = data.results.filter(result => result.ratio > 0);
+    if (judged.length === 0) return addNote(section, 'No subject has a control.');
+    const labels = [...new Set(judged.map(caseOf))];
+    const names = subjects.filter(subject => judged.some(result => result.subject === subject));
+    const datasets = names.map(subject => {
+      const ratios = new Map(judged.filter(result => result.subject === subject)
+        .map(result => [caseOf(result), result.ratio]));
+      return {
+        label: subject,
+        data: labels.map(label => ratios.get(label) ?? null),
+        backgroundColor: colourOf(subject),
+        base: 1,
+      };
+    });
+    /* The ends of the axis leave room beside the longest bars, and never cut 1 off. */
+    const all = judged.map(result => result.ratio);
+    const scales = {
+      x: axis('ratio to the control', {
+        type: 'logarithmic',
+        min: Math.min(...all, 1) / 1.2,
+        max: Math.max(...all, 1) * 1.2,
+        ticks: {callback: value => beginsWith(value, [1, 2, 5]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
+      }),
+    };
+    const plugins = {tooltip: {callbacks: {label: item => `${item.dataset.label}: ${format(item.raw)}`}}};
+    const figure = addChart(section, 'Subject / control', {
+      type: 'bar',
+      data: {labels, datasets},
+      options: {indexAxis: 'y', scales, plugins},
+      plugins: [lineAtOne],
+    }, 90 + labels.length * 16 * (1 + names.length));
+    figure.style.gridColumn = '1 / -1';
+  }
+
+  /* --------------------------------------------------------------------------------------- speed-up */
+
+  function speedupDataset(subject, results) {
+    const sorted = results.filter(result => result.subject === subject).sort((a, b) => a.threads - b.threads);
+    const first = sorted[0];
+    return {
+      label: subject,
+      data: sorted.map(result => ({x: result.threads, y: figureOf(first) / figureOf(result)})),
+      borderColor: colourOf(subject),
+      backgroundColor: colourOf(subject),
+    };
+  }
+
+  function drawSpeedups() {
+    const section = document.getElementById('speedups');
+    const groups = groupBy(data.results.filter(result => result.ns_per_op !== undefined),
+      result => `${result.workload}, ${whole(result.entities)} entities`);
+    for (const [title, results] of groups) {
+      const threads = distinct(results, result => result.threads);
+      if (threads.length < 2) continue;
+      const datasets = subjects.filter(subject => results.some(result => result.subject === subject))
+        .map(subject => speedupDataset(subject, results));
+      datasets.push({
+        label: 'ideal',
+        data: threads.map(count => ({x: count, y: count / threads[0]})),
+        borderColor: textColour,
+        borderDash: [6, 4],
+        pointRadius: 0,
+      });
+      addChart(section, title, {
+        type: 'line',
+        data: {datasets},
+        options: {
+          scales: {
+            x: axis('threads', {type: 'linear', ticks: {precision: 0, callback: value => Number.isInteger(value) ? value : ''}, min: threads[0]}),
+            y: axis('speed-up', {beginAtZero: true}),
+          },
+        },
+      });
+    }
+    if (!section.querySelector('.grid')) addNote(section, 'Needs several thread counts: --threads 1,2,max.');
+  }
+
+  /* ------------------------------------------------------------------------------------------ sizes */
+
+  /* The numbers of entities that fill each cache. */
+  function cacheMarks(bytesPerEntity) {
+    if (!bytesPerEntity) return [];
+    return data.machine.caches.map(
+      cache => ({label: `L${cache.level}`, bytes: cache.bytes, entities: cache.bytes / bytesPerEntity}));
+  }
+
+  const cacheLines = marks => ({
+    id: 'cacheLines',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea, scales} = chart;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = textColour;
+      ctx.setLineDash([3, 3]);
+      for (const mark of marks) {
+        if (mark.entities < scales.x.min || mark.entities > scales.x.max) continue;
+        const x = scales.x.getPixelForValue(mark.entities);
+        ctx.beginPath();
+        ctx.moveTo(x, chartArea.top);
+        ctx.lineTo(x, chartArea.bottom);
+        ctx.stroke();
+        ctx.fillText(mark.label, x + 4, chartArea.top + 10);
+      }
+      ctx.restore();
+    },
+  });
+
+  function sizeDatasets(results) {
+    const threads = distinct(results, result => result.threads);
+    return [...groupBy(results, result => `${result.subject}|${result.threads}`).values()].map(group => ({
+      label: threads.length > 1 ? `${group[0].subject}, ${plural(group[0].threads, 'thread')}` : group[0].subject,
+      data: group.map(result => ({x: result.entities, y: figureOf(result)})).sort((a, b) => a.x - b.x),
+      borderColor: colourOf(group[0].subject),
+      backgroundColor: colourOf(group[0].subject),
+      borderDash: group[0].threads === threads[0] ? [] : [2, 3],
+    }));
+  }
+
+  function drawSizes() {
+    const section = document.getElementById('sizes');
+    for (const [title, results] of groupBy(data.results, result => result.workload)) {
+      if (distinct(results, result => result.entities).length < 2) continue;
+      const marks = cacheMarks(results[0].bytes_per_entity);
+      const measure = results[0].ns_per_op === undefined ? 'bytes' : 'ns';
+      const figure = addChart(section, title, {
+        type: 'line',
+        data: {datasets: sizeDatasets(results)},
+        options: {
+          scales: {
+            x: axis('entities', {
+              type: 'logarithmic',
+              ticks: {callback: value => beginsWith(value, [1]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
+            }),
+            y: axis(`${measure} per ${results[0].unit}`, {beginAtZero: true}),
+          },
+        },
+        plugins: [cacheLines(marks)],
+      });
+      const fits = marks.map(mark =>
+        `${mark.label} (${formatBytes(mark.bytes)}) holds ${whole(Math.floor(mark.entities))} entities`);
+      if (fits.length) figure.append(element('figcaption', {}, `${fits.join('; ')}.`));
+    }
+    if (!section.querySelector('.grid')) addNote(section, 'Needs several sizes: --entities 1k,10k,100k,1M.');
+  }
+
+  /* ----------------------------------------------------------------------------------------- frames */
+
+  /* Few frames make few bins: each should have some. */
+  const binCountFor = frameCount => Math.min(40, Math.max(8, Math.round(2 * Math.sqrt(frameCount))));
+
+  function histogram(times, least, width, binCount) {
+    const bins = new Array(binCount).fill(0);
+    for (const time of times) bins[Math.min(binCount - 1, Math.max(0, Math.floor((time - least) / width)))]++;
+    return bins.map((count, i) => ({x: least + (i + 0.5) * width, y: 100 * count / times.length}));
+  }
+
+  function frameTable(results) {
+    const parts = [['50 %', 0.5], ['90 %', 0.9], ['99 %', 0.99], ['longest', 1]];
+    const rows = results.map(result => {
+      const sorted = [...result.frames_ns].sort((a, b) => a - b);
+      return [result.subject, whole(sorted.length), ...parts.map(([, part]) => formatTime(quantile(sorted, part)))];
+    });
+    return table([['subject', true], ['frames'], ...parts.map(([title]) => [title])], rows);
+  }
+
+  function drawFrames() {
+    const section = document.getElementById('frames');
+    const timed = data.results.filter(result => result.frames_ns);
+    for (const [title, results] of groupBy(timed, caseOf)) {
+      const sorted = results.map(result => [...result.frames_ns].sort((a, b) => a - b));
+      const least = Math.min(...sorted.map(times => times[0]));
+      const most = Math.max(...sorted.map(times => quantile(times, 0.98)));
+      const binCount = binCountFor(results[0].frames_ns.length);
+      const width = Math.max((most - least) / (binCount - 1), 1);
+      const datasets = results.map(result => ({
+        label: result.subject,
+        data: histogram(result.frames_ns, least, width, binCount),
+        borderColor: colourOf(result.subject),
+        backgroundColor: `${colourOf(result.subject)}55`,
+        stepped: 'middle',
+        fill: 'origin',
+        pointRadius: 0,
+      }));
+      const figure = addChart(section, title, {
+        type: 'line',
+        data: {datasets},
+        options: {
+          scales: {
+            x: axis('time of a frame', {type: 'linear', ticks: {callback: formatShortTime, maxTicksLimit: 8, maxRotation: 0}}),
+            y: axis('% of frames', {beginAtZero: true}),
+          },
+        },
+      });
+      figure.append(frameTable(results));
+    }
+    if (timed.length === 0) addNote(section, 'Needs workloads whose passes are frames, and --frames.');
+  }
+
+  /* ----------------------------------------------------------------------------------------- tables */
+
+  function showComparison() {
+    const section = document.getElementById('comparison');
+    const comparison = data.comparison;
+    if (!comparison) return section.remove();
+    addNote(section, `With ${comparison.path}, measured ${comparison.date} at commit ${comparison.commit}. ` +
+      'Change is now / before, of the ratio to the control (of a control, of its time): Hodges-Lehmann estimate and ' +
+      `its ${100 * (1 - comparison.alpha)} % interval. p is by Mann and Whitney's U, two-sided; a verdict needs ` +
+      `p < ${comparison.alpha} and an interval that is more than ${100 * comparison.noise} % away from 1.`);
+    const rows = comparison.rows.map(row => [
+      row.workload, whole(row.entities), whole(row.threads), row.subject, format(row.before), format(row.now),
+      format(row.change), row.high ? `${format(row.low)} to ${format(row.high)}` : '',
+      row.p === undefined ? '' : row.p.toPrecision(2),
+      element('span', {className: row.verdict}, row.verdict),
+    ]);
+    section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['before'], ['now'],
+      ['change'], ['interval'], ['p'], ['verdict', true]], rows));
+  }
+
+  const counterTitles = {
+    cycles: 'cycles',
+    instructions: 'instructions',
+    l1_misses: 'L1 misses',
+    l2_misses: 'L2 misses',
+    llc_misses: 'LLC misses',
+    tlb_misses: 'TLB misses',
+  };
+
+  function showFigures() {
+    const keys = Object.keys(counterTitles).filter(key => data.results.some(result => result.counters?.[key] !== undefined));
+    const columns = [['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['median'],
+      ['MAD'], ['least'], ['greatest'], ['ratio'], ...keys.map(key => [counterTitles[key]])];
+    const rows = data.results.map(result => [
+      result.workload, whole(result.entities), whole(result.threads), result.subject,
+      `${result.ns_per_op === undefined ? 'bytes' : 'ns'} per ${result.unit}`, format(figureOf(result)),
+      format(result.mad), format(result.min), format(result.max), result.ratio ? result.ratio.toFixed(2) : '',
+      ...keys.map(key => format(result.counters?.[key])),
+    ]);
+    document.getElementById('figures').append(table(columns, rows));
+  }
+
+  describeMachine();
+  drawRatios();
+  drawSpeedups();
+  drawSizes();
+  drawFrames();
+  showComparison();
+  showFigures();
+  document.documentElement.dataset.charts = chartCount;
+})();

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_PROGRESS_H
+#define QUERN_BENCH_HARNESS_PROGRESS_H
+
+/* One line on the terminal that says what is measured and how long all of it will still take. Nothing is printed when
+ * stderr is not a terminal. */
+
+#include "bench/harness/base.h"
+
+typedef struct quern__bench_progress {
+    bool is_shown;
+    uint64_t started_ns;
+    uint32_t case_count;
+    uint32_t done_count; /* cases */
+} quern__bench_progress;
+
+void quern__bench_progress_begin(quern__bench_progress *progress, uint32_t case_count);
+
+/* part: of the case that is measured now, what is done, from 0 to 1. */
+void quern__bench_progress_show(const quern__bench_progress *progress, const char *workload,
+                                const quern_bench_case *scene, double part);
+
+/* A case is done: the line is wiped, so that its result can be printed. */
+void quern__bench_progress_step(quern__bench_progress *progress);
+
+/* What is left, when so much of the whole (0 to 1) took so long: "about 2 min left"; "" when too little is done to
+ * say. */
+enum { QUERN__BENCH_LEFT_TEXT_BYTES = 48 };
+void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_part, double elapsed_s);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_RESULTS_H
+#define QUERN_BENCH_HARNESS_RESULTS_H
+
+/* What was measured, or read from a file that an earlier run wrote: the one form that tables, files, comparisons and
+ * the report are made from. */
+
+#include "bench/harness/counters.h"
+#include "bench/harness/machine.h"
+#include "bench/harness/statistics.h"
+
+/* One subject in one case. Owns its texts and arrays. */
+typedef struct quern__bench_record {
+    char *workload;
+    char *subject;
+    char *control; /* the subject it is judged by; NULL: it is the control */
+    char *unit;
+    uint32_t entity_count;
+    uint32_t thread_count;
+    uint32_t bytes_per_entity; /* 0: unknown */
+    bool is_bytes;             /* figures are bytes per unit; otherwise nanoseconds per unit */
+    double *samples; /* in the order in which they were taken; sample i of each subject at about one time */
+    size_t sample_count; /* at least 1 */
+    double *frames;      /* nanoseconds of single passes; NULL: not taken */
+    size_t frame_count;
+    double counters[QUERN__BENCH_COUNTER_COUNT]; /* per unit; NAN: not counted */
+    uint64_t checksum;
+    quern__bench_summary summary; /* of the samples */
+} quern__bench_record;
+
+typedef struct quern__bench_results {
+    quern__bench_machine machine;
+    quern__bench_record *records; /* a control stands before those that are judged by it */
+    size_t record_count;
+    size_t record_capacity;
+} quern__bench_results;
+
+/* Takes over what the record owns, and returns where it lies until the next one is added. */
+quern__bench_record *quern__bench_results_add(quern__bench_results *results,
+                                              const quern__bench_record *record);
+
+void quern__bench_record_close(quern__bench_record *record);
+void quern__bench_results_close(quern__bench_results *results);
+
+/* The record of the same workload, subject and case; NULL when there is none. */
+const quern__bench_record *quern__bench_results_find(const quern__bench_results *results,
+                                                     const quern__bench_record *like);
+
+/* The control of a record; NULL when it is one itself. */
+const quern__bench_record *quern__bench_results_control(const quern__bench_results *results,
+                                                        const quern__bench_record *record);
+
+bool quern__bench_record_has_counters(const quern__bench_record *record);
+
+/* "ns" or "bytes". */
+const char *quern__bench_record_measure(const quern__bench_record *record);
+
+#endif

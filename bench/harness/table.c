@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void write_caches(FILE *file, const quern__bench_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->cache_count; i++) {
+        char size[QUERN__BENCH_SIZE_TEXT_BYTES];
+        quern__bench_format_bytes(size, machine->caches[i].bytes);
+        fprintf(file, ", L%" PRIu32 " %s", machine->caches[i].level, size);
+    }
+}
+
+void quern__bench_table_write_machine(FILE *file, const quern__bench_machine *machine)
+{
+    char memory[QUERN__BENCH_SIZE_TEXT_BYTES];
+    quern__bench_format_bytes(memory, machine->memory_bytes);
+    fprintf(file, "machine   %s, %" PRIu32 " processors", machine->processor, machine->processor_count);
+    write_caches(file, machine);
+    fprintf(file, ", memory %s\n", memory);
+    fprintf(file, "system    %s\n", machine->system);
+    fprintf(file, "compiler  %s\n", machine->compiler);
+    fprintf(file, "flags     %s\n", machine->flags);
+    fprintf(file, "quern     %s, commit %s, measured %s\n", machine->version, machine->commit,
+            machine->date);
+    if (machine->checks) fputs("WARNING   built with QUERN_CHECKS: not for comparing speed\n", file);
+}
+
+void quern__bench_table_write_head(FILE *file)
+{
+    fprintf(file, "\n%-18s %9s %7s %-8s %-12s %10s %9s %10s %10s %7s\n", "workload", "entities", "threads",
+            "subject", "figure", "median", "mad", "min", "max", "ratio");
+}
+
+void quern__bench_format_figure(char text[QUERN__BENCH_FIGURE_BYTES], double figure)
+{
+    const double size = fabs(figure);
+    const int decimals = size < 10 ? 3 : size < 100 ? 2 : size < 1000 ? 1 : 0;
+    snprintf(text, QUERN__BENCH_FIGURE_BYTES, "%.*f", decimals, figure);
+}
+
+static void write_figure(FILE *file, int width, double figure)
+{
+    char text[QUERN__BENCH_FIGURE_BYTES];
+    quern__bench_format_figure(text, figure);
+    fprintf(file, " %*s", width, text);
+}
+
+/* Of those that were counted, per unit. */
+static void write_counters(FILE *file, const quern__bench_record *record)
+{
+    const char *separator = "";
+    fprintf(file, "%-18s ", "");
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++) {
+        if (isnan(record->counters[i])) continue;
+        char text[QUERN__BENCH_FIGURE_BYTES];
+        quern__bench_format_figure(text, record->counters[i]);
+        fprintf(file, "%s%s %s", separator, text, quern__bench_counter_titles[i]);
+        separator = ", ";
+    }
+    fputs(" per unit\n", file);
+}
+
+void quern__bench_table_write_record(FILE *file, const quern__bench_record *record,
+                                     const quern__bench_record *control)
+{
+    char figure[QUERN__BENCH_FIGURE_BYTES];
+    snprintf(figure, sizeof figure, "%s/%s", quern__bench_record_measure(record), record->unit);
+    fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s %-12s", record->workload, record->entity_count,
+            record->thread_count, record->subject, figure);
+    write_figure(file, 10, record->summary.median);
+    write_figure(file, 9, record->summary.mad);
+    write_figure(file, 10, record->summary.min);
+    write_figure(file, 10, record->summary.max);
+    if (control != NULL) fprintf(file, " %7.2f", record->summary.median / control->summary.median);
+    fputc('\n', file);
+    if (quern__bench_record_has_counters(record)) write_counters(file, record);
+    fflush(file);
+}

@@ -215,12 +215,12 @@ static void write_explanation(FILE *file, const char *path, const quern__bench_m
                               double noise)
 {
     fprintf(file, "\ncompared with %s (%s, commit %s)\n", path, before->date, before->commit);
-    fprintf(file,
-            "change: now / before, of the ratio to the control (of a control, of its time); Hodges-Lehmann "
-            "estimate\n"
-            "with its %g %% interval. p: Mann-Whitney U, two-sided. faster or slower: p < %g and at least "
-            "%g %% apart.\n",
-            100 * (1 - QUERN__BENCH_ALPHA), QUERN__BENCH_ALPHA, 100 * noise);
+    fprintf(
+        file,
+        "change: now / before, of the ratio to the control (of a control, of its time); Hodges-Lehmann\n"
+        "estimate with its %g %% interval. p: Mann-Whitney U, two-sided. faster or slower: p < %g, and\n"
+        "the whole interval is more than %g %% away from 1.\n",
+        100 * (1 - QUERN__BENCH_ALPHA), QUERN__BENCH_ALPHA, 100 * noise);
 }
 
 void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,

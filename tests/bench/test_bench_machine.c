@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/machine.h"
+#include "bench/harness/pin.h"
+#include "bench/harness/progress.h"
+#include "bench/harness/table.h"
+
+#include <quern/jobs.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+TestSuite(bench_machine, .timeout = 60);
+
+static char folder[64];
+
+static void write_file(int index, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/index%d", folder, index);
+    mkdir(path, 0700);
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void write_cache(int index, const char *level, const char *type, const char *size)
+{
+    write_file(index, "level", level);
+    write_file(index, "type", type);
+    write_file(index, "size", size);
+}
+
+static void remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c): a folder of this test's own */
+}
+
+Test(bench_machine, caches_are_read_by_level_and_only_those_for_data)
+{
+    strcpy(folder, "/tmp/quern_caches_XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    write_cache(0, "3\n", "Unified\n", "16M\n");
+    write_cache(1, "1\n", "Instruction\n", "64K\n");
+    write_cache(2, "1\n", "Data\n", "48K\n");
+    write_cache(3, "2\n", "Unified\n", "nonsense\n");
+    quern__bench_cache caches[QUERN__BENCH_MAX_CACHES];
+    cr_expect_eq(quern__bench_read_caches(folder, caches), 2);
+    cr_expect(caches[0].level == 1 && caches[0].bytes == 48u << 10);
+    cr_expect(caches[1].level == 3 && caches[1].bytes == 16u << 20);
+    remove_folder();
+    cr_expect_eq(quern__bench_read_caches(folder, caches), 0, "the folder is gone");
+}
+
+Test(bench_machine, describes_this_machine)
+{
+    quern_bench_suite suite = quern_bench_suite_default();
+    suite.flags = "-O9";
+    quern__bench_machine machine = quern__bench_machine_describe(&suite);
+    cr_expect_eq(machine.processor_count, quern_processor_count());
+    cr_expect_str_eq(machine.flags, "-O9");
+    cr_expect_gt(strlen(machine.processor), 0u);
+    cr_expect_gt(strlen(machine.commit), 0u);
+    cr_expect_eq(machine.date[10], 'T');
+    cr_expect_eq(machine.checks, quern_has_checks());
+    quern__bench_machine_close(&machine);
+    cr_expect_null(machine.processor);
+}
+
+Test(bench_machine, sizes_and_figures_are_short)
+{
+    char text[QUERN__BENCH_SIZE_TEXT_BYTES];
+    quern__bench_format_bytes(text, 512);
+    cr_expect_str_eq(text, "512 bytes");
+    quern__bench_format_bytes(text, 1536);
+    cr_expect_str_eq(text, "1.5 KiB");
+    quern__bench_format_bytes(text, (uint64_t)3 << 40);
+    cr_expect_str_eq(text, "3 TiB");
+    char figure[QUERN__BENCH_FIGURE_BYTES];
+    quern__bench_format_figure(figure, 0.12345);
+    cr_expect_str_eq(figure, "0.123");
+    quern__bench_format_figure(figure, 123456.7);
+    cr_expect_str_eq(figure, "123457");
+}
+
+Test(bench_machine, time_left_is_in_fitting_units)
+{
+    char text[QUERN__BENCH_LEFT_TEXT_BYTES];
+    quern__bench_format_left(text, 0.001, 5);
+    cr_expect_str_eq(text, "", "too early to say");
+    quern__bench_format_left(text, 0.5, 20);
+    cr_expect_str_eq(text, "about 20 s left");
+    quern__bench_format_left(text, 0.25, 100);
+    cr_expect_str_eq(text, "about 5 min left");
+    quern__bench_format_left(text, 0.5, 7200);
+    cr_expect_str_eq(text, "about 2.0 h left");
+}
+
+#if defined(__linux__)
+Test(bench_machine, pinning_is_undone)
+{
+    const uint32_t all = quern_processor_count();
+    cr_expect_not(quern__bench_pin(all + 1), "there are not as many");
+    cr_expect_eq(quern_processor_count(), all);
+    cr_assert(quern__bench_pin(1));
+    cr_expect_eq(quern_processor_count(), 1);
+    cr_assert(quern__bench_pin(all), "counted from all of them, not from those left");
+    cr_expect_eq(quern_processor_count(), all);
+    cr_assert(quern__bench_pin(1));
+    quern__bench_unpin();
+    cr_expect_eq(quern_processor_count(), all);
+}
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/options.h"
+
+#include <quern/jobs.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(bench_options, .timeout = 60);
+
+enum { MAX_WORDS = 16, LINE_BYTES = 512 };
+
+static const quern_bench_workload iter = {.name = "iter", .summary = "walks"};
+static const quern_bench_workload destroy = {
+    .name = "destroy_order", .alias = "destroy", .summary = "destroys"};
+static const quern_bench_workload *const workloads[] = {&iter, &destroy};
+
+static char line_copy[LINE_BYTES];
+static char message[QUERN__BENCH_MESSAGE_BYTES];
+static quern__bench_options options;
+
+/* Words are separated by blanks. */
+static bool parse(const char *line)
+{
+    quern_bench_suite suite = quern_bench_suite_default();
+    suite.workloads = workloads;
+    suite.workload_count = 2;
+    snprintf(line_copy, sizeof line_copy, "bench %s", line);
+    char *words[MAX_WORDS + 1] = {NULL};
+    int count = 0;
+    for (char *word = strtok(line_copy, " "); word != NULL && count < MAX_WORDS; word = strtok(NULL, " "))
+        words[count++] = word;
+    return quern__bench_options_parse(&options, &suite, count, words, message);
+}
+
+static void expect_refusal(const char *line, const char *expected)
+{
+    cr_expect_not(parse(line), "'%s' is taken", line);
+    cr_expect(strstr(message, expected) != NULL, "'%s' gives '%s', without '%s'", line, message, expected);
+}
+
+Test(bench_options, defaults)
+{
+    cr_assert(parse(""), "%s", message);
+    cr_expect_eq(options.repeat_count, 9);
+    cr_expect_eq(options.warm_up_count, 2);
+    cr_expect_eq(options.entity_counts.count, 0);
+    cr_expect_eq(options.thread_counts.values[0], 1);
+    cr_expect_eq(options.thread_counts.values[options.thread_counts.count - 1], quern_processor_count());
+    cr_expect(options.json == NULL && options.csv == NULL && options.report == NULL &&
+              options.load == NULL);
+    cr_expect_not(options.pin || options.counters || options.frames || options.list || options.help);
+    cr_expect_not(quern__bench_options_take_stdout(&options));
+}
+
+Test(bench_options, lists_of_numbers)
+{
+    cr_assert(parse("--threads 4,1,4,max --entities 10k,2M,7"), "%s", message);
+    cr_expect_eq(options.thread_counts.values[0], 4);
+    cr_expect_eq(options.thread_counts.values[1], 1);
+    cr_expect_leq(options.thread_counts.count, 3u, "the second 4 does not count");
+    cr_expect_eq(options.entity_counts.count, 3);
+    cr_expect_eq(options.entity_counts.values[0], 10000);
+    cr_expect_eq(options.entity_counts.values[1], 2000000);
+    cr_expect_eq(options.entity_counts.values[2], 7);
+}
+
+Test(bench_options, how_to_measure)
+{
+    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --pin --counters --frames --noise 3"), "%s", message);
+    cr_expect_eq(options.repeat_count, 25);
+    cr_expect_eq(options.time_s, 0.5);
+    cr_expect_eq(options.warm_up_count, 0);
+    cr_expect(options.pin && options.counters && options.frames);
+    cr_assert_float_eq(options.noise, 0.03, 1e-12);
+}
+
+Test(bench_options, where_results_go)
+{
+    cr_assert(parse("--json --csv=out.csv"), "%s", message);
+    cr_expect_str_eq(options.json, "-");
+    cr_expect_str_eq(options.csv, "out.csv");
+    cr_expect(quern__bench_options_take_stdout(&options));
+    cr_assert(parse("--json=a.jsonl --report page.html"), "%s", message);
+    cr_expect_not(quern__bench_options_take_stdout(&options));
+    cr_expect(options.frames, "a report shows single frames");
+    expect_refusal("--json --csv", "stdout");
+}
+
+Test(bench_options, comparing)
+{
+    cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower"), "%s", message);
+    cr_expect_str_eq(options.load, "now.jsonl");
+    cr_expect_str_eq(options.compare, "before.jsonl");
+    cr_expect(options.fail_slower);
+    expect_refusal("--fail-slower", "--compare");
+}
+
+Test(bench_options, workloads_by_name_pattern_and_alias)
+{
+    cr_assert(parse(""));
+    cr_expect_str_eq(quern__bench_options_select(&options, &destroy), "destroy_order");
+    cr_assert(parse("-w it*"), "%s", message);
+    cr_expect_str_eq(quern__bench_options_select(&options, &iter), "iter");
+    cr_expect_null(quern__bench_options_select(&options, &destroy));
+    cr_assert(parse("-w iter,destroy"), "%s", message);
+    cr_expect_str_eq(quern__bench_options_select(&options, &destroy), "destroy");
+    expect_refusal("-w swim", "there is no workload 'swim'");
+}
+
+Test(bench_options, wrong_words_are_named)
+{
+    expect_refusal("--threads 0", "--threads: '0'");
+    expect_refusal("--threads 1,,2", "--threads: ''");
+    expect_refusal("--threads 257", "--threads: '257'");
+    expect_refusal("--entities 5x", "--entities: '5x'");
+    expect_refusal("--entities 9999M", "--entities: '9999M'");
+    expect_refusal("--repeat -1", "--repeat: '-1'");
+    expect_refusal("--repeat 1001", "--repeat: '1001'");
+    expect_refusal("--time soon", "--time: 'soon'");
+    expect_refusal("--time nan", "--time: 'nan'");
+    expect_refusal("--noise -2", "--noise: '-2'");
+    expect_refusal("--fast", "'--fast' is not an option");
+    expect_refusal("-q", "'-q' is not an option");
+    expect_refusal("iter", "'iter' is not an option");
+    expect_refusal("--repeat", "'--repeat' needs an argument");
+}
+
+Test(bench_options, long_lists_are_refused)
+{
+    char line[LINE_BYTES] = "--threads 1";
+    for (int i = 2; i <= QUERN__BENCH_MAX_LIST + 1; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), ",%d", i);
+    expect_refusal(line, "more than 64 numbers");
+}

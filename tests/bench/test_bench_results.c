@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/csv.h"
+#include "bench/harness/json.h"
+#include "tests/bench/bench_records.h"
+
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(bench_results, .timeout = 60);
+
+static char *text;
+static size_t text_bytes;
+
+static FILE *open_text(void)
+{
+    FILE *file = open_memstream(&text, &text_bytes);
+    cr_assert_not_null(file);
+    return file;
+}
+
+static quern__bench_results make_results(void)
+{
+    quern__bench_results results = {.machine = make_machine()};
+    add_made_record(&results, "iter", "raw", NULL, 9, 0.5, 0.01);
+    quern__bench_record *quern = add_made_record(&results, "iter", "quern", "raw", 9, 0.625, 0.01);
+    quern->bytes_per_entity = 24;
+    quern->frames = quern_bench_allocate(2, sizeof *quern->frames);
+    quern->frames[0] = 1500;
+    quern->frames[1] = 2500;
+    quern->frame_count = 2;
+    quern->counters[QUERN__BENCH_CYCLES] = 1.75;
+    quern->counters[QUERN__BENCH_TLB_MISSES] = 0;
+    add_made_record(&results, "mem", "raw", NULL, 1, 40.25, 0)->is_bytes = true;
+    return results;
+}
+
+static void write_json(const quern__bench_results *results)
+{
+    FILE *file = open_text();
+    quern__bench_json_write_machine(file, &results->machine);
+    for (size_t i = 0; i < results->record_count; i++)
+        quern__bench_json_write_record(file, &results->records[i],
+                                       quern__bench_results_control(results, &results->records[i]));
+    fclose(file);
+}
+
+static void expect_same_records(const quern__bench_record *a, const quern__bench_record *b)
+{
+    cr_expect_str_eq(a->workload, b->workload);
+    cr_expect_str_eq(a->subject, b->subject);
+    cr_expect_eq(a->control == NULL, b->control == NULL);
+    cr_expect_str_eq(a->unit, b->unit);
+    cr_expect_eq(a->entity_count, b->entity_count);
+    cr_expect_eq(a->thread_count, b->thread_count);
+    cr_expect_eq(a->bytes_per_entity, b->bytes_per_entity);
+    cr_expect_eq(a->is_bytes, b->is_bytes);
+    cr_expect_eq(a->checksum, b->checksum);
+    cr_assert_eq(a->sample_count, b->sample_count);
+    for (size_t i = 0; i < a->sample_count; i++)
+        cr_assert_float_eq(a->samples[i], b->samples[i], a->samples[i] * 1e-6);
+    cr_assert_float_eq(a->summary.mad, b->summary.mad, 1e-6);
+    cr_assert_eq(a->frame_count, b->frame_count);
+    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+        cr_expect(a->counters[i] == b->counters[i] || (isnan(a->counters[i]) && isnan(b->counters[i])));
+}
+
+Test(bench_results, json_comes_back_as_it_went)
+{
+    quern__bench_results results = make_results();
+    quern__bench_results back;
+    char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
+    write_json(&results);
+    cr_assert(quern__bench_json_read(text, &back, message), "%s", message);
+    cr_assert_eq(back.record_count, results.record_count);
+    for (size_t i = 0; i < results.record_count; i++)
+        expect_same_records(&results.records[i], &back.records[i]);
+    cr_expect_eq(back.records[1].frames[1], 2500);
+    cr_expect_str_eq(back.records[1].control, "raw");
+    cr_expect_str_eq(back.machine.processor, results.machine.processor);
+    cr_expect_eq(back.machine.processor_count, 4);
+    cr_expect_eq(back.machine.cache_count, 2);
+    cr_expect_eq(back.machine.caches[1].bytes, 1048576);
+    cr_expect_str_eq(back.machine.commit, "0123456789ab");
+    quern__bench_results_close(&results);
+    quern__bench_results_close(&back);
+    free(text);
+}
+
+Test(bench_results, json_has_one_object_on_each_line)
+{
+    quern__bench_results results = make_results();
+    write_json(&results);
+    size_t line_count = 0;
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1, line_count++)
+        cr_expect_eq(line[0], '{');
+    cr_expect_eq(line_count, 4);
+    cr_expect(strstr(text, "\"ns_per_op\":0.625,") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"ratio\":1.25,") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"bytes_per_op\":40.25,") != NULL, "%s", text);
+    cr_expect(strstr(text, "\"counters\":{\"cycles\":1.75,\"tlb_misses\":0}") != NULL, "%s", text);
+    quern__bench_results_close(&results);
+    free(text);
+}
+
+static void expect_refusal(const char *json, const char *expected)
+{
+    quern__bench_results results;
+    char message[QUERN__BENCH_JSON_MESSAGE_BYTES] = "";
+    cr_expect_not(quern__bench_json_read(json, &results, message), "taken: %s", json);
+    cr_expect_str_eq(message, expected);
+    cr_expect(results.records == NULL && results.machine.processor == NULL, "something was left behind");
+}
+
+#define MACHINE "{\"type\":\"machine\",\"processor\":\"p\"}\n"
+#define CASE    "{\"type\":\"result\",\"workload\":\"w\",\"subject\":\"s\","
+
+Test(bench_results, json_that_is_something_else_is_refused)
+{
+    expect_refusal("", "line 0: there are no results");
+    expect_refusal(MACHINE, "line 1: there are no results");
+    expect_refusal("workload,subject\n", "line 1: not JSON");
+    expect_refusal(MACHINE "{\"a\":1}\n", "line 2: not a line that --json writes: it has no 'type'");
+    expect_refusal(MACHINE "{\"type\":\"result\",\"subject\":\"s\",\"samples\":[1]}",
+                   "line 2: a result has no usable 'workload'");
+    expect_refusal(MACHINE "{\"type\":\"result\",\"workload\":\"w\",\"samples\":[1]}",
+                   "line 2: a result has no usable 'subject'");
+    expect_refusal(MACHINE CASE "\"ns_per_op\":1}", "line 2: a result has no usable 'samples'");
+    expect_refusal(MACHINE CASE "\"samples\":[1,\"2\"]}", "line 2: a result has no usable 'samples'");
+    expect_refusal(MACHINE CASE "\"samples\":[1,0]}", "line 2: a result has no usable 'samples'");
+    expect_refusal(MACHINE CASE "\"samples\":[1]}\n{\"type\":\"res", "line 3: not JSON");
+    expect_refusal(CASE "\"samples\":[1]}", "line 1: there is no line of type 'machine'");
+}
+
+Test(bench_results, json_of_types_to_come_is_left_out)
+{
+    quern__bench_results results;
+    char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
+    cr_assert(quern__bench_json_read(MACHINE "\n{\"type\":\"tune\"}\n" CASE "\"samples\":[3]}", &results,
+                                     message),
+              "%s", message);
+    cr_expect_eq(results.record_count, 1);
+    cr_expect_eq(results.records[0].summary.median, 3);
+    quern__bench_results_close(&results);
+}
+
+Test(bench_results, csv_has_a_head_and_a_line_for_each_record)
+{
+    quern__bench_results results = make_results();
+    add_made_record(&results, "a, \"b\"", "raw", NULL, 1, 2, 0);
+    FILE *file = open_text();
+    quern__bench_csv_write_head(file);
+    for (size_t i = 0; i < results.record_count; i++)
+        quern__bench_csv_write_record(file, &results.records[i],
+                                      quern__bench_results_control(&results, &results.records[i]));
+    fclose(file);
+    cr_expect_str_eq(
+        text,
+        "workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio,"
+        "cycles,instructions,l1_misses,l2_misses,llc_misses,tlb_misses,checksum\n"
+        "iter,raw,,1000,1,entity,ns,9,0.5,0.01,0.48,0.52,,,,,,,,fedcba9876543210\n"
+        "iter,quern,raw,1000,1,entity,ns,9,0.625,0.0125,0.6,0.65,1.25,1.75,,,,,0,fedcba9876543210\n"
+        "mem,raw,,1000,1,entity,bytes,1,40.25,0,40.25,40.25,,,,,,,,fedcba9876543210\n"
+        "\"a, \"\"b\"\"\",raw,,1000,1,entity,ns,1,2,0,2,2,,,,,,,,fedcba9876543210\n",
+        "%s", text);
+    quern__bench_results_close(&results);
+    free(text);
+}
+
+Test(bench_results, records_are_found_by_case_and_subject)
+{
+    quern__bench_results results = make_results();
+    const quern__bench_record *quern = &results.records[1];
+    cr_expect_eq(quern__bench_results_find(&results, quern), quern);
+    cr_expect_eq(quern__bench_results_control(&results, quern), &results.records[0]);
+    cr_expect_null(quern__bench_results_control(&results, &results.records[0]));
+    quern__bench_record other = *quern;
+    other.thread_count = 2;
+    cr_expect_null(quern__bench_results_find(&results, &other));
+    quern__bench_results_close(&results);
+}

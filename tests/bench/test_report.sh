@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_report.sh FIXTURE COMMAND...
+#
+# Has the benchmark COMMAND make its report, from the results in FIXTURE and from some that it measures, opens both in
+# a browser without a screen, and looks whether every chart has been drawn. Exit status 77: there is no browser.
+
+set -eu
+
+fixture=$1
+shift
+
+browser=
+for name in chromium chromium-browser google-chrome; do
+    if command -v "$name" >/dev/null; then browser=$name && break; fi
+done
+[ -n "$browser" ] || { echo "skipped: there is no Chromium to open the report with"; exit 77; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Counts in each canvas the pixels that are coloured rather than grey, which is what subjects are drawn with: axes and
+# texts are grey, and a subject's mark in the legend has about a hundred. The page itself knows nothing of this.
+cat >"$work/probe.html" <<'HTML'
+<script>
+addEventListener('load', () => {
+  const lines = [...document.querySelectorAll('canvas')].map(canvas => {
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    let coloured = 0;
+    for (let i = 0; i < pixels.length; i += 4) {
+      const [red, green, blue, opacity] = pixels.subarray(i, i + 4);
+      if (opacity > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) coloured++;
+    }
+    return `canvas ${canvas.getAttribute('aria-label')}: ${coloured} coloured pixels: ${coloured > 300 ? 'drawn' : 'BLANK'}`;
+  });
+  const sections = [...document.querySelectorAll('section')].map(section =>
+    `section ${section.id}: ${section.querySelectorAll('canvas').length} charts, ` +
+    `${section.querySelectorAll('tbody tr').length} rows`);
+  const outside = performance.getEntriesByType('resource').length;
+  const result = document.createElement('pre');
+  result.id = 'probe';
+  result.textContent = [...lines, ...sections, `charts ${document.documentElement.dataset.charts}`,
+    `outside ${outside}`, ''].join('\n');
+  document.body.append(result);
+});
+</script>
+HTML
+
+# open_page FILE: prints what the probe saw.
+open_page()
+{
+    cat "$1" "$work/probe.html" >"$work/probed.html"
+    HOME=$work timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+        --user-data-dir="$work/profile" --virtual-time-budget=5000 --dump-dom "file://$work/probed.html" \
+        >"$work/dom.html" 2>"$work/browser.log" || { cat "$work/browser.log"; return 1; }
+    sed -n '/<pre id="probe">/,/<\/pre>/p' "$work/dom.html" | sed 's/<pre id="probe">//; s/<\/pre>.*//'
+}
+
+# expect LINE: the probe saw exactly this line.
+expect()
+{
+    grep -qxF "$1" "$work/seen" || { echo "not seen: $1"; exit 1; }
+}
+
+check_page()
+{
+    open_page "$1" >"$work/seen"
+    cat "$work/seen"
+    if grep -q BLANK "$work/seen"; then echo "a chart was not drawn"; exit 1; fi
+    expect 'outside 0'
+}
+
+echo "from a file"
+"$@" --load "$fixture" --compare "$fixture" --report "$work/loaded.html" >"$work/table"
+check_page "$work/loaded.html"
+expect 'section ratios: 1 charts, 0 rows'
+expect 'section speedups: 2 charts, 0 rows'
+expect 'section sizes: 1 charts, 0 rows'
+expect 'section frames: 1 charts, 2 rows'
+expect 'section comparison: 0 charts, 9 rows'
+expect 'section figures: 0 charts, 9 rows'
+expect 'charts 5'
+
+echo "measured"
+"$@" --workload frame7 --entities 500,1k --threads 1,2 --repeat 2 --report "$work/measured.html" >"$work/table"
+check_page "$work/measured.html"
+expect 'section ratios: 1 charts, 0 rows'
+expect 'section speedups: 2 charts, 0 rows'
+expect 'section sizes: 1 charts, 0 rows'
+expect 'section frames: 4 charts, 8 rows'
+expect 'charts 8'

@@ -28,6 +28,11 @@ echo "CMake package"
 for program in consumer_quern consumer_quern_static consumer_quern_shared; do
     "$work/build/$program"
 done
+if [ -x "$work/build/consumer_bench" ]; then
+    "$work/build/consumer_bench" --repeat 5 --json="$work/before.jsonl"
+    "$work/build/consumer_bench" --load "$work/before.jsonl" --compare "$work/before.jsonl" --report "$work/page.html"
+    [ -s "$work/page.html" ]
+fi
 
 command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
 export PKG_CONFIG_PATH="$libdir/pkgconfig"

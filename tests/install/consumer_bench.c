@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/bench.h>
+
+static uint32_t counter;
+
+static void count(void *state, uint32_t pass_count)
+{
+    (void)state;
+    counter += pass_count;
+}
+
+int main(int argc, char **argv)
+{
+    static const quern_bench_workload counting = {
+        .name = "counting", .summary = "counts", .subjects = {{.run = count}}};
+    const quern_bench_workload *workloads[] = {&counting};
+    quern_bench_suite suite = quern_bench_suite_default();
+    suite.workloads = workloads;
+    suite.workload_count = 1;
+    return quern_bench_main(&suite, argc, argv);
+}

@@ -125,8 +125,9 @@ static void take_memory(void *state, uint32_t pass_count)
 {
     (void)state;
     (void)pass_count;
-    static char memory[1 << 20];
-    memset(memory, 1, sizeof memory);
+    static volatile char memory[1 << 20];
+    for (size_t i = 0; i < sizeof memory; i++)
+        memory[i] = 1;
 }
 
 static uint64_t per_megabyte(uint32_t entity_count)

@@ -4,8 +4,9 @@
 
 #include <math.h>
 
+#include <cJSON.h>
+
 #include "bench/harness/json.h"
-#include "bench/third_party/cjson/cJSON.h"
 
 /* cJSON gives NULL for lack of memory. */
 static cJSON *required(cJSON *item)

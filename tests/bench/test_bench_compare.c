@@ -113,7 +113,7 @@ Test(bench_compare, what_cannot_be_compared_is_said_to_be_so)
     now.records[1].entity_count = 5;
     cr_expect_eq(compare(&before, &now, 1).verdict, QUERN__BENCH_NEW);
     now.records[1].entity_count = before.records[1].entity_count;
-    strcpy(now.records[1].unit, "frame");
+    memcpy(now.records[1].unit, "frame", sizeof "frame");
     cr_expect_eq(compare(&before, &now, 1).verdict, QUERN__BENCH_NOT_COMPARABLE);
     close_both(&before, &now);
 }

@@ -46,7 +46,7 @@ static void remove_folder(void)
 
 Test(bench_machine, caches_are_read_by_level_and_only_those_for_data)
 {
-    strcpy(folder, "/tmp/quern_caches_XXXXXX");
+    snprintf(folder, sizeof folder, "%s/quern_caches_XXXXXX", P_tmpdir);
     cr_assert_not_null(mkdtemp(folder));
     write_cache(0, "3\n", "Unified\n", "16M\n");
     write_cache(1, "1\n", "Instruction\n", "64K\n");

@@ -155,7 +155,7 @@ static char other_path[PATH_BYTES];
 
 static void make_path(char path[PATH_BYTES])
 {
-    strcpy(path, "/tmp/quern_bench_test_XXXXXX");
+    snprintf(path, PATH_BYTES, "%s/quern_bench_test_XXXXXX", P_tmpdir);
     const int file = mkstemp(path);
     cr_assert_geq(file, 0);
     close(file);

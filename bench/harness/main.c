@@ -246,6 +246,7 @@ static void measure_all(program *bench)
         .suite = bench->suite,
         .repeat_count = options->repeat_count,
         .warm_up_count = options->warm_up_count,
+        .placement_count = options->placement_count,
         .time_s = options->time_s,
         .frames = options->frames,
         .counter_source = find_counters(options),

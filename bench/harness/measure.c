@@ -2,8 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* All subjects of a case are open at the same time and take turns, round by round. Rounds are, in order: some that
  * find out how many passes a sample needs (where the workload does not say), warm-up, batches of single frames, rounds
- * with hardware counters, and the samples. Each subject makes the same passes in each of them, so that their
- * checksums can be compared at the end. */
+ * with hardware counters, and samples. Each subject makes the same passes in each of them, so that their
+ * checksums can be compared at the end.
+ *
+ * Where data come to lie in memory may make some percent of difference, and stays as it is while a subject is open.
+ * So a case is opened several times (its placements), and each time gives a share of the samples. */
 #include "bench/harness/measure.h"
 
 #include "bench/harness/footprint.h"
@@ -27,17 +30,20 @@ enum {
     COUNTED_ROUNDS = 3,
 };
 
+/* Odd, so that no bit of an earlier placement's checksum gets lost. */
+#define CHECKSUM_FACTOR 0x9E3779B97F4A7C15u
+
 typedef struct subject_run {
     const quern_bench_subject *subject;
-    void *state;
-    uint32_t round_count;
-    uint32_t pass_count; /* in each round */
+    void *state;          /* of the placement that is open */
+    uint32_t round_count; /* in a sample */
+    uint32_t pass_count;  /* in each round */
     double *samples;
     size_t sample_count;
     size_t sample_capacity;
     double *frames;
     size_t frame_count;
-    uint64_t checksum;
+    uint64_t checksum; /* of all placements */
     double counters[QUERN__BENCH_COUNTER_COUNT];
 } subject_run;
 
@@ -49,6 +55,8 @@ typedef struct bench_session {
     quern_bench_case scene;
     subject_run runs[QUERN_BENCH_MAX_SUBJECTS];
     uint32_t run_count;
+    uint32_t placement_count;
+    uint32_t placement;
     quern__bench_counters counters;
 } bench_session;
 
@@ -98,7 +106,8 @@ static uint64_t round_ns(subject_run *run, quern__bench_counters *counters, bool
     run->subject->run(run->state, run->pass_count);
     const uint64_t time_ns = quern_bench_now_ns() - start_ns;
     if (counters != NULL) quern__bench_counters_stop(counters);
-    if (take_checksum && run->subject->checksum != NULL) run->checksum = run->subject->checksum(run->state);
+    if (take_checksum && run->subject->checksum != NULL)
+        run->checksum = run->checksum * CHECKSUM_FACTOR + run->subject->checksum(run->state);
     leave(run);
     return time_ns;
 }
@@ -114,12 +123,11 @@ static uint64_t sample_ns(subject_run *run, round_options options)
 
 /* -------------------------------------------------------------------------------------- open and close */
 
-static void run_open(subject_run *run, const quern_bench_subject *subject, const quern_bench_case *scene)
+static void run_begin(subject_run *run, const quern_bench_subject *subject)
 {
     *run = (subject_run){.subject = subject, .round_count = 1, .pass_count = 1};
     for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
         run->counters[i] = NAN;
-    if (subject->open != NULL) run->state = subject->open(scene);
 }
 
 static void set_passes(bench_session *session, uint32_t pass_count)
@@ -143,21 +151,31 @@ static void find_pass_count(bench_session *session)
     }
 }
 
-static void session_open(bench_session *session)
+static void session_begin(bench_session *session)
 {
     const quern_bench_workload *workload = session->workload;
-    if (session->settings->counter_source != NULL)
-        quern__bench_counters_open(&session->counters, session->settings->counter_source);
+    const quern__bench_settings *settings = session->settings;
+    const uint32_t most = settings->repeat_count;
+    session->placement_count = settings->placement_count < most ? settings->placement_count : most;
     session->run_count = quern__bench_subject_count(workload);
     for (uint32_t i = 0; i < session->run_count; i++)
-        run_open(&session->runs[i], &workload->subjects[i], &session->scene);
+        run_begin(&session->runs[i], &workload->subjects[i]);
     if (workload->pass_count != NULL)
         set_passes(session, workload->pass_count(session->scene.entity_count));
-    else
-        find_pass_count(session);
 }
 
-static void session_close(bench_session *session)
+static void open_subjects(bench_session *session)
+{
+    if (session->settings->counter_source != NULL)
+        quern__bench_counters_open(&session->counters, session->settings->counter_source);
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        subject_run *run = &session->runs[i];
+        run->state = run->subject->open != NULL ? run->subject->open(&session->scene) : NULL;
+    }
+    if (session->workload->pass_count == NULL && session->placement == 0) find_pass_count(session);
+}
+
+static void close_subjects(bench_session *session)
 {
     for (uint32_t i = 0; i < session->run_count; i++)
         if (session->runs[i].subject->close != NULL)
@@ -249,32 +267,56 @@ static double elapsed_s(uint64_t start_ns)
     return (double)(quern_bench_now_ns() - start_ns) * 1e-9;
 }
 
-/* Whether the sample with this index is the last one: each has to know beforehand. */
-static bool is_last(const quern__bench_settings *settings, uint32_t index, uint64_t start_ns)
-{
-    if (index + 1 < settings->repeat_count) return false;
-    if (index + 1 >= QUERN__BENCH_MAX_SAMPLES) return true;
-    const double done_s = elapsed_s(start_ns);
-    const double round_s = index > 0 ? done_s / index : 0;
-    return done_s + round_s >= settings->time_s;
-}
+/* What this placement has to give. */
+typedef struct sample_share {
+    uint32_t first; /* index of its first sample */
+    uint32_t end;   /* there are to be at least this many afterwards, */
+    uint32_t limit; /* and no more than this */
+    double time_s;
+} sample_share;
 
-static void show_progress(const bench_session *session, uint32_t index, uint64_t start_ns)
+static sample_share share_of_placement(const bench_session *session)
 {
     const quern__bench_settings *settings = session->settings;
-    const double by_count = (double)index / settings->repeat_count;
-    const double by_time = settings->time_s > 0 ? elapsed_s(start_ns) / settings->time_s : 1;
-    quern__bench_progress_show(settings->progress, session->name, &session->scene,
-                               fmin(fmin(by_count, by_time), 1));
+    const uint32_t count = session->placement_count;
+    const uint32_t next = session->placement + 1;
+    return (sample_share){
+        .first = (uint32_t)session->runs[0].sample_count,
+        .end = settings->repeat_count * next / count,
+        .limit = QUERN__BENCH_MAX_SAMPLES * next / count,
+        .time_s = settings->time_s / count,
+    };
+}
+
+/* Whether the sample with this index is the placement's last one: each has to know beforehand. */
+static bool is_last(const sample_share *share, uint32_t index, uint64_t start_ns)
+{
+    if (index + 1 < share->end) return false;
+    if (index + 1 >= share->limit) return true;
+    const double done_s = elapsed_s(start_ns);
+    const double sample_s = index > share->first ? done_s / (index - share->first) : 0;
+    return done_s + sample_s >= share->time_s;
+}
+
+static void show_progress(const bench_session *session, const sample_share *share, uint32_t index,
+                          uint64_t start_ns)
+{
+    const double by_count =
+        index < share->end ? (double)(index - share->first) / (share->end - share->first) : 1;
+    const double by_time = share->time_s > 0 ? elapsed_s(start_ns) / share->time_s : 1;
+    const double part = fmin(fmin(by_count, by_time), 1);
+    quern__bench_progress_show(session->settings->progress, session->name, &session->scene,
+                               (session->placement + part) / session->placement_count);
 }
 
 static void take_samples(bench_session *session)
 {
     const uint64_t start_ns = quern_bench_now_ns();
+    const sample_share share = share_of_placement(session);
     bool last = false;
-    for (uint32_t index = 0; !last; index++) {
-        show_progress(session, index, start_ns);
-        last = is_last(session->settings, index, start_ns);
+    for (uint32_t index = share.first; !last; index++) {
+        show_progress(session, &share, index, start_ns);
+        last = is_last(&share, index, start_ns);
         for (uint32_t i = 0; i < session->run_count; i++)
             take_sample(session, &session->runs[i], last);
     }
@@ -321,14 +363,23 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     quern__bench_results_add(results, &record);
 }
 
+static void measure_placement(bench_session *session)
+{
+    open_subjects(session);
+    const double pass_ns = warm_up(session);
+    if (session->placement == 0) {
+        take_frames(session, pass_ns);
+        count_events(session);
+    }
+    take_samples(session);
+    close_subjects(session);
+}
+
 static void measure_time(quern__bench_results *results, bench_session *session)
 {
-    session_open(session);
-    const double pass_ns = warm_up(session);
-    take_frames(session, pass_ns);
-    count_events(session);
-    take_samples(session);
-    session_close(session);
+    session_begin(session);
+    for (; session->placement < session->placement_count; session->placement++)
+        measure_placement(session);
     for (uint32_t i = 0; i < session->run_count; i++)
         add_run(results, session, i);
 }

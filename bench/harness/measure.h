@@ -12,8 +12,9 @@
 typedef struct quern__bench_settings {
     const quern_bench_suite *suite;
     uint32_t repeat_count;
-    uint32_t warm_up_count;
-    double time_s; /* go on taking samples for this long */
+    uint32_t warm_up_count;   /* rounds in each placement */
+    uint32_t placement_count; /* at least 1; each gives one sample at least */
+    double time_s;            /* go on taking samples for this long */
     bool frames;
     const quern__bench_counter_source *counter_source; /* NULL: count nothing */
     const quern__bench_progress *progress;

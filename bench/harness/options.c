@@ -16,6 +16,7 @@
 enum {
     DEFAULT_REPEAT_COUNT = 9,
     DEFAULT_WARM_UP_COUNT = 2,
+    DEFAULT_PLACEMENT_COUNT = 3,
     MAX_WARM_UP_COUNT = 100,
     MAX_TIME_S = 3600,
     MAX_ENTITY_COUNT = 1 << 28,
@@ -37,7 +38,9 @@ static const char help_text[] =
     "  -r, --repeat N        samples of each subject, at least; default 9\n"
     "  -s, --time SECONDS    go on taking samples of each case for this long; default: only --repeat "
     "counts\n"
-    "      --warm-up N       rounds that are not counted; default 2\n"
+    "      --placements N    set each case up so many times, since it matters where data come to lie; "
+    "default 3\n"
+    "      --warm-up N       rounds in each of them that are not counted; default 2\n"
     "      --pin             keep each case to as many processors as it has threads\n"
     "      --frames          time single frames, too, where a pass is a frame\n"
     "      --counters        count cycles, instructions and misses, where the system allows it\n"
@@ -59,6 +62,7 @@ static const char help_text[] =
 
 enum {
     OPTION_WARM_UP = 256,
+    OPTION_PLACEMENTS,
     OPTION_PIN,
     OPTION_FRAMES,
     OPTION_COUNTERS,
@@ -84,6 +88,7 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, 't'},
     {"workload", required_argument, NULL, 'w'},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
+    {"placements", required_argument, NULL, OPTION_PLACEMENTS},
     {"pin", no_argument, NULL, OPTION_PIN},
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
@@ -242,6 +247,9 @@ static bool apply_numbers(const option_parser *parser, int option)
         return for_each_part(parser, optarg, add_pattern);
     case OPTION_WARM_UP:
         return parse_number(parser, "--warm-up", optarg, 0, MAX_WARM_UP_COUNT, &options->warm_up_count);
+    case OPTION_PLACEMENTS:
+        return parse_number(parser, "--placements", optarg, 1, QUERN__BENCH_MAX_SAMPLES,
+                            &options->placement_count);
     default:
         return parse_noise(parser);
     }
@@ -335,9 +343,12 @@ static bool parse_words(const option_parser *parser, int argc, char **argv)
 bool quern__bench_options_parse(quern__bench_options *options, const quern_bench_suite *suite, int argc,
                                 char **argv, char message[QUERN__BENCH_MESSAGE_BYTES])
 {
-    *options = (quern__bench_options){.repeat_count = DEFAULT_REPEAT_COUNT,
-                                      .warm_up_count = DEFAULT_WARM_UP_COUNT,
-                                      .noise = default_noise};
+    *options = (quern__bench_options){
+        .repeat_count = DEFAULT_REPEAT_COUNT,
+        .warm_up_count = DEFAULT_WARM_UP_COUNT,
+        .placement_count = DEFAULT_PLACEMENT_COUNT,
+        .noise = default_noise,
+    };
     const option_parser parser = {.options = options, .suite = suite, .message = message};
     if (!parse_words(&parser, argc, argv)) return false;
     if (options->thread_counts.count == 0) set_default_thread_counts(&options->thread_counts);

@@ -29,6 +29,7 @@ typedef struct quern__bench_options {
     quern__bench_numbers entity_counts; /* none: what each workload has by default */
     uint32_t repeat_count;
     uint32_t warm_up_count;
+    uint32_t placement_count;
     double time_s; /* of each case, at least; 0: as long as the samples take */
     bool pin;
     bool frames;

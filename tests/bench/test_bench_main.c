@@ -26,6 +26,7 @@ typedef struct subject_diary {
 } subject_diary;
 
 static subject_diary diaries[2];
+static uint32_t close_count_of_all;
 static uint64_t excess; /* what the second subject's checksum is wrong by */
 
 static void *open_first(const quern_bench_case *scene)
@@ -82,6 +83,7 @@ static void close_diary(void *state)
 {
     subject_diary *diary = state;
     diary->close_count++;
+    close_count_of_all++;
 }
 
 static uint32_t three_passes(uint32_t entity_count)
@@ -164,6 +166,7 @@ static void make_path(char path[PATH_BYTES])
 static void set_up(void)
 {
     excess = 0;
+    close_count_of_all = 0;
     make_path(json_path);
     make_path(other_path);
 }
@@ -230,7 +233,7 @@ static void expect_diaries_agree(uint64_t pass_count, uint32_t round_count)
 
 Test(bench_main, a_sample_is_one_round_of_passes)
 {
-    cr_expect_eq(call("-w plain -t 1 -n 7 -r 5 --warm-up 2 --json=@"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(call("-w plain -t 1 -n 7 -r 5 --warm-up 2 --placements 1 --json=@"), QUERN_BENCH_EXIT_OK);
     expect_diaries_agree(3 * (5 + 2), 5 + 2);
     cr_expect_eq(diaries[1].scene.entity_count, 7);
     quern__bench_results results = read_results(json_path);
@@ -243,9 +246,42 @@ Test(bench_main, a_sample_is_one_round_of_passes)
     quern__bench_results_close(&results);
 }
 
+/* The diaries are those of the third placement, which has a third of the samples. */
+Test(bench_main, a_case_is_set_up_several_times)
+{
+    cr_expect_eq(call("-w plain -t 1 -n 7 -r 7 --warm-up 1 --placements 3 --json=@"), QUERN_BENCH_EXIT_OK);
+    expect_diaries_agree(3 * (3 + 1), 3 + 1);
+    cr_expect_eq(close_count_of_all, 2 * 3);
+    quern__bench_results results = read_results(json_path);
+    cr_expect_eq(results.records[0].sample_count, 7);
+    cr_expect_eq(results.records[1].sample_count, 7);
+    quern__bench_results_close(&results);
+    cr_expect_eq(call("-w plain -t 1 -n 7 -r 2 --placements 3 --json=@"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(close_count_of_all, 2 * 3 + 2 * 2, "no placement without a sample");
+}
+
+/* Wrong in one placement only, and not the last. */
+static uint64_t checksum_once_wrong(void *state)
+{
+    return checksum(state) + (close_count_of_all == 0 ? 1 : 0);
+}
+
+Test(bench_main, a_wrong_checksum_of_any_placement_fails)
+{
+    quern_bench_workload sometimes = plain;
+    sometimes.subjects[1].checksum = checksum_once_wrong;
+    const quern_bench_workload *list[] = {&sometimes};
+    quern_bench_suite suite = quern_bench_suite_default();
+    suite.workloads = list;
+    suite.workload_count = 1;
+    char options[][16] = {"bench", "--threads=1", "--repeat=3"};
+    char *words[] = {options[0], options[1], options[2], NULL};
+    cr_expect_eq(quern_bench_main(&suite, 3, words), QUERN_BENCH_EXIT_FAILED);
+}
+
 Test(bench_main, a_fresh_workload_has_a_round_for_each_pass)
 {
-    cr_expect_eq(call("-w fresh -t 1 -r 4 --warm-up 1 --json=@"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(call("-w fresh -t 1 -r 4 --warm-up 1 --placements 1 --json=@"), QUERN_BENCH_EXIT_OK);
     expect_diaries_agree(3 * 5, 3 * 5);
 }
 

@@ -47,6 +47,7 @@ Test(bench_options, defaults)
     cr_assert(parse(""), "%s", message);
     cr_expect_eq(options.repeat_count, 9);
     cr_expect_eq(options.warm_up_count, 2);
+    cr_expect_eq(options.placement_count, 3);
     cr_expect_eq(options.entity_counts.count, 0);
     cr_expect_eq(options.thread_counts.values[0], 1);
     cr_expect_eq(options.thread_counts.values[options.thread_counts.count - 1], quern_processor_count());
@@ -70,10 +71,12 @@ Test(bench_options, lists_of_numbers)
 
 Test(bench_options, how_to_measure)
 {
-    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --pin --counters --frames --noise 3"), "%s", message);
+    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --pin --counters --frames --noise 3"), "%s",
+              message);
     cr_expect_eq(options.repeat_count, 25);
     cr_expect_eq(options.time_s, 0.5);
     cr_expect_eq(options.warm_up_count, 0);
+    cr_expect_eq(options.placement_count, 4);
     cr_expect(options.pin && options.counters && options.frames);
     cr_assert_float_eq(options.noise, 0.03, 1e-12);
 }
@@ -120,6 +123,7 @@ Test(bench_options, wrong_words_are_named)
     expect_refusal("--entities 9999M", "--entities: '9999M'");
     expect_refusal("--repeat -1", "--repeat: '-1'");
     expect_refusal("--repeat 1001", "--repeat: '1001'");
+    expect_refusal("--placements 0", "--placements: '0'");
     expect_refusal("--time soon", "--time: 'soon'");
     expect_refusal("--time nan", "--time: 'nan'");
     expect_refusal("--noise -2", "--noise: '-2'");

@@ -9,7 +9,7 @@ quern_component_def quern_component_def_default(void)
 
 quern_component quern__component_handle(const quern__components *components, uint32_t index)
 {
-    return (quern_component){.bits = quern__handle_bits(components->world_tag, index)};
+    return (quern_component){.bits = components->first_bits + index};
 }
 
 quern_result quern__components_fail_unknown(const quern__components *components, quern_component component)
@@ -20,7 +20,7 @@ quern_result quern__components_fail_unknown(const quern__components *components,
     return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
                        "component handle %#x is not of this world (tag %u); components are registered "
                        "in each world",
-                       component.bits, components->world_tag);
+                       component.bits, components->first_bits >> 24);
 }
 
 quern_component quern__components_find(const quern__components *components, const char *name)

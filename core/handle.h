@@ -21,8 +21,7 @@ static inline uint32_t quern__handle_index(uint32_t bits)
 /* Whether the bits are those of one of the first `count` indices of the world; every bit counts. */
 static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uint32_t count)
 {
-    uint32_t index = quern__handle_index(bits);
-    return index < count && bits == quern__handle_bits(world_tag, index);
+    return bits - quern__handle_bits(world_tag, 0) < count;
 }
 
 #endif

@@ -296,7 +296,8 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
 }
 
 /* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
-static void *get_nothing(const quern_world *world, quern_entity entity, quern_component component)
+static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
+                                          quern_component component)
 {
     quern__record *record;
     check_entity_and_component(world, entity, component, "quern_entity_get", &record);
@@ -306,14 +307,12 @@ static void *get_nothing(const quern_world *world, quern_entity entity, quern_co
 /* Looks first and asks questions afterwards: what is checked here in passing is told apart only on failure. */
 void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
 {
-    if (world == NULL || world->locked) return get_nothing(world, entity, component);
-    const quern__storage *storage = &world->storage;
-    const quern__record *record = quern__entities_find(&storage->entities, entity);
-    if (record == NULL || component.bits >> 24 != storage->entities.world_tag)
-        return get_nothing(world, entity, component);
-    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    void *value = quern__storage_value(archetype, record->location, quern__component_index(component));
-    return value != NULL ? value : get_nothing(world, entity, component);
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return get_nothing(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    void *value = quern__storage_value(archetype, record->location, index);
+    return QUERN__UNLIKELY(value == NULL) ? get_nothing(world, entity, component) : value;
 }
 
 quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)

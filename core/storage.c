@@ -9,8 +9,9 @@
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
                                  uint32_t world_tag)
 {
-    *storage =
-        (quern__storage){.allocator = *allocator, .components = {.world_tag = world_tag}, .clock = 1};
+    *storage = (quern__storage){.allocator = *allocator,
+                                .components = {.first_bits = quern__handle_bits(world_tag, 0)},
+                                .clock = 1};
     quern__entities_init(&storage->entities, world_tag);
     quern__archetype *empty;
     return quern__storage_archetype(storage, NULL, 0, &empty);

@@ -2,7 +2,15 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archetype.h"
 
-enum { ARRAY_ALIGNMENT_BYTES = 64, COLOUR_COUNT = 32, COLOUR_STEP = 8, MAX_RUN_CHUNKS = 16 };
+enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_RUN_CHUNKS = 16 };
+
+/* See the top of archetype.h. */
+enum {
+    COLOUR_STEP = 8,
+    COLOUR_COUNT = 32,
+    LATE_INDEX = COLOUR_STEP * COLOUR_COUNT,
+    LATE_COLOUR_COUNT = 64
+};
 
 /* ------------------------------------------------------------------------------------- definition */
 
@@ -28,16 +36,19 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     return rows;
 }
 
-/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them get none. */
+/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them, a third of late ones, get
+ * none. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
-    size_t colour_bytes =
-        (size_t)(archetype->index / COLOUR_STEP % COLOUR_COUNT) * QUERN__PART_ALIGNMENT_BYTES;
-    uint32_t most = find_row_capacity(archetype, 0);
-    uint32_t rows = find_row_capacity(archetype, colour_bytes);
-    bool is_cheap = rows >= most - most / 8;
+    const bool is_late = archetype->index >= LATE_INDEX;
+    const uint32_t colour_count = is_late ? LATE_COLOUR_COUNT : COLOUR_COUNT;
+    const uint32_t colour = archetype->index / COLOUR_STEP % colour_count;
+    const uint32_t unused_lines = is_late ? colour_count : colour;
+    const uint32_t most = find_row_capacity(archetype, 0);
+    const uint32_t rows = find_row_capacity(archetype, (size_t)unused_lines * QUERN__PART_ALIGNMENT_BYTES);
+    const bool is_cheap = rows >= most - most / (is_late ? 3 : 8);
     archetype->row_capacity = is_cheap ? rows : most;
-    return is_cheap ? colour_bytes : 0;
+    return is_cheap ? (size_t)colour * QUERN__PART_ALIGNMENT_BYTES : 0;
 }
 
 /* Returns where the next part may begin. */
@@ -63,9 +74,9 @@ static quern_result lay_out(quern__archetype *archetype)
             "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
             archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
     uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
+    uint32_t first_part = archetype->index / (COLOUR_STEP * LATE_COLOUR_COUNT);
     for (uint32_t i = 0; i < part_count; i++)
-        offset_bytes = place_part(
-            archetype, (archetype->index / COLOUR_STEP / COLOUR_COUNT + i) % part_count, offset_bytes);
+        offset_bytes = place_part(archetype, (first_part + i) % part_count, offset_bytes);
     return QUERN_OK;
 }
 

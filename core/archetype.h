@@ -12,10 +12,14 @@
  *
  * The table of slots is what a pass walks: it never has to touch a chunk's header.
  *
- * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could, and with every 256 archetypes
- * another part, column or handles, comes first. Chunks are aligned to 16 KiB, so without that the first rows of
- * thousands of small archetypes would all fall on the same few sets of the caches. Not i % 32: archetypes made one
- * after the other have chunks one behind the other, so that colours would go in step with the addresses. */
+ * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned to 16 KiB,
+ * so without that the first rows of many small archetypes would all fall on the same few sets of the caches. Not
+ * i % 32: archetypes made one after the other have chunks one behind the other, so that colours would go in step with
+ * the addresses.
+ *
+ * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity that shrinks
+ * with the colour draws the later parts together again; and with every 512 archetypes another part, column or handles,
+ * comes first. That costs up to a third of the rows in a chunk, but where archetypes are that many, most hold few. */
 
 #include "core/array.h"
 #include "core/chunk.h"

@@ -67,6 +67,8 @@ static quern_result filter(quern__storage *storage, const quern_term *terms, uin
     for (uint32_t i = 0; i < term_count; i++) {
         if (!terms[i].changed) continue;
         quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
+        for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+            quern__query_list_again(query); /* some archetypes may have begun to keep versions */
         if (result != QUERN_OK) {
             unfilter(storage, terms, i);
             return result;
@@ -89,7 +91,11 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     uint32_t filter_count;
     quern_result result = filter(storage, terms, term_count, &filter_count);
     if (result != QUERN_OK) return result;
-    *query = (quern__query){.storage = storage, .term_count = term_count, .filter_count = filter_count};
+    *query = (quern__query){.storage = storage,
+                            .term_count = term_count,
+                            .filter_count = filter_count,
+                            .stops_version = QUERN__NO_VERSION,
+                            .walked_version = QUERN__NO_VERSION};
     if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
     query->driver = find_driver(storage, terms, term_count);
     query->next = storage->first_query;
@@ -118,6 +124,7 @@ void quern__query_release(quern__query *query)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
     quern__array_release(allocator, &query->matches);
+    quern__array_release(allocator, &query->stops);
     if (query->next != NULL) query->next->previous = query->previous;
     if (query->previous != NULL) query->previous->next = query->next;
     if (query->storage->first_query == query) query->storage->first_query = query->next;
@@ -337,19 +344,79 @@ uint64_t quern_query_count(quern_query *query)
     return count;
 }
 
+static uint64_t count_stops(const quern__query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += query->matches.items[i].archetype->chunk_count;
+    return count;
+}
+
+/* Without memory there is no list, and walks go from match to match as the first one does. */
+static void list_stops(quern__query *query)
+{
+    const uint64_t count = count_stops(query);
+    query->stops_version = QUERN__NO_VERSION;
+    query->stops.count = 0;
+    if (count > UINT32_MAX ||
+        !quern__array_reserve(&query->storage->allocator, &query->stops, (uint32_t)count))
+        return;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
+            query->stops.items[query->stops.count++] = (quern_query_stop){
+                .chunk = (char *)match->archetype->slots[k].chunk,
+                .columns = match->columns,
+                .count = match->archetype->slots[k].row_count,
+                .entities_offset_bytes = match->archetype->entities_offset_bytes,
+                .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
+                .slot = k,
+            };
+    }
+    query->stops_version = query->storage->structure_version;
+}
+
+void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop)
+{
+    iterator->view.versions = quern__versions_of(stop->versions, stop->slot);
+    iterator->view.version = iterator->query->storage->clock;
+}
+
+/* There is room: the list is as long as it was. So walks under way go on. */
+void quern__query_list_again(quern__query *query)
+{
+    if (query->stops_version == query->storage->structure_version) list_stops(query);
+}
+
+/* Lists the stops when that pays: for the second walk over a structure, since another may follow. */
+static void take_stops(quern__query *query, quern_query_iterator *iterator)
+{
+    const uint64_t version = query->storage->structure_version;
+    if (query->filter_count > 0) return;
+    if (query->walked_version == version && query->stops_version != version) list_stops(query);
+    query->walked_version = version;
+    if (query->stops_version != version) return;
+    iterator->next_stop = query->stops.items;
+    iterator->end_stop = query->stops.items + query->stops.count;
+}
+
 quern_query_iterator quern_query_iterate(quern_query *query)
 {
-    quern_query_iterator iterator = {.query = query};
+    quern_query_iterator iterator = {.query = query, .view = {.query = query}};
     if (query == NULL) {
         iterator.result = quern__fail_null("quern_query_iterate", "query");
         return iterator;
     }
+    iterator.current_version = &query->storage->structure_version;
+    iterator.expected_version = query->storage->structure_version;
+    iterator.is_locked = &query->world->locked;
+    iterator.view.term_count = query->term_count;
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
     if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
-    iterator.structure_version = query->storage->structure_version;
-    iterator.view.query = query;
+    if (iterator.result == QUERN_OK) take_stops(query, &iterator);
     iterator.seen_version = query->seen_version;
-    iterator.view.version = query->seen_version = query->storage->clock++;
+    if (query->filter_count > 0) /* what is written in the walk is not new to the next one */
+        iterator.view.version = query->seen_version = query->storage->clock++;
     return iterator;
 }
 
@@ -378,31 +445,37 @@ static bool advance(quern_query_iterator *iterator)
         while (iterator->chunk_index < match->archetype->chunk_count) {
             quern__view_set(&iterator->view, query, match,
                             &match->archetype->slots[iterator->chunk_index++]);
-            if (quern__query_passes(query, match->columns, iterator->view.versions, iterator->seen_version))
-                return true;
+            if (!quern__query_passes(query, match->columns, iterator->view.versions,
+                                     iterator->seen_version))
+                continue;
+            if (query->filter_count == 0) iterator->view.version = query->storage->clock;
+            iterator->view.ordinal = iterator->view_count++;
+            return true;
         }
     }
     return false;
 }
 
-bool quern_query_next(quern_query_iterator *iterator)
+/* Whether the iterator may go on; if not, its result says why, and stays. */
+static bool may_go_on(quern_query_iterator *iterator)
+{
+    if (iterator->result != QUERN_OK) return false;
+    iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
+    if (iterator->result == QUERN_OK && *iterator->current_version != iterator->expected_version)
+        iterator->result =
+            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED,
+                        "the world changed its structure while a query was iterated: collect the entities "
+                        "first and change them after the loop");
+    return iterator->result == QUERN_OK;
+}
+
+bool quern__query_next(quern_query_iterator *iterator)
 {
     if (iterator == NULL) {
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
-    if (iterator->result == QUERN_OK)
-        iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
-    if (iterator->result != QUERN_OK) return false;
-    if (QUERN__UNLIKELY(iterator->structure_version != iterator->query->storage->structure_version)) {
-        iterator->result =
-            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED,
-                        "the world changed its structure while a query was iterated: collect the entities "
-                        "first and change them after the loop");
-        return false;
-    }
-    bool first = iterator->view.chunk == NULL;
-    if (!advance(iterator)) return false;
-    if (!first) iterator->view.ordinal++;
-    return true;
+    bool is_listed = iterator->end_stop != NULL;
+    iterator->next_stop = iterator->end_stop; /* whatever comes, the list will not be looked at again */
+    return may_go_on(iterator) && !is_listed && advance(iterator);
 }

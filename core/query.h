@@ -34,11 +34,17 @@ struct quern_query {
     /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views point at
      * them. */
     QUERN__ARRAY(quern_view_column *) blocks;
+    /* The chunks with rows, in order, when the structure's version was stops_version. They are listed when a second walk
+     * begins at the same version: so a walk that a change follows costs nothing besides. */
+    QUERN__ARRAY(quern_query_stop) stops;
+    uint64_t stops_version;        /* QUERN__NO_VERSION: never */
+    uint64_t walked_version;       /* when the latest walk began */
     uint32_t collected_count;      /* how often matches have been taken out: who counts them starts again */
     quern__query *previous, *next; /* in the storage's list */
 };
 
-#define QUERN__NO_DRIVER UINT32_MAX
+#define QUERN__NO_DRIVER  UINT32_MAX
+#define QUERN__NO_VERSION UINT64_MAX
 
 enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
 
@@ -57,6 +63,9 @@ void quern__query_release(quern__query *query);
 
 /* Forgets the matches whose archetype is_collected. All matches must have been taken up before. */
 void quern__query_forget_collected(quern__query *query);
+
+/* For all queries, when archetypes begin to keep change versions. */
+void quern__query_list_again(quern__query *query);
 
 /* Takes up the archetypes that are new. Errors: OUT_OF_MEMORY, with the matches found so far kept. */
 quern_result quern__query_refresh(quern__query *query);

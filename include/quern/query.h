@@ -122,9 +122,9 @@ typedef struct quern_view_column {
 /* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
 typedef struct quern_view {
     uint32_t count; /* rows, at least 1 (0 only in a system without terms) */
-    uint32_t
-        ordinal; /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views
-                       * that its filters leave out are counted */
+    /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views that its filters leave
+     * out are counted */
+    uint32_t ordinal;
     const quern_entity *entities; /* count handles */
     /* internal */
     uint32_t first_row;
@@ -194,14 +194,28 @@ QUERN_API void quern_query_destroy(quern_query *query);
 /* How many entities match now. Between frames; 0, with a message, when memory for new matches is missing. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
+/* Internal: a chunk that a walk comes to. */
+typedef struct quern_query_stop {
+    char *chunk;
+    const quern_view_column *columns;
+    uint32_t count;
+    uint32_t entities_offset_bytes;
+    const struct quern__versions *versions; /* of its archetype; NULL: not kept */
+    uint32_t slot;
+} quern_query_stop;
+
 /* Walks the matches in order of archetype, chunk and row. */
 typedef struct quern_query_iterator {
     quern_view view;
     quern_result result; /* QUERN_OK, or why the iteration ended early */
     /* internal */
     quern_query *query;
-    uint64_t seen_version; /* filters let pass what is newer */
-    uint64_t structure_version;
+    const quern_query_stop *next_stop, *end_stop; /* both NULL: the stops are not known beforehand */
+    const uint64_t *current_version;              /* of the world's structure, */
+    uint64_t expected_version;                    /* and what it must be */
+    const bool *is_locked;                        /* whether a frame runs on the world */
+    uint64_t seen_version;                        /* filters let pass what is newer */
+    uint32_t view_count;                          /* how many were handed out */
     uint32_t match_index;
     uint32_t chunk_index;
 } quern_query_iterator;
@@ -210,9 +224,50 @@ typedef struct quern_query_iterator {
  * everything, even when it is left early. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
+/* The part of quern_query_next that finds the next stop, or says why there is none. */
+QUERN_API bool quern__query_next(quern_query_iterator *iterator);
+
+/* Lets the view tell filters what is written, at a stop whose archetype keeps change versions. */
+QUERN_API void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop);
+
+#define QUERN__PREFETCH_STOPS 4 /* how far ahead */
+
+/* Asks for the first line of each column of a chunk that will be come to soon: between many small archetypes there is no
+ * order in which the processor could foresee them. */
+static inline void quern__query_prefetch(const quern_query_stop *stop, uint32_t term_count)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    for (uint32_t i = 0; i < term_count; i++)
+        __builtin_prefetch(stop->chunk + stop->columns[i].offset_bytes);
+#else
+    (void)stop;
+    (void)term_count;
+#endif
+}
+
 /* Moves to the next view; false at the end. When entities were created, destroyed or changed their
- * components meanwhile, the iteration ends with result STRUCTURE_CHANGED: collect first, change after. */
-QUERN_API bool quern_query_next(quern_query_iterator *iterator);
+ * components meanwhile, the iteration ends with result STRUCTURE_CHANGED: collect first, change after.
+ * Walking a query again while the structure stays as it is is cheapest. */
+static inline bool quern_query_next(quern_query_iterator *iterator)
+{
+    const quern_query_stop *stop;
+    if (iterator == 0 || iterator->next_stop == iterator->end_stop || *iterator->is_locked ||
+        *iterator->current_version != iterator->expected_version)
+        return quern__query_next(iterator);
+    stop = iterator->next_stop++;
+    if (iterator->end_stop - stop > QUERN__PREFETCH_STOPS)
+        quern__query_prefetch(stop + QUERN__PREFETCH_STOPS, iterator->view.term_count);
+    iterator->view.count = stop->count;
+    iterator->view.ordinal = iterator->view_count++;
+    iterator->view.entities =
+        (const quern_entity *)(const void *)(stop->chunk + stop->entities_offset_bytes);
+    iterator->view.first_row = 0;
+    iterator->view.chunk = stop->chunk;
+    iterator->view.columns = stop->columns;
+    iterator->view.versions = 0;
+    if (stop->versions) quern__query_track(iterator, stop);
+    return true;
+}
 
 #ifdef __cplusplus
 }

@@ -124,6 +124,26 @@ Test(changed, writing_through_a_view_shows_the_chunk_to_others_and_not_to_the_wr
     quern_query_destroy(writer);
 }
 
+Test(changed, a_walk_under_way_when_the_first_filter_comes_tells_what_it_writes)
+{
+    quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
+    look(writer); /* walked again over the same structure, its chunks are known beforehand */
+    look(writer);
+    quern_query_iterator it = quern_query_iterate(writer);
+    cr_assert(quern_query_next(&it));
+    quern_query *watcher = query_changed(number);
+    look(watcher);
+    uint64_t written = 0;
+    while (quern_query_next(&it)) {
+        cr_assert_not_null(quern_view_write(&it.view, 0));
+        written += it.view.count;
+    }
+    must(it.result);
+    cr_assert_eq(look(watcher), written);
+    quern_query_destroy(watcher);
+    quern_query_destroy(writer);
+}
+
 Test(changed, entities_that_come_or_move_show_their_chunks)
 {
     quern_query *query = query_changed(number);

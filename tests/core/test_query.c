@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world.h"
+#include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
+
+#include <quern/bulk.h>
 
 #include <criterion/criterion.h>
 
@@ -272,6 +276,91 @@ Test(query, several_iterations_at_once_do_not_disturb_each_other)
     }
     cr_assert_eq(pairs, 400u);
     quern_query_destroy(query);
+}
+
+/* From the second walk over an unchanged structure on, the query knows the chunks beforehand. */
+static quern_query_iterator walk_known_chunks(quern_query *query)
+{
+    count_rows(query);
+    count_rows(query);
+    return quern_query_iterate(query);
+}
+
+Test(query, the_first_walk_and_later_ones_see_the_same_views)
+{
+    create_of_each_set();
+    create_of(1 | 2, 4000);
+    quern_term terms[] = {quern_term_write(position), quern_term_optional(velocity, QUERN_READ)};
+    quern_query *query = setup_query(world, terms, 2);
+    for (uint32_t walk = 0; walk < 3; walk++) {
+        quern_query_iterator first = quern_query_iterate(setup_query(world, terms, 2));
+        quern_query_iterator later = walk_known_chunks(query);
+        while (quern_query_next(&first)) {
+            cr_assert(quern_query_next(&later));
+            cr_assert_eq(later.view.ordinal, first.view.ordinal);
+            cr_assert_eq(later.view.count, first.view.count);
+            cr_assert_eq((const void *)later.view.entities, (const void *)first.view.entities);
+            cr_assert_eq(quern_view_write(&later.view, 0), quern_view_write(&first.view, 0));
+            cr_assert_eq(quern_view_read(&later.view, 1), quern_view_read(&first.view, 1));
+            cr_assert_eq(quern_view_has(&later.view, 1), quern_view_has(&first.view, 1));
+        }
+        cr_assert_not(quern_query_next(&later));
+        cr_assert_not(quern_query_next(&later), "the end stays the end");
+        cr_assert_eq(later.result, QUERN_OK);
+        quern_query_destroy((quern_query *)(uintptr_t)first.view.query);
+        create_of(1 | 8, 700); /* another structure for the next time */
+    }
+    quern_query_destroy(query);
+}
+
+Test(query, a_walk_over_known_chunks_ends_with_a_change_too)
+{
+    create_of(1, 4000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = walk_known_chunks(query);
+    cr_assert(quern_query_next(&it));
+    must(quern_entity_destroy(world, it.view.entities[0]));
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
+    cr_assert_not(quern_query_next(&it), "once ended, it stays so");
+    cr_assert_eq(count_rows(query), 3999u);
+    quern_query_destroy(query);
+}
+
+Test(query, a_walk_over_known_chunks_ends_when_a_frame_runs)
+{
+    create_of(1, 4000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = walk_known_chunks(query);
+    cr_assert(quern_query_next(&it));
+    world->locked = true;
+    cr_assert_not(quern_query_next(&it));
+    world->locked = false;
+    cr_assert_eq(it.result, QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_not(quern_query_next(&it), "once ended, it stays so");
+    quern_query_destroy(query);
+}
+
+Test(query, walks_are_whole_without_memory_to_know_the_chunks)
+{
+    failing_allocator *memory = failing_allocator_create();
+    quern_world_def def = quern_world_def_default();
+    def.allocator = failing_allocator_interface(memory);
+    quern_world *small_world;
+    must(quern_world_create(&def, &small_world));
+    quern_component number = setup_component(small_world, "number", 8, 8);
+    must(quern_entity_create_many(small_world, &number, NULL, 1, 4000, NULL));
+    quern_query *query = setup_query(small_world, (quern_term[]){quern_term_read(number)}, 1);
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    for (uint32_t walk = 0; walk < 3; walk++)
+        cr_assert_eq(count_rows(query), 4000u);
+    cr_assert_eq(failing_allocator_failed_count(memory), 2u);
+    failing_allocator_heal(memory);
+    cr_assert_eq(count_rows(query), 4000u);
+    quern_query_destroy(query);
+    quern_world_destroy(small_world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    failing_allocator_destroy(memory);
 }
 
 /* Starts an iteration over two chunks, lets `change` happen, and expects the iteration to end. */

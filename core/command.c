@@ -10,7 +10,7 @@ _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
 /* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head before it, a
  * jump behind it, and padding. */
-_Static_assert(2 * sizeof(quern__run) + sizeof(quern_entity) +
+_Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
                        (QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
                    BLOCK_BYTES,
@@ -34,18 +34,19 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* Counting when a stream ends spares every command a counter. */
+/* The open run gets no more items: counting now spares every command a counter. */
+static void close_run(quern_commands *commands)
+{
+    if (commands->operation == NULL) return;
+    commands->streams.items[commands->streams.count - 1].command_count +=
+        (uint64_t)commands->run->item_count * commands->operation->command_count;
+    commands->operation = NULL;
+}
+
 static void close_stream(quern_commands *commands)
 {
-    if (!commands->is_open) return;
+    close_run(commands);
     commands->is_open = false;
-    commands->operation = NULL;
-    quern__stream *stream = &commands->streams.items[commands->streams.count - 1];
-    quern__run *run = stream->first;
-    for (uint32_t i = 0; i < stream->run_count; i++) {
-        if (i > 0) run = quern__run_next(run);
-        stream->command_count += (uint64_t)run->item_count * run->operation->command_count;
-    }
 }
 
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
@@ -116,16 +117,23 @@ static uint32_t left_bytes(const quern_commands *commands)
     return commands->blocks.count > 0 ? (uint32_t)(commands->end - commands->next) : 0;
 }
 
-/* How many items fit into so many bytes that begin at an address with an alignment of 8, with a head before them. */
+/* A run of one item takes at most so many bytes, at an address with an alignment of 8. */
+static uint32_t run_bytes(const quern__operation *operation)
+{
+    return (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8 + operation->item_bytes;
+}
+
+/* How many items of one run fit into so many bytes. */
 static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
 {
-    uint32_t head_bytes = (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8;
-    return bytes > head_bytes ? (bytes - head_bytes) / operation->item_bytes : 0;
+    if (bytes < run_bytes(operation)) return 0;
+    return 1 + (bytes - run_bytes(operation)) / operation->item_bytes;
 }
 
 /* Blocks for `count` more items, beside what is left of the one in use. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
+    if (count == 1 && left_bytes(commands) >= run_bytes(operation)) return true;
     uint32_t fitting = items_that_fit(operation, left_bytes(commands));
     if (fitting >= count) return true;
     uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
@@ -166,20 +174,28 @@ static void next_block(quern_commands *commands)
     *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
 }
 
+static void begin_stream(quern_commands *commands, quern__run *first)
+{
+    commands->streams.items[commands->streams.count++] =
+        (quern__stream){.origin = commands->origin,
+                        .first = first,
+                        .structure_version = commands->storage->structure_version};
+    commands->is_open = true;
+}
+
 /* Begins a run, and the stream where it is the first, in room that has been prepared. */
 static void begin_run(quern_commands *commands, const quern__operation *operation)
 {
-    if (items_that_fit(operation, left_bytes(commands)) == 0) next_block(commands);
+    close_run(commands);
+    if (left_bytes(commands) < run_bytes(operation)) next_block(commands);
     quern__run *run = (quern__run *)(void *)commands->next;
     uintptr_t behind = (uintptr_t)(run + 1);
     size_t padding = quern__align_up(behind, operation->alignment_bytes) - behind;
     *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
-    if (!commands->is_open) {
-        commands->streams.items[commands->streams.count++] =
-            (quern__stream){.origin = commands->origin, .first = run};
-        commands->is_open = true;
-    }
-    open_stream(commands)->run_count++;
+    if (!commands->is_open) begin_stream(commands, run);
+    quern__stream *stream = open_stream(commands);
+    stream->run_count++;
+    stream->has_entity_fields |= operation->has_entity_fields;
     commands->run = run;
     commands->operation = operation;
     commands->has_owned_values |= operation->has_destroy;
@@ -192,15 +208,15 @@ static inline bool has_room(const quern_commands *commands, const quern__operati
            (size_t)(commands->end - commands->next) >= operation->item_bytes;
 }
 
-/* The place of one more item, in room that has been prepared or that the open run has. */
+/* One more item, in room that has been prepared or that the open run has; its values are for the caller to give. */
 static inline char *append_item(quern_commands *commands, const quern__operation *operation,
-                                quern_entity entity)
+                                const quern__item *head)
 {
     if (QUERN__UNLIKELY(!has_room(commands, operation))) begin_run(commands, operation);
     char *item = commands->next;
     commands->next += operation->item_bytes;
     commands->run->item_count++;
-    memcpy(item, &entity, sizeof entity);
+    memcpy(item, head, sizeof *head);
     return item;
 }
 
@@ -241,17 +257,23 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
                             commands->origin.name, quern_entity_index(entity), reason);
 }
 
-static quern_result check_other_entity(const quern_commands *commands, quern_entity entity)
+static quern_result find_other_entity(const quern_commands *commands, quern_entity entity,
+                                      quern__item *out_head)
 {
     if (!quern_entity_is_provisional(entity))
         return quern__entities_check(&commands->storage->entities, entity);
+    *out_head = (quern__item){.entity = entity};
     return is_ours(commands, entity) ? QUERN_OK : fail_provisional(commands, entity);
 }
 
-static inline quern_result check_entity(const quern_commands *commands, quern_entity entity)
+/* What an item for the entity begins with. */
+static inline quern_result find_entity(const quern_commands *commands, quern_entity entity,
+                                       quern__item *out_head)
 {
-    if (quern__entities_find(&commands->storage->entities, entity) != NULL) return QUERN_OK;
-    return check_other_entity(commands, entity);
+    const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return find_other_entity(commands, entity, out_head);
+    *out_head = (quern__item){.entity = entity, .location = record->location};
+    return QUERN_OK;
 }
 
 typedef struct handle_check {
@@ -287,7 +309,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = commands->is_open ? open_stream(commands)->create_count : 0;
         quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
-        char *item = append_item(commands, operation, entity);
+        char *item = append_item(commands, operation, &(quern__item){.entity = entity});
         open_stream(commands)->create_count++;
         forget_living(operation, item);
         for (uint32_t k = 0; k < operation->operand_count; k++)
@@ -367,9 +389,10 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
 {
     if (commands == NULL) return quern__fail_null("quern_commands_destroy", "commands");
     const quern__operation *operation = &quern__operation_destroy;
-    quern_result result = check_entity(commands, entity);
+    quern__item head;
+    quern_result result = find_entity(commands, entity, &head);
     if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
-    if (result == QUERN_OK) append_item(commands, operation, entity);
+    if (result == QUERN_OK) append_item(commands, operation, &head);
     return result;
 }
 
@@ -403,13 +426,14 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
                                   quern_entity entity, quern_component component, const void *value)
 {
     const quern__operation *operation;
-    quern_result result = check_entity(commands, entity);
+    quern__item head;
+    quern_result result = find_entity(commands, entity, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
         result = check_value(commands, operation->operands[0].type, value);
     if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
     if (result != QUERN_OK) return result;
-    char *item = append_item(commands, operation, entity);
+    char *item = append_item(commands, operation, &head);
     if (operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
     return QUERN_OK;
 }

@@ -42,7 +42,9 @@ typedef struct quern__stream {
     quern__run *first;
     uint32_t run_count;
     uint32_t create_count;
-    uint64_t command_count; /* known once the stream has been closed */
+    uint64_t command_count;     /* known once the stream has been closed */
+    uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
+    bool has_entity_fields;     /* values with handles in them */
 } quern__stream;
 
 typedef struct quern__block {
@@ -111,11 +113,15 @@ static inline quern__run *quern__run_next(quern__run *run)
     return quern__run_here((quern__run *)(void *)(quern__run_items(run) + bytes));
 }
 
-static inline quern_entity quern__item_entity(const char *item)
+static inline quern__item *quern__run_item(quern__run *run, uint32_t i)
 {
-    quern_entity entity;
-    memcpy(&entity, item, sizeof entity);
-    return entity;
+    return (quern__item *)(void *)(quern__run_items(run) + (size_t)i * run->operation->item_bytes);
+}
+
+/* The item behind this one in its run. */
+static inline quern__item *quern__item_next(const quern__item *item, const quern__operation *operation)
+{
+    return (quern__item *)(void *)((char *)(uintptr_t)item + operation->item_bytes);
 }
 
 #endif

@@ -8,7 +8,7 @@
 enum { ITEM_ALIGNMENT_BYTES = 8 };
 
 const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTROY,
-                                                   .item_bytes = sizeof(quern_entity),
+                                                   .item_bytes = sizeof(quern__item),
                                                    .alignment_bytes = ITEM_ALIGNMENT_BYTES,
                                                    .command_count = 1,
                                                    .kind = QUERN__OPERATION_DESTROY};
@@ -27,7 +27,7 @@ static quern__operation *operation_allocate(const quern_allocator *allocator, qu
     *operation = (quern__operation){.kind = (uint8_t)kind,
                                     .operand_count = (uint16_t)operand_count,
                                     .command_count = 1,
-                                    .item_bytes = sizeof(quern_entity),
+                                    .item_bytes = sizeof(quern__item),
                                     .alignment_bytes = ITEM_ALIGNMENT_BYTES};
     return operation;
 }

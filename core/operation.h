@@ -26,7 +26,13 @@ typedef struct quern__operand {
     bool is_plain;         /* the type has no hooks */
 } quern__operand;
 
-/* An item is | entity handle | values, each as its type asks | a byte per operand, with has_destroy only |.
+/* What an item begins with. */
+typedef struct quern__item {
+    quern_entity entity;
+    uintptr_t location; /* where it was when the command was recorded; 0 with a provisional handle */
+} quern__item;
+
+/* An item is | quern__item | values, each as its type asks | a byte per operand, with has_destroy only |.
  * Such a byte says that the value lives: it is cleared when the value has been moved out. */
 typedef struct quern__operation {
     uint64_t key; /* equal for equal operations, whoever made them; seldom for others */

@@ -21,6 +21,7 @@ static void release_scratch(quern__scratch *scratch, const quern_allocator *allo
     quern__programs_release(&scratch->programs);
     quern__array_release(allocator, &scratch->links);
     quern__array_release(allocator, &scratch->tallies);
+    quern__array_release(allocator, &scratch->runs);
     quern__array_release(allocator, &scratch->pieces);
     quern__array_release(allocator, &scratch->drops);
     quern__release(allocator, scratch, sizeof *scratch, ARENA_ALIGNMENT_BYTES);
@@ -139,7 +140,11 @@ static bool reserve_lists(quern__playback *playback, uint32_t stream_count)
 static bool list_stream(quern__playback *playback, quern__stream *stream)
 {
     quern__sorted_stream *sorted = &playback->streams.items[playback->streams.count++];
-    *sorted = (quern__sorted_stream){.stream = stream, .create_sheet = QUERN__SHEET_NONE};
+    *sorted = (quern__sorted_stream){
+        .stream = stream,
+        .create_sheet = QUERN__SHEET_NONE,
+        .is_located = stream->structure_version == playback->storage->structure_version,
+    };
     if (stream->create_count == 0) return true;
     sorted->create_sheet = playback->sheets.count;
     return sheet_add(playback, stream->create_count, false) != NULL;
@@ -222,6 +227,7 @@ static void clear_scratch(quern__scratch *scratch)
     quern__programs_clear(&scratch->programs);
     scratch->links.count = 0;
     scratch->tallies.count = 0;
+    scratch->runs.count = 0;
     scratch->pieces.count = 0;
     scratch->drops.count = 0;
     scratch->dropped_count = 0;

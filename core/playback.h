@@ -33,7 +33,7 @@
 /* What is known of one entity: its program so far and the item of the last operation. */
 typedef struct quern__edit {
     char *item;
-    uint32_t program; /* a node; once its sheet has been counted, a tally */
+    uint32_t node;
     uint32_t earlier; /* link to the item before, or QUERN__LINK_NONE */
 } quern__edit;
 
@@ -54,6 +54,13 @@ typedef struct quern__tally {
     uint32_t left_count; /* rows that fit behind `at` in its chunk */
     uintptr_t at;        /* the next row's place */
 } quern__tally;
+
+/* Neighbouring rows of a sheet that have the same program. */
+typedef struct quern__row_run {
+    uint32_t row;
+    uint32_t count;
+    uint32_t tally;
+} quern__row_run;
 
 /* Consecutive commands of one stream that touch entities of one chunk only. */
 typedef struct quern__piece {
@@ -81,6 +88,7 @@ typedef struct quern__scratch {
     quern__programs programs;
     QUERN__ARRAY(quern__link) links;
     QUERN__ARRAY(quern__tally) tallies;
+    QUERN__ARRAY(quern__row_run) runs;
     QUERN__ARRAY(quern__piece) pieces;
     QUERN__ARRAY(quern__drop) drops;
     uint64_t dropped_count;
@@ -95,8 +103,9 @@ typedef struct quern__sheet {
     quern__edit *edits;
     uint32_t row_count; /* of creates: how many */
     uint32_t root;
-    quern__scratch *scratch; /* that nodes, links and tallies are of */
+    quern__scratch *scratch; /* that nodes, links, tallies and runs are of */
     uint32_t first_tally, tally_count;
+    uint32_t first_run, run_count;
     uint64_t first_gap, first_destroyed; /* in the lists of playback */
     uint64_t first_created;              /* of creates: in the list of all */
     quern__piece *first_piece, *last_piece;
@@ -106,6 +115,7 @@ typedef struct quern__sheet {
 /* A stream in its place in the order of all. */
 typedef struct quern__sorted_stream {
     quern__stream *stream;
+    bool is_located;       /* the locations in its items hold */
     uint32_t create_sheet; /* or QUERN__SHEET_NONE */
     uint32_t first_piece, piece_count;
     quern__scratch *scratch; /* that the pieces are in */
@@ -124,6 +134,7 @@ typedef struct quern__flow {
     uint64_t first_gap;
     uint32_t counted_sheet, tally; /* while a sheet's tallies are settled */
     bool is_reserved;
+    bool is_emptied; /* all rows leave, and none come: gaps need not be listed */
 } quern__flow;
 
 /* Memory for edits that is used again at every sync point. */
@@ -204,15 +215,5 @@ static inline quern__flow *quern__playback_flow(const quern__playback *playback,
 {
     return &playback->flows.items[playback->flow_of_archetype.items[archetype->index]];
 }
-
-/* Calls for each run of neighbouring rows of a sheet that have the same program, in order. */
-typedef struct quern__sheet_cursor {
-    const quern__sheet *sheet;
-    uint32_t row;   /* of the run */
-    uint32_t count; /* 0 at first */
-    uint32_t program;
-} quern__sheet_cursor;
-
-bool quern__sheet_next(quern__sheet_cursor *cursor);
 
 #endif

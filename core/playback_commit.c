@@ -116,7 +116,7 @@ static void remap_item(const quern__operation *operation, char *item, quern_enti
 
 static void remap_stream(const quern__playback *playback, const quern__sorted_stream *sorted)
 {
-    if (sorted->create_sheet == QUERN__SHEET_NONE) return;
+    if (sorted->create_sheet == QUERN__SHEET_NONE || !sorted->stream->has_entity_fields) return;
     quern_entity *created =
         playback->created.items + playback->sheets.items[sorted->create_sheet].first_created;
     quern__run *run = sorted->stream->first;
@@ -124,8 +124,7 @@ static void remap_stream(const quern__playback *playback, const quern__sorted_st
         if (i > 0) run = quern__run_next(run);
         if (!run->operation->has_entity_fields) continue;
         for (uint32_t k = 0; k < run->item_count; k++)
-            remap_item(run->operation, quern__run_items(run) + (size_t)k * run->operation->item_bytes,
-                       created);
+            remap_item(run->operation, (char *)quern__run_item(run, k), created);
     }
 }
 
@@ -143,7 +142,7 @@ static void remap_streams(void *argument, uint32_t begin, uint32_t end, uint32_t
 typedef struct commit {
     quern__playback *playback;
     const quern__sheet *sheet;
-    uintptr_t *gap; /* where the next one is listed */
+    uintptr_t *gap; /* where the next one is listed; NULL: nobody asks */
     uint32_t *destroyed;
 } commit;
 
@@ -184,11 +183,12 @@ static void list_destroyed(commit *it, const quern_entity *handles, uint32_t cou
         *it->destroyed++ = quern_entity_index(handles[i]);
 }
 
-static void commit_rows(commit *it, uint32_t tally, uint32_t row, uint32_t count)
+static void commit_rows(commit *it, const quern__row_run *run)
 {
     const quern__sheet *sheet = it->sheet;
     quern__tally *tallies = sheet->scratch->tallies.items;
-    const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[tally].node];
+    const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
+    uint32_t row = run->row, count = run->count;
     uintptr_t location = quern__location_make(sheet->chunk, row);
     if (!node->is_destroyed && node->target == sheet->archetype) {
         fill_rows(sheet->scratch, node, location, sheet->edits + row, count);
@@ -198,9 +198,9 @@ static void commit_rows(commit *it, uint32_t tally, uint32_t row, uint32_t count
         quern__storage_destroy_values(sheet->archetype, location, count);
         list_destroyed(it, quern__archetype_entities(sheet->archetype, sheet->chunk) + row, count);
     } else {
-        move_rows(it, node, &tallies[tallies[tally].leader], row, count);
+        move_rows(it, node, &tallies[tallies[run->tally].leader], row, count);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && it->gap != NULL; i++)
         *it->gap++ = location + i;
 }
 
@@ -209,11 +209,11 @@ static void commit_sheet(quern__playback *playback, const quern__sheet *sheet)
     const quern__flow *flow = quern__playback_flow(playback, sheet->archetype);
     commit it = {.playback = playback,
                  .sheet = sheet,
-                 .gap = playback->gaps.items + flow->first_gap + sheet->first_gap,
+                 .gap = flow->is_emptied ? NULL : playback->gaps.items + flow->first_gap + sheet->first_gap,
                  .destroyed = playback->destroyed.items + sheet->first_destroyed};
-    quern__sheet_cursor cursor = {.sheet = sheet};
-    while (quern__sheet_next(&cursor))
-        commit_rows(&it, cursor.program, cursor.row, cursor.count);
+    const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
+    for (const quern__row_run *end = run + sheet->run_count; run < end; run++)
+        commit_rows(&it, run);
 }
 
 static void commit_sheets(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -261,14 +261,14 @@ static void commit_creates(quern__playback *playback, const quern__sheet *sheet)
     commit it = {.playback = playback,
                  .sheet = sheet,
                  .destroyed = playback->destroyed.items + sheet->first_destroyed};
-    quern__sheet_cursor cursor = {.sheet = sheet};
-    while (quern__sheet_next(&cursor)) {
-        quern__tally *tallies = sheet->scratch->tallies.items;
-        const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[cursor.program].node];
+    quern__tally *tallies = sheet->scratch->tallies.items;
+    const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
+    for (const quern__row_run *end = run + sheet->run_count; run < end; run++) {
+        const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
         if (node->is_destroyed)
-            list_destroyed(&it, playback->created.items + sheet->first_created + cursor.row, cursor.count);
+            list_destroyed(&it, playback->created.items + sheet->first_created + run->row, run->count);
         else
-            create_rows(&it, node, &tallies[tallies[cursor.program].leader], cursor.row, cursor.count);
+            create_rows(&it, node, &tallies[tallies[run->tally].leader], run->row, run->count);
     }
 }
 
@@ -363,8 +363,8 @@ static void note_gaps(const quern__playback *playback, const quern__flow *flow)
 
 static void finish_flow(quern__playback *playback, const quern__flow *flow)
 {
-    note_gaps(playback, flow);
-    if (flow->left_over_count > 0) compact(playback, flow);
+    if (!flow->is_emptied) note_gaps(playback, flow);
+    if (flow->left_over_count > 0 && !flow->is_emptied) compact(playback, flow);
     quern__storage_shrink(playback->storage, flow->archetype, flow->left_over_count);
 }
 

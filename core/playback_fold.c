@@ -28,27 +28,18 @@ static bool push_link(quern__scratch *scratch, quern__edit *edit)
 static inline outcome advance(quern__scratch *scratch, quern__edit *edit, const quern__operation *operation,
                               char *item)
 {
-    const quern__node *node = &scratch->programs.nodes.items[edit->program];
+    const quern__node *node = &scratch->programs.nodes.items[edit->node];
     if (node->is_destroyed) return DROPPED;
     bool is_first = node->depth == 0;
     if (!is_first && node->operation == operation && quern__operation_replaces_itself(operation)) {
         edit->item = item;
         return FOLDED;
     }
-    uint32_t to = quern__programs_step(&scratch->programs, edit->program, operation);
+    uint32_t to = quern__programs_step(&scratch->programs, edit->node, operation);
     if (to == QUERN__NODE_NONE || (!is_first && !push_link(scratch, edit))) return NO_MEMORY;
-    edit->program = to;
+    edit->node = to;
     edit->item = item;
     return FOLDED;
-}
-
-static inline quern__edit *touch(const quern__sheet *sheet, uint32_t row)
-{
-    quern__edit *edit = &sheet->edits[row];
-    if (quern__bitset_has(sheet->touched, row)) return edit;
-    quern__bitset_add(sheet->touched, row);
-    *edit = (quern__edit){.program = sheet->root, .earlier = QUERN__LINK_NONE};
-    return edit;
 }
 
 /* -------------------------------------------------------------------------------------------- drops */
@@ -91,38 +82,83 @@ typedef struct walk {
     quern__sorted_stream *sorted;
     quern__edit *created; /* the edits of what the stream creates */
     uint32_t create_root;
-    const quern__sheet *sheet; /* of `chunk`, when walking serially or a sheet's own pieces */
-    quern__chunk *chunk;       /* that the latest entity was in, or NULL */
     quern__run *run;
     uint64_t number;       /* of the run's first item in the stream */
     uint64_t piece_number; /* of the first item of the latest piece */
+    /* of the chunk that the latest entity was in */
+    quern__chunk *chunk; /* or NULL */
+    uint64_t *touched;
+    quern__edit *edits;
+    uint32_t root;
+    uint32_t first_node; /* where rows come that begin with first_operation */
+    const quern__operation *first_operation;
 } walk;
 
-static void finish_item(const walk *it, outcome result, uint32_t i, const char *item)
+/* How a walk treats entities that live. */
+typedef enum walk_mode {
+    WALK_FOLD, /* any chunk: finds its sheet */
+    WALK_NOTE, /* notes pieces */
+    WALK_PIECE /* of one sheet: provisional handles have been folded, and dead ones counted */
+} walk_mode;
+
+static void drop_item(const walk *it, const quern__item *item, uint32_t i, quern_drop_reason reason)
 {
-    if (result == NO_MEMORY) it->scratch->is_out_of_memory = true;
-    if (result == DROPPED)
-        quern__scratch_drop(it->scratch, it->sorted->stream, it->number + i, quern__item_entity(item),
-                            it->run->operation->command_count, QUERN_DROP_DESTROYED);
+    quern__scratch_drop(it->scratch, it->sorted->stream, it->number + i, item->entity,
+                        it->run->operation->command_count, reason);
 }
 
-static void drop_dead(const walk *it, uint32_t i, const char *item)
+static void use_sheet(walk *it, const quern__sheet *sheet)
 {
-    quern__scratch_drop(it->scratch, it->sorted->stream, it->number + i, quern__item_entity(item),
-                        it->run->operation->command_count, QUERN_DROP_DEAD);
+    it->chunk = sheet->chunk;
+    it->touched = sheet->touched;
+    it->edits = sheet->edits;
+    it->root = sheet->root;
+    it->first_operation = NULL;
 }
 
-static void enter_sheet(walk *it, quern__chunk *chunk)
+/* Sets the sheet's tree; false: no memory. */
+static bool root_sheet(quern__sheet *sheet, quern__scratch *scratch)
+{
+    sheet->scratch = scratch;
+    sheet->root = quern__programs_root(&scratch->programs, sheet->archetype);
+    scratch->is_out_of_memory |= sheet->root == QUERN__NODE_NONE;
+    return sheet->root != QUERN__NODE_NONE;
+}
+
+static bool enter_chunk(walk *it, quern__chunk *chunk)
 {
     quern__sheet *sheet = quern__playback_sheet(it->playback, chunk);
-    if (sheet != NULL && sheet->scratch == NULL) {
-        sheet->scratch = it->scratch;
-        sheet->root = quern__programs_root(&it->scratch->programs, sheet->archetype);
-        if (sheet->root == QUERN__NODE_NONE) sheet = NULL;
+    if (sheet == NULL || (sheet->scratch == NULL && !root_sheet(sheet, it->scratch))) {
+        it->scratch->is_out_of_memory = true;
+        return false;
     }
-    if (sheet == NULL) it->scratch->is_out_of_memory = true;
-    it->sheet = sheet;
-    it->chunk = sheet != NULL ? chunk : NULL;
+    use_sheet(it, sheet);
+    return true;
+}
+
+/* The first command on a row. */
+static inline outcome begin_edit(walk *it, quern__edit *edit, uint32_t row, quern__item *item)
+{
+    if (it->run->operation != it->first_operation) {
+        it->first_node = quern__programs_step(&it->scratch->programs, it->root, it->run->operation);
+        it->first_operation = it->run->operation;
+    }
+    quern__bitset_add(it->touched, row);
+    *edit = (quern__edit){.item = (char *)item, .node = it->first_node, .earlier = QUERN__LINK_NONE};
+    return it->first_node != QUERN__NODE_NONE ? FOLDED : NO_MEMORY;
+}
+
+static inline outcome fold_row(walk *it, uint32_t row, quern__item *item)
+{
+    quern__edit *edit = &it->edits[row];
+    if (!quern__bitset_has(it->touched, row)) return begin_edit(it, edit, row, item);
+    return advance(it->scratch, edit, it->run->operation, (char *)item);
+}
+
+static void finish_item(const walk *it, outcome result, const quern__item *item, uint32_t i)
+{
+    if (result == NO_MEMORY) it->scratch->is_out_of_memory = true;
+    if (result == DROPPED) drop_item(it, item, i, QUERN_DROP_DESTROYED);
 }
 
 /* Begins a piece at the i-th item of the run. */
@@ -133,66 +169,61 @@ static void begin_piece(walk *it, quern__chunk *chunk, uint32_t i)
         scratch->is_out_of_memory = true;
         return;
     }
-    scratch->pieces.items[scratch->pieces.count++] =
-        (quern__piece){.chunk = chunk, .run = it->run, .first_item = i, .stream = it->sorted};
     it->chunk = chunk;
     it->piece_number = it->number + i;
+    scratch->pieces.items[scratch->pieces.count++] = (quern__piece){.chunk = chunk,
+                                                                    .run = it->run,
+                                                                    .first_item = i,
+                                                                    .stream = it->sorted,
+                                                                    .first_item_number = it->piece_number};
     it->sorted->piece_count++;
 }
 
-static void extend_piece(walk *it, uint32_t i)
+static inline void note_row(walk *it, quern__chunk *chunk, uint32_t i)
 {
-    quern__piece *piece = &it->scratch->pieces.items[it->scratch->pieces.count - 1];
-    piece->item_count = (uint32_t)(it->number + i + 1 - it->piece_number);
-    piece->first_item_number = it->piece_number;
+    if (chunk != it->chunk) begin_piece(it, chunk, i);
+    if (chunk == it->chunk)
+        it->scratch->pieces.items[it->scratch->pieces.count - 1].item_count =
+            (uint32_t)(it->number + i + 1 - it->piece_number);
 }
 
-/* How a walk treats entities that live. */
-typedef enum walk_mode {
-    WALK_FOLD,  /* any chunk: finds its sheet */
-    WALK_NOTE,  /* notes pieces */
-    WALK_PIECE, /* of one sheet: provisional handles have been folded, and dead ones counted */
-} walk_mode;
-
-static inline void fold_real(walk *it, char *item, uint32_t i, walk_mode mode)
+/* An item whose entity had a location when it was recorded. */
+static inline void fold_real(walk *it, quern__item *item, uint32_t i, walk_mode mode)
 {
-    const quern__record *record =
-        quern__entities_find(&it->playback->storage->entities, quern__item_entity(item));
-    if (QUERN__UNLIKELY(record == NULL)) {
-        if (mode != WALK_PIECE) drop_dead(it, i, item);
-        return;
+    uintptr_t location = item->location;
+    if (QUERN__UNLIKELY(!it->sorted->is_located)) {
+        const quern__record *record = quern__entities_find(&it->playback->storage->entities, item->entity);
+        if (record == NULL && mode != WALK_PIECE) drop_item(it, item, i, QUERN_DROP_DEAD);
+        if (record == NULL) return;
+        location = record->location;
     }
-    quern__chunk *chunk = quern__chunk_of(record->location);
+    quern__chunk *chunk = quern__chunk_of(location);
     if (mode == WALK_NOTE) {
-        if (chunk != it->chunk) begin_piece(it, chunk, i);
-        if (chunk == it->chunk) extend_piece(it, i);
+        note_row(it, chunk, i);
         return;
     }
-    if (mode == WALK_FOLD && chunk != it->chunk) {
-        enter_sheet(it, chunk);
-        if (it->sheet == NULL) return;
-    }
-    quern__edit *edit = touch(it->sheet, quern__location_row(record->location));
-    outcome result = advance(it->scratch, edit, it->run->operation, item);
-    if (QUERN__UNLIKELY(result != FOLDED)) finish_item(it, result, i, item);
+    if (mode == WALK_FOLD && chunk != it->chunk && !enter_chunk(it, chunk)) return;
+    outcome result = fold_row(it, quern__location_row(location), item);
+    if (QUERN__UNLIKELY(result != FOLDED)) finish_item(it, result, item, i);
 }
 
-static void fold_provisional(const walk *it, char *item, uint32_t i)
+static void fold_provisional(const walk *it, quern__item *item, uint32_t i)
 {
-    quern__edit *edit = &it->created[quern_entity_index(quern__item_entity(item))];
-    outcome result = advance(it->scratch, edit, it->run->operation, item);
-    if (result != FOLDED) finish_item(it, result, i, item);
+    quern__edit *edit = &it->created[quern_entity_index(item->entity)];
+    outcome result = advance(it->scratch, edit, it->run->operation, (char *)item);
+    if (result != FOLDED) finish_item(it, result, item, i);
 }
 
 static void fold_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
-    char *item = quern__run_items(it->run);
+    quern__item *item = quern__run_item(it->run, 0);
     uint32_t node = quern__programs_step(&it->scratch->programs, it->create_root, operation);
     if (node == QUERN__NODE_NONE) it->scratch->is_out_of_memory = true;
-    uint32_t first = quern_entity_index(quern__item_entity(item));
-    for (uint32_t i = 0; i < it->run->item_count; i++, item += operation->item_bytes)
-        it->created[first + i] = (quern__edit){.item = item, .program = node, .earlier = QUERN__LINK_NONE};
+    uint32_t first = quern_entity_index(item->entity);
+    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+        it->created[first + i] =
+            (quern__edit){.item = (char *)item, .node = node, .earlier = QUERN__LINK_NONE};
 }
 
 /* The items [begin, end) of the run. */
@@ -203,13 +234,13 @@ static inline void fold_items(walk *it, uint32_t begin, uint32_t end, walk_mode 
         if (mode != WALK_PIECE) fold_creates(it);
         return;
     }
-    char *item = quern__run_items(it->run) + (size_t)begin * operation->item_bytes;
-    for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory;
-         i++, item += operation->item_bytes) {
-        if (!quern_entity_is_provisional(quern__item_entity(item)))
+    quern__item *item = quern__run_item(it->run, begin);
+    for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
+        if (item->location != 0)
             fold_real(it, item, i, mode);
         else if (mode != WALK_PIECE)
             fold_provisional(it, item, i);
+        item = quern__item_next(item, operation);
     }
 }
 
@@ -248,45 +279,52 @@ static uint32_t find_touched(const quern__sheet *sheet, uint32_t row)
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-bool quern__sheet_next(quern__sheet_cursor *cursor)
+/* The tally of a program in this sheet. NULL: no memory. */
+static quern__tally *find_tally(quern__sheet *sheet, uint32_t sheet_number, uint32_t node_index)
 {
-    const quern__sheet *sheet = cursor->sheet;
-    uint32_t row = find_touched(sheet, cursor->row + cursor->count);
-    if (row >= sheet->row_count) return false;
-    uint32_t end = row + 1;
-    cursor->row = row;
-    cursor->program = sheet->edits[row].program;
-    while (is_touched(sheet, end) && sheet->edits[end].program == cursor->program)
+    quern__scratch *scratch = sheet->scratch;
+    quern__node *node = &scratch->programs.nodes.items[node_index];
+    if (node->counted_sheet == sheet_number) return &scratch->tallies.items[node->tally];
+    if (!quern__array_reserve(scratch->programs.allocator, &scratch->tallies, scratch->tallies.count + 1))
+        return NULL;
+    node->counted_sheet = sheet_number;
+    node->tally = scratch->tallies.count++;
+    scratch->tallies.items[node->tally] = (quern__tally){.node = node_index};
+    return &scratch->tallies.items[node->tally];
+}
+
+/* One more run of rows with the same program, from this row on. False: no memory. */
+static bool count_run(quern__sheet *sheet, uint32_t sheet_number, uint32_t row, uint32_t *out_end)
+{
+    quern__scratch *scratch = sheet->scratch;
+    uint32_t node = sheet->edits[row].node, end = row + 1;
+    while (is_touched(sheet, end) && sheet->edits[end].node == node)
         end++;
-    cursor->count = end - row;
+    quern__tally *tally = find_tally(sheet, sheet_number, node);
+    if (tally == NULL ||
+        !quern__array_reserve(scratch->programs.allocator, &scratch->runs, scratch->runs.count + 1))
+        return false;
+    tally->count += end - row;
+    scratch->runs.items[scratch->runs.count++] = (quern__row_run){
+        .row = row, .count = end - row, .tally = (uint32_t)(tally - scratch->tallies.items)};
+    *out_end = end;
     return true;
 }
 
-/* Counts how many rows of the sheet have each program, in the order of their first rows; from then on edits name the
- * tally and not the node, which other sheets count, too. */
+/* Lists the sheet's runs of rows, and counts how many rows have each program, in the order of their first rows. */
 static void count_sheet(const quern__playback *playback, quern__sheet *sheet)
 {
     quern__scratch *scratch = sheet->scratch;
     uint32_t number = (uint32_t)(sheet - playback->sheets.items);
     sheet->first_tally = scratch->tallies.count;
-    quern__sheet_cursor cursor = {.sheet = sheet};
-    while (quern__sheet_next(&cursor)) {
-        quern__node *node = &scratch->programs.nodes.items[cursor.program];
-        if (node->counted_sheet != number) {
-            if (!quern__array_reserve(scratch->programs.allocator, &scratch->tallies,
-                                      scratch->tallies.count + 1)) {
-                scratch->is_out_of_memory = true;
-                return;
-            }
-            node->counted_sheet = number;
-            node->tally = scratch->tallies.count++;
-            scratch->tallies.items[node->tally] = (quern__tally){.node = cursor.program};
-        }
-        scratch->tallies.items[node->tally].count += cursor.count;
-        for (uint32_t i = 0; i < cursor.count; i++)
-            sheet->edits[cursor.row + i].program = node->tally;
+    sheet->first_run = scratch->runs.count;
+    uint32_t row = find_touched(sheet, 0);
+    while (row < sheet->row_count && !scratch->is_out_of_memory) {
+        if (!count_run(sheet, number, row, &row)) scratch->is_out_of_memory = true;
+        row = find_touched(sheet, row);
     }
     sheet->tally_count = scratch->tallies.count - sheet->first_tally;
+    sheet->run_count = scratch->runs.count - sheet->first_run;
 }
 
 /* -------------------------------------------------------------------------------------------- streams */
@@ -424,11 +462,8 @@ static void fold_sheets(void *argument, uint32_t begin, uint32_t end, uint32_t w
     walk it = {.playback = playback, .scratch = playback->scratches.items[worker_index]};
     for (uint32_t i = begin; i < end && !it.scratch->is_out_of_memory; i++) {
         quern__sheet *sheet = playback->sorted_sheets.items[i];
-        sheet->scratch = it.scratch;
-        sheet->root = quern__programs_root(&it.scratch->programs, sheet->archetype);
-        if (sheet->root == QUERN__NODE_NONE) it.scratch->is_out_of_memory = true;
-        it.sheet = sheet;
-        it.chunk = sheet->chunk;
+        if (!root_sheet(sheet, it.scratch)) return;
+        use_sheet(&it, sheet);
         for (quern__piece *piece = sheet->first_piece; piece != NULL; piece = piece->next)
             fold_piece(&it, piece);
         if (!it.scratch->is_out_of_memory) count_sheet(playback, sheet);

@@ -316,6 +316,8 @@ static quern_result reserve_flows(quern__playback *playback, uint64_t *out_gap_c
         *out_gap_count += flow->leaving_count;
         if (flow->leaving_count > flow->created_count)
             flow->left_over_count = flow->leaving_count - flow->created_count;
+        flow->is_emptied =
+            flow->leaving_count == flow->row_count && flow->arriving_count == 0 && flow->created_count == 0;
         if (flow->left_over_count > *out_most_left_over) *out_most_left_over = flow->left_over_count;
         quern_result result =
             quern__storage_reserve_rows(playback->storage, flow->archetype, appended_count(flow));
@@ -381,8 +383,7 @@ static const quern__node *node_of(const quern__playback *playback, const quern__
         sheet = &playback->sheets.items[quern__chunk_of(record->location)->sheet_index];
         row = quern__location_row(record->location);
     }
-    const quern__tally *tally = &sheet->scratch->tallies.items[sheet->edits[row].program];
-    return &sheet->scratch->programs.nodes.items[tally->node];
+    return &sheet->scratch->programs.nodes.items[sheet->edits[row].node];
 }
 
 /* Refusals are rare, so who asked is found by looking through all commands again. */
@@ -392,9 +393,8 @@ static void drop_refused_of_run(const quern__playback *playback, const quern__so
     quern__scratch *scratch = playback->scratches.items[0];
     const quern__operation *operation = run->operation;
     bool creates = operation->kind == QUERN__OPERATION_CREATE;
-    const char *item = quern__run_items(run);
-    for (uint32_t i = 0; i < run->item_count; i++, item += operation->item_bytes) {
-        quern_entity entity = quern__item_entity(item);
+    for (uint32_t i = 0; i < run->item_count; i++) {
+        quern_entity entity = quern__run_item(run, i)->entity;
         const quern__node *node = node_of(playback, sorted, entity);
         if (node != NULL && node->is_refused && operation->command_count > creates)
             quern__scratch_drop(scratch, sorted->stream, number + i, entity,

@@ -2,6 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage_move.h"
 
+/* So few rows are faster moved one by one than column by column. */
+enum { ROWS_ONE_BY_ONE = 3 };
+
 /* Values of one column to raw memory. */
 static void move_values(const quern__type *type, char *to, char *from, uint32_t size_bytes, uint32_t count)
 {
@@ -28,10 +31,12 @@ static void carry_run(const quern__move_plan *plan, uintptr_t to, uintptr_t from
 
 void quern__storage_carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
 {
-    if (count == 1 && plan->is_plain)
-        quern__copy_run(plan->carry, quern__row_of(to), quern__row_of(from));
-    else
+    if (count > ROWS_ONE_BY_ONE || !plan->is_plain) {
         carry_run(plan, to, from, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        quern__copy_run(plan->carry, quern__row_of(to + i), quern__row_of(from + i));
 }
 
 void quern__storage_place(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
@@ -61,10 +66,9 @@ static void relocate_run(const quern__archetype *archetype, uintptr_t to, uintpt
 void quern__storage_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                              uintptr_t from, uint32_t count)
 {
-    if (count == 1 && archetype->is_plain)
-        quern__copy_run(archetype->relocation, quern__row_of(to), quern__row_of(from));
-    else
-        relocate_run(archetype, to, from, count);
+    if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_run(archetype, to, from, count);
+    for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
+        quern__copy_run(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
     const quern_entity *handles =
         quern__archetype_entities(archetype, quern__chunk_of(from)) + quern__location_row(from);
     quern__storage_place(storage, archetype, to, handles, count);

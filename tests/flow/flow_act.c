@@ -210,11 +210,11 @@ static void write_row(const flow_system *system, uint64_t hash, const flow_row *
     }
 }
 
-flow_digest flow_act_row(const flow_system *system, uint64_t frame, const flow_hands *hands,
+flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
                          const flow_row *row)
 {
     quern_entity target = quern_entity_null();
-    uint64_t hash = read_row(system, flow_mix(system->salt + frame), row, &target);
+    uint64_t hash = read_row(system, flow_mix(system->salt + moment), row, &target);
     hash = read_target(system, hash, hands, target);
     hash = use_resources(system, hash, hands, row->entity);
     write_row(system, hash, row, target);
@@ -225,28 +225,53 @@ flow_digest flow_act_row(const flow_system *system, uint64_t frame, const flow_h
 
 /* ------------------------------------------------------------------------------------ other callbacks */
 
-void flow_act_begin(const flow_system *system, uint64_t frame, const flow_hands *hands)
+uint64_t flow_moment(uint64_t frame, double delta_seconds)
 {
-    uint64_t hash = flow_mix(system->salt ^ frame);
+    uint64_t bits;
+    memcpy(&bits, &delta_seconds, sizeof bits);
+    return flow_mix(frame ^ flow_mix(bits));
+}
+
+/* Looks at what callbacks without a view can see: resources, and the entities in them. */
+static uint64_t look_around(const flow_system *system, uint64_t hash, const flow_hands *hands)
+{
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        if (system->resources[i] == QUERN_NO_ACCESS) continue;
+        const uint64_t *words = hands->resource(hands->self, i, false);
+        hash = flow_mix(hash ^ without_tag(words[0]) ^ words[1]);
+        hash = read_target(system, hash, hands, (quern_entity){words[0]});
+    }
+    return hash;
+}
+
+bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_hands *hands)
+{
+    return look_around(system, flow_mix(system->salt ^ moment ^ 2), hands) % 100 <
+           system->condition_percent;
+}
+
+void flow_act_begin(const flow_system *system, uint64_t moment, const flow_hands *hands)
+{
+    uint64_t hash = look_around(system, flow_mix(system->salt ^ moment), hands);
     hash = use_resources(system, hash, hands, quern_entity_null());
     actor who = {.system = system, .hands = hands, .hash = hash};
     if (roll(&who, 4) == 0) create_couple(&who);
 }
 
-void flow_act_end(const flow_system *system, uint64_t frame, const flow_hands *hands, flow_digest sum)
+void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *hands, flow_digest sum)
 {
-    uint64_t hash = flow_mix(system->salt ^ frame ^ sum.hash ^ 1);
+    uint64_t hash = look_around(system, flow_mix(system->salt ^ moment ^ sum.hash ^ 1), hands);
     hash = use_resources(system, hash, hands, quern_entity_null());
     actor who = {.system = system, .hands = hands, .hash = hash};
     if (roll(&who, 4) == 0) create_couple(&who);
 }
 
-void flow_act_exclusive(const flow_system *system, uint64_t frame, const flow_hands *hands,
+void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
                         const flow_hands *now)
 {
     uint64_t *words = now->resource(now->self, 0, true);
     actor who = {
-        .system = system, .hands = now, .hash = flow_mix(system->salt + 3 * frame), .self = {words[0]}};
+        .system = system, .hands = now, .hash = flow_mix(system->salt + 3 * moment), .self = {words[0]}};
     if (now->is_alive(now->self, who.self)) {
         change_component(&who, who.self);
         if (roll(&who, 3) == 0) now->destroy(now->self, who.self);

@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_FLOW_ACT_H
 #define QUERN_TESTS_FLOW_ACT_H
 
-/* What the systems of a plan do to one entity. Everything follows from the system's salt, the frame, the entity's
+/* What the systems of a plan do to one entity. Everything follows from the system's salt, the moment, the entity's
  * handle, and the data within reach; so any difference in what a system gets to see spreads. */
 
 #include "tests/flow/flow_plan.h"
@@ -43,15 +43,21 @@ typedef struct flow_digest {
 
 void flow_digest_add(flow_digest *sum, flow_digest part);
 
-/* Each returns what is to be added to the digest of the system's rows. */
-flow_digest flow_act_row(const flow_system *system, uint64_t frame, const flow_hands *hands,
+/* The frame, and the time that a system is told has gone by, as one number. */
+uint64_t flow_moment(uint64_t frame, double delta_seconds);
+
+/* Returns what is to be added to the digest of the system's rows. */
+flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
                          const flow_row *row);
 
-void flow_act_begin(const flow_system *system, uint64_t frame, const flow_hands *hands);
-void flow_act_end(const flow_system *system, uint64_t frame, const flow_hands *hands, flow_digest sum);
+void flow_act_begin(const flow_system *system, uint64_t moment, const flow_hands *hands);
+void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *hands, flow_digest sum);
+
+/* Whether it is to run. */
+bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_hands *hands);
 
 /* An exclusive system: `now` changes the world at once, `hands` records. */
-void flow_act_exclusive(const flow_system *system, uint64_t frame, const flow_hands *hands,
+void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
                         const flow_hands *now);
 
 #endif

@@ -87,6 +87,25 @@ static void make_exclusive(flow_system *system)
     system->resources[0] = QUERN_WRITE;
 }
 
+/* What keeps systems from sharing a pass. */
+static void choose_more_access(flow_system *system, random_source *random)
+{
+    if (random_chance(random, 12)) system->flags = QUERN_SYSTEM_SERIAL;
+    if (random_chance(random, 10)) system->flags = QUERN_SYSTEM_MAIN_THREAD;
+    choose_resources(system, random);
+    if (random_chance(random, 10)) make_exclusive(system);
+    choose_lookups(system, random);
+}
+
+/* Half of the systems run whenever their phase does. */
+static void choose_times(flow_system *system, random_source *random)
+{
+    if (random_chance(random, 50)) return;
+    if (random_chance(random, 50)) system->condition_percent = 20 + random_below(random, 70);
+    if (random_chance(random, 40)) system->interval_ticks = 1 + random_below(random, 40);
+    if (random_chance(random, 40)) system->disabled_percent = 10 + random_below(random, 60);
+}
+
 static void choose_system(const flow_plan *plan, flow_system *system, uint32_t index, random_source *random)
 {
     memset((void *)system, 0, sizeof *system);
@@ -99,12 +118,16 @@ static void choose_system(const flow_plan *plan, flow_system *system, uint32_t i
     system->has_begin = random_chance(random, 30);
     system->has_end = random_chance(random, 50);
     system->has_partial = system->has_end && random_chance(random, 80);
-    if (random_chance(random, 12)) system->flags = QUERN_SYSTEM_SERIAL;
-    if (random_chance(random, 10)) system->flags = QUERN_SYSTEM_MAIN_THREAD;
     choose_terms(system, random);
-    choose_resources(system, random);
-    if (random_chance(random, 10)) make_exclusive(system);
-    choose_lookups(system, random);
+    if (!random_chance(random, plan->plain_percent)) choose_more_access(system, random);
+    choose_times(system, random);
+}
+
+static void choose_phases(flow_plan *plan, random_source *random)
+{
+    for (uint32_t i = 0; i < FLOW_PHASE_COUNT; i++)
+        if (random_chance(random, 30))
+            plan->phases[i] = (flow_phase){4 + random_below(random, 16), 1 + random_below(random, 3)};
 }
 
 /* No cycles: rules agree with one random order of all systems, in which ranks[i] is the place of i. */
@@ -133,9 +156,22 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     plan->system_count = 8 + random_below(&random, FLOW_MAX_SYSTEMS - 8);
     for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
         plan->sets[i] = random_below(&random, 1u << FLOW_TYPE_COUNT);
+    plan->plain_percent = random_chance(&random, 60) ? 80 : 0;
     for (uint32_t i = 0; i < plan->system_count; i++)
         choose_system(plan, &plan->systems[i], i, &random);
     choose_rules(plan, &random);
+    choose_phases(plan, &random);
+}
+
+uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame)
+{
+    return (uint32_t)(flow_mix(plan->seed ^ flow_mix(frame)) % 25);
+}
+
+bool flow_plan_enables(const flow_plan *plan, uint32_t system, uint64_t frame)
+{
+    const flow_system *it = &plan->systems[system];
+    return flow_mix(it->salt + frame) % 100 >= it->disabled_percent;
 }
 
 uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,

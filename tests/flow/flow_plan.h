@@ -19,8 +19,9 @@ enum {
     FLOW_MAX_SYSTEMS = 24,
     FLOW_MAX_RULES = 2,
     FLOW_SPAWN_COUNT = 3,
-    FLOW_HUB_COUNT = 40, /* entities that many others link to at the start */
-    FLOW_SET_COUNT = 9   /* component sets that entities start with */
+    FLOW_TICKS_PER_SECOND = 64, /* times are whole ticks, which seconds as double hold exactly */
+    FLOW_HUB_COUNT = 40,        /* entities that many others link to at the start */
+    FLOW_SET_COUNT = 9          /* component sets that entities start with */
 };
 
 /* A component of 64-bit words, of which the first link_count are handles of entities. */
@@ -50,15 +51,25 @@ typedef struct flow_system {
     uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* systems */
     uint32_t before_count, after_count;
     bool has_begin, has_end, has_partial;
-    uint32_t change_permille; /* how many entities it records commands for */
+    uint32_t condition_percent; /* how often its condition is true; 0: it has none */
+    uint32_t interval_ticks;    /* 0: every frame */
+    uint32_t disabled_percent;  /* of the frames */
+    uint32_t change_permille;   /* how many entities it records commands for */
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
 } flow_system;
+
+typedef struct flow_phase {
+    uint32_t step_ticks; /* of a fixed step; 0: once per frame */
+    uint32_t max_step_count;
+} flow_phase;
 
 typedef struct flow_plan {
     uint64_t seed;
     uint32_t entity_count;         /* at the start */
     uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
+    uint32_t plain_percent;        /* how many systems have terms only, so that they may share passes */
+    flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;
     flow_system systems[FLOW_MAX_SYSTEMS];
 } flow_plan;
@@ -66,6 +77,15 @@ typedef struct flow_plan {
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
 
 bool flow_system_has_terms(const flow_system *system);
+
+/* What differs from frame to frame. */
+uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame);
+bool flow_plan_enables(const flow_plan *plan, uint32_t system, uint64_t frame);
+
+static inline double flow_seconds(uint64_t ticks)
+{
+    return (double)ticks / FLOW_TICKS_PER_SECOND;
+}
 
 static inline bool flow_system_is(const flow_system *system, quern_access access, uint32_t resource)
 {

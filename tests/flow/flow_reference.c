@@ -174,7 +174,8 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
     return row;
 }
 
-static flow_digest run_rows(flow_reference *reference, uint32_t index, const flow_hands *hands)
+static flow_digest run_rows(flow_reference *reference, uint32_t index, uint64_t moment,
+                            const flow_hands *hands)
 {
     const flow_system *system = &reference->plan->systems[index];
     naive_world *world = &reference->world;
@@ -184,50 +185,105 @@ static flow_digest run_rows(flow_reference *reference, uint32_t index, const flo
         if (!matches(system, archetype->set)) continue;
         for (uint32_t k = 0; k < archetype->count; k++) {
             flow_row row = row_of(reference, system, archetype->slots[k]);
-            flow_digest_add(&sum, flow_act_row(system, reference->frame_index, hands, &row));
+            flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));
             reference->entity_counts[index]++;
         }
     }
     return sum;
 }
 
-static flow_digest run_middle(flow_reference *reference, uint32_t index, const flow_hands *hands)
+static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_t moment,
+                              const flow_hands *hands)
 {
     const flow_system *system = &reference->plan->systems[index];
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) {
         flow_hands now = immediate_hands(reference);
-        flow_act_exclusive(system, reference->frame_index, hands, &now);
+        flow_act_exclusive(system, moment, hands, &now);
         return (flow_digest){0};
     }
-    if (flow_system_has_terms(system)) return run_rows(reference, index, hands);
+    if (flow_system_has_terms(system)) return run_rows(reference, index, moment, hands);
     flow_row none = {0};
-    return flow_act_row(system, reference->frame_index, hands, &none);
+    return flow_act_row(system, moment, hands, &none);
 }
 
-static void run_system(flow_reference *reference, uint32_t index)
+/* A run of a system: how much time it is told has gone by. */
+static bool is_due(flow_reference *reference, uint32_t index, uint64_t *ticks)
+{
+    const flow_system *system = &reference->plan->systems[index];
+    if (!flow_plan_enables(reference->plan, index, reference->frame_index)) return false;
+    if (system->interval_ticks == 0) return true;
+    reference->due_ticks[index] += *ticks;
+    reference->elapsed_ticks[index] += *ticks;
+    *ticks = reference->elapsed_ticks[index];
+    return reference->due_ticks[index] >= system->interval_ticks;
+}
+
+static bool is_wanted(flow_reference *reference, uint32_t index, uint64_t moment, const flow_hands *hands)
+{
+    const flow_system *system = &reference->plan->systems[index];
+    if (system->condition_percent == 0) return true;
+    reference->condition_counts[index]++;
+    return flow_act_condition(system, moment, hands);
+}
+
+static void pay_interval(flow_reference *reference, uint32_t index)
+{
+    uint64_t interval_ticks = reference->plan->systems[index].interval_ticks;
+    uint64_t late_ticks = reference->due_ticks[index] - interval_ticks;
+    reference->due_ticks[index] = late_ticks < interval_ticks ? late_ticks : 0;
+    reference->elapsed_ticks[index] = 0;
+}
+
+static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks)
 {
     const flow_system *system = &reference->plan->systems[index];
     flow_hands hands = recording_hands(reference);
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) naive_apply(&reference->world, &reference->stats);
+    if (!is_due(reference, index, &ticks)) return;
+    uint64_t moment = flow_moment(reference->frame_index, flow_seconds(ticks));
+    if (!is_wanted(reference, index, moment, &hands)) return;
+    if (system->interval_ticks > 0) pay_interval(reference, index);
     uint32_t command_count = reference->world.command_count;
-    if (system->has_begin) flow_act_begin(system, reference->frame_index, &hands);
-    flow_digest sum = run_middle(reference, index, &hands);
+    if (system->has_begin) flow_act_begin(system, moment, &hands);
+    flow_digest sum = run_middle(reference, index, moment, &hands);
     if (!system->has_partial) sum = (flow_digest){0};
-    if (system->has_end) flow_act_end(system, reference->frame_index, &hands, sum);
-    reference->command_counts[index] = reference->world.command_count - command_count;
+    if (system->has_end) flow_act_end(system, moment, &hands, sum);
+    reference->command_counts[index] += reference->world.command_count - command_count;
+}
+
+/* How often the phase runs in this frame. */
+static uint32_t count_runs(flow_reference *reference, uint32_t phase, uint32_t frame_ticks)
+{
+    const flow_phase *it = &reference->plan->phases[phase];
+    if (it->step_ticks == 0) return 1;
+    reference->phase_ticks[phase] += frame_ticks;
+    uint64_t whole_count = reference->phase_ticks[phase] / it->step_ticks;
+    bool is_late = whole_count > it->max_step_count;
+    reference->phase_ticks[phase] = is_late ? 0 : reference->phase_ticks[phase] % it->step_ticks;
+    return is_late ? it->max_step_count : (uint32_t)whole_count;
+}
+
+static void run_phase(flow_reference *reference, uint32_t phase, uint32_t frame_ticks)
+{
+    const flow_plan *plan = reference->plan;
+    uint32_t step_ticks = plan->phases[phase].step_ticks;
+    reference->run_counts[phase] = count_runs(reference, phase, frame_ticks);
+    for (uint32_t run = 0; run < reference->run_counts[phase]; run++) {
+        for (uint32_t i = 0; i < plan->system_count; i++)
+            if (plan->systems[reference->order[i]].phase == phase)
+                run_system(reference, reference->order[i], step_ticks > 0 ? step_ticks : frame_ticks);
+        naive_apply(&reference->world, &reference->stats);
+    }
 }
 
 void flow_reference_frame(flow_reference *reference)
 {
-    const flow_plan *plan = reference->plan;
+    uint32_t frame_ticks = flow_plan_delta_ticks(reference->plan, reference->frame_index);
     reference->stats = (naive_stats){0};
     memset(reference->entity_counts, 0, sizeof reference->entity_counts);
-    for (uint32_t i = 0; i < plan->system_count; i++) {
-        run_system(reference, reference->order[i]);
-        uint32_t phase = plan->systems[reference->order[i]].phase;
-        bool is_last = i + 1 == plan->system_count || plan->systems[reference->order[i + 1]].phase != phase;
-        if (is_last) naive_apply(&reference->world, &reference->stats);
-    }
+    memset(reference->command_counts, 0, sizeof reference->command_counts);
+    for (uint32_t phase = 0; phase < FLOW_PHASE_COUNT; phase++)
+        run_phase(reference, phase, frame_ticks);
     reference->frame_index++;
 }
 
@@ -266,8 +322,11 @@ static void compare_stats(const flow_reference *reference, const flow_subject *s
         quern_system handle = quern_schedule_system_at(subject->schedule, i);
         cr_assert_eq(handle.bits, subject->systems[index].bits, "seed %llu: order, place %u", seed, i);
         cr_assert_eq(quern_schedule_system_stats(subject->schedule, handle, &stats), QUERN_OK);
-        cr_assert_eq(stats.entity_count, reference->entity_counts[index], "seed %llu: %s", seed,
-                     stats.name);
+        cr_assert_eq(subject->players[index].condition_count, reference->condition_counts[index],
+                     "seed %llu: %s", seed, stats.name);
+        if (reference->run_counts[stats.phase] == 1)
+            cr_assert_eq(stats.entity_count, reference->entity_counts[index], "seed %llu: %s", seed,
+                         stats.name);
         cr_assert_eq(stats.command_count, reference->command_counts[index], "seed %llu: %s", seed,
                      stats.name);
     }

@@ -16,8 +16,13 @@ typedef struct flow_reference {
     uint64_t frame_index;
     flow_resource resources[FLOW_RESOURCE_COUNT];
     uint32_t order[FLOW_MAX_SYSTEMS];
+    uint64_t due_ticks[FLOW_MAX_SYSTEMS];     /* of systems with an interval, which they have to reach */
+    uint64_t elapsed_ticks[FLOW_MAX_SYSTEMS]; /* since they ran */
+    uint64_t phase_ticks[FLOW_PHASE_COUNT];   /* not yet stepped through */
+    uint64_t condition_counts[FLOW_MAX_SYSTEMS];
     /* of the latest frame */
     naive_stats stats;
+    uint32_t run_counts[FLOW_PHASE_COUNT]; /* of phases */
     uint64_t entity_counts[FLOW_MAX_SYSTEMS];
     uint64_t command_counts[FLOW_MAX_SYSTEMS];
 } flow_reference;

@@ -30,9 +30,13 @@ quern_schedule *setup_schedule(quern_world *world)
 
 quern_schedule *setup_phases(quern_world *world, uint32_t phase_count)
 {
+    return setup_schedule_as(world, quern_schedule_def_default(), phase_count);
+}
+
+quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, uint32_t phase_count)
+{
     static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
     cr_assert_leq(phase_count, (uint32_t)COUNT_OF(names));
-    quern_schedule_def def = quern_schedule_def_default();
     def.phases = names;
     def.phase_count = phase_count;
     quern_schedule *schedule = NULL;

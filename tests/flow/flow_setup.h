@@ -21,6 +21,9 @@ extern const uint32_t pool_threads[POOL_COUNT];
 quern_schedule *setup_schedule(quern_world *world);
 quern_schedule *setup_phases(quern_world *world, uint32_t phase_count); /* "p0", "p1", ... */
 
+/* As the definition says, but for the phases. */
+quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, uint32_t phase_count);
+
 /* Definitions to be changed further, and the systems made of them. */
 quern_system_def system_def(const char *name, quern_system_function *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);

@@ -132,7 +132,7 @@ static flow_hands immediate_hands(grip *it)
 
 /* --------------------------------------------------------------------------------------- callbacks */
 
-static const flow_player *player_of(const quern_context *context)
+static flow_player *player_of(const quern_context *context)
 {
     return quern_context_user_data(context);
 }
@@ -140,6 +140,11 @@ static const flow_player *player_of(const quern_context *context)
 static grip grip_of(quern_context *context)
 {
     return (grip){player_of(context)->subject, context, quern_context_commands(context)};
+}
+
+static uint64_t moment_of(const quern_context *context)
+{
+    return flow_moment(quern_context_frame_index(context), quern_context_delta_seconds(context));
 }
 
 static void fill_columns(const flow_player *player, const quern_view *view, flow_row *row)
@@ -162,11 +167,12 @@ static void run_rows(quern_context *context, const quern_view *view)
     flow_hands hands = recording_hands(&it);
     flow_digest *sum = quern_context_partial(context);
     flow_row row = {.entity = quern_entity_null()};
+    uint64_t moment = moment_of(context);
     if (player->has_terms) fill_columns(player, view, &row);
     uint32_t count = player->has_terms ? view->count : 1;
     for (uint32_t i = 0; i < count; i++) {
         if (player->has_terms) row.entity = view->entities[i];
-        flow_digest part = flow_act_row(player->system, quern_context_frame_index(context), &hands, &row);
+        flow_digest part = flow_act_row(player->system, moment, &hands, &row);
         if (sum != NULL) flow_digest_add(sum, part);
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
             if (row.columns[type] != NULL) row.columns[type] += flow_types[type].word_count;
@@ -178,14 +184,22 @@ static void run_exclusive(quern_context *context, const quern_view *view)
     (void)view;
     grip it = grip_of(context);
     flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
-    flow_act_exclusive(player_of(context)->system, quern_context_frame_index(context), &hands, &now);
+    flow_act_exclusive(player_of(context)->system, moment_of(context), &hands, &now);
+}
+
+static bool condition(quern_context *context)
+{
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    player_of(context)->condition_count++;
+    return flow_act_condition(player_of(context)->system, moment_of(context), &hands);
 }
 
 static void begin(quern_context *context)
 {
     grip it = grip_of(context);
     flow_hands hands = recording_hands(&it);
-    flow_act_begin(player_of(context)->system, quern_context_frame_index(context), &hands);
+    flow_act_begin(player_of(context)->system, moment_of(context), &hands);
 }
 
 static void end(quern_context *context)
@@ -195,7 +209,7 @@ static void end(quern_context *context)
     flow_digest sum = {0};
     for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
         flow_digest_add(&sum, *(const flow_digest *)quern_context_partial_at(context, i));
-    flow_act_end(player_of(context)->system, quern_context_frame_index(context), &hands, sum);
+    flow_act_end(player_of(context)->system, moment_of(context), &hands, sum);
 }
 
 /* -------------------------------------------------------------------------------------------- opening */
@@ -301,6 +315,8 @@ static void add_system(flow_subject *subject, uint32_t index)
     parts.def.flags = system->flags;
     parts.def.begin = system->has_begin ? begin : NULL;
     parts.def.end = system->has_end ? end : NULL;
+    parts.def.condition = system->condition_percent > 0 ? condition : NULL;
+    parts.def.interval_seconds = flow_seconds(system->interval_ticks);
     parts.def.partial_bytes = system->has_partial ? sizeof(flow_digest) : 0;
     parts.def.user_data = player;
     subject->systems[index] = setup_system(subject->schedule, &parts.def);
@@ -308,19 +324,54 @@ static void add_system(flow_subject *subject, uint32_t index)
 
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def)
 {
+    flow_subject_open_as(subject, plan, def, quern_schedule_def_default());
+}
+
+void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const quern_world_def *def,
+                          quern_schedule_def schedule_def)
+{
     *subject = (flow_subject){.plan = plan};
     quern_result result = quern_world_create(def, &subject->world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     register_types(subject);
     register_resources(subject);
     create_entities(subject);
-    subject->schedule = setup_phases(subject->world, FLOW_PHASE_COUNT);
+    subject->schedule = setup_schedule_as(subject->world, schedule_def, FLOW_PHASE_COUNT);
     for (uint32_t i = 0; i < plan->system_count; i++)
         add_system(subject, i);
+    for (uint32_t i = 0; i < FLOW_PHASE_COUNT; i++) {
+        result = quern_schedule_set_fixed_step(
+            subject->schedule, i, flow_seconds(plan->phases[i].step_ticks), plan->phases[i].max_step_count);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
 }
 
 void flow_subject_close(flow_subject *subject)
 {
     quern_schedule_destroy(subject->schedule);
     quern_world_destroy(subject->world);
+}
+
+/* ------------------------------------------------------------------------------------------- frames */
+
+quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs)
+{
+    const flow_plan *plan = subject->plan;
+    uint64_t frame = subject->frame_index;
+    for (uint32_t i = 0; i < plan->system_count; i++) {
+        if (plan->systems[i].disabled_percent == 0) continue;
+        quern_result result = quern_schedule_enable(subject->schedule, subject->systems[i],
+                                                    flow_plan_enables(plan, i, frame));
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+    quern_result result =
+        quern_schedule_run(subject->schedule, jobs, flow_seconds(flow_plan_delta_ticks(plan, frame)));
+    if (result != QUERN_ERROR_POOL_BUSY) subject->frame_index++;
+    return result;
+}
+
+void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs)
+{
+    quern_result result = flow_subject_run(subject, jobs);
+    cr_assert_eq(result, QUERN_OK, "quern_schedule_run: %s", quern_error_message());
 }

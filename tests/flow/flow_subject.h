@@ -17,6 +17,7 @@ typedef struct flow_player {
     const flow_system *system;
     uint32_t term_of_type[FLOW_TYPE_COUNT];
     bool has_terms;
+    uint64_t condition_count; /* how often its condition was asked */
 } flow_player;
 
 typedef struct flow_subject {
@@ -27,10 +28,17 @@ typedef struct flow_subject {
     quern_resource resources[FLOW_RESOURCE_COUNT];
     quern_system systems[FLOW_MAX_SYSTEMS];
     flow_player players[FLOW_MAX_SYSTEMS];
+    uint64_t frame_index; /* of the next frame */
 } flow_subject;
 
 /* def of the world may be NULL. The subject must not move. */
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def);
+void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const quern_world_def *def,
+                          quern_schedule_def schedule_def);
 void flow_subject_close(flow_subject *subject);
+
+/* The next frame of the plan, which is tried again after POOL_BUSY; and one that must succeed. */
+quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs);
+void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs);
 
 #endif

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-/* Random systems over random worlds: the same after every frame at every thread count, and the same as the
- * naive reference. */
+/* Random systems over random worlds: the same after every frame at every thread count, with passes fused or not, in
+ * whatever order the schedule leaves open, and the same as the naive reference. */
 
-enum { FRAME_COUNT = 6, SEED_COUNT = 12, ENTITY_COUNT = 1500 };
+enum { FRAME_COUNT = 8, SEED_COUNT = 16, ENTITY_COUNT = 1500 };
 
 /* What of a frame must not depend on threads. */
 typedef struct outcome {
@@ -37,58 +37,110 @@ static flow_subject subject;
 static flow_reference reference;
 static outcome expected[FRAME_COUNT];
 
-static void play_with_reference(void)
+static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
-    flow_subject_open(&subject, &plan, NULL);
-    quern_entity probe = setup_entity(subject.world);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.fuse = fuse;
+    def.shuffle_seed = shuffle_seed;
+    return def;
+}
+
+/* One entity more than the plan has, whose handle tells the world's tag. */
+static quern_entity open_subject(quern_schedule_def schedule_def)
+{
+    flow_subject_open_as(&subject, &plan, NULL, schedule_def);
+    return setup_entity(subject.world);
+}
+
+static void play_with_reference(quern_schedule_def schedule_def, uint32_t thread_count)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_entity probe = open_subject(schedule_def);
     flow_reference_open(&reference, &plan, quern_entity_world_tag(probe));
     naive_create(&reference.world, 0, NULL);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
-        must_run(subject.schedule, NULL);
+        flow_subject_must_run(&subject, jobs);
         flow_reference_frame(&reference);
         flow_reference_compare(&reference, &subject);
         expected[frame] = outcome_of(&subject);
     }
     flow_reference_close(&reference);
     flow_subject_close(&subject);
+    quern_jobs_destroy(jobs);
 }
 
-static void play_with_threads(uint32_t thread_count)
+static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_count)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
-    flow_subject_open(&subject, &plan, NULL);
+    open_subject(schedule_def);
     subject.schedule->playback.parallel_command_count = 1; /* also what is not worth it */
-    setup_entity(subject.world);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
-        must_run(subject.schedule, jobs);
+        flow_subject_must_run(&subject, jobs);
         outcome actual = outcome_of(&subject);
-        cr_assert(same_outcome(&actual, &expected[frame]), "seed %llu, frame %u, %u threads",
-                  (unsigned long long)plan.seed, frame, thread_count);
+        cr_assert(same_outcome(&actual, &expected[frame]),
+                  "seed %llu, frame %u, %u threads, %s, shuffled with %llu", (unsigned long long)plan.seed,
+                  frame, thread_count, schedule_def.fuse ? "fused" : "not fused",
+                  (unsigned long long)schedule_def.shuffle_seed);
     }
     flow_subject_close(&subject);
     quern_jobs_destroy(jobs);
 }
 
+/* Few entities: passes have fewer chunks than workers. */
+static uint32_t entities_for(uint64_t seed)
+{
+    return seed % 3 == 0 ? 30 : ENTITY_COUNT;
+}
+
 Test(determinism, frames_are_as_in_the_reference_at_every_thread_count, .timeout = 600)
 {
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, ENTITY_COUNT);
-        play_with_reference();
-        for (uint32_t i = 1; i < POOL_COUNT; i++)
-            play_with_threads(pool_threads[i]);
+        flow_plan_make(&plan, seed, entities_for(seed));
+        play_with_reference(style(true, 0), 0);
+        for (uint32_t i = 1; i < POOL_COUNT; i++) {
+            play_as_expected(style(true, 0), pool_threads[i]);
+            play_as_expected(style(i % 2 == seed % 2, seed * 31 + i), pool_threads[i]);
+        }
+        play_as_expected(style(false, 0), pool_threads[seed % POOL_COUNT]);
     }
+}
+
+Test(determinism, any_style_is_as_the_reference, .timeout = 600)
+{
+    for (uint64_t seed = 201; seed <= 200 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, entities_for(seed));
+        play_with_reference(style(seed % 2 == 0, seed % 4 < 2 ? seed : 0), pool_threads[seed % POOL_COUNT]);
+    }
+}
+
+/* The tests above say little when hardly anything is fused. */
+Test(determinism, random_plans_fuse_many_systems)
+{
+    uint32_t fused_count[2] = {0};
+    for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
+        for (uint32_t fuse = 0; fuse < 2; fuse++) {
+            flow_plan_make(&plan, seed, 200);
+            open_subject(style(fuse == 1, 0));
+            cr_assert_eq(quern_schedule_compile(subject.schedule), QUERN_OK, "%s", quern_error_message());
+            for (uint32_t i = 1; i < plan.system_count; i++)
+                for (uint32_t k = 0; k < i; k++)
+                    fused_count[fuse] +=
+                        quern_schedule_are_fused(subject.schedule, subject.systems[i], subject.systems[k]);
+            flow_subject_close(&subject);
+        }
+    cr_assert_eq(fused_count[0], 0u);
+    cr_assert_gt(fused_count[1], 10u * SEED_COUNT, "%u fused pairs", fused_count[1]);
 }
 
 Test(determinism, a_pool_may_change_between_frames, .timeout = 600)
 {
     for (uint64_t seed = 101; seed <= 104; seed++) {
         flow_plan_make(&plan, seed, ENTITY_COUNT);
-        play_with_reference();
-        flow_subject_open(&subject, &plan, NULL);
-        setup_entity(subject.world);
+        play_with_reference(style(true, 0), 0);
+        open_subject(style(true, 0));
         for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
             quern_jobs *jobs = setup_jobs(pool_threads[(frame * 3 + seed) % POOL_COUNT]);
-            must_run(subject.schedule, jobs);
+            flow_subject_must_run(&subject, jobs);
             outcome actual = outcome_of(&subject);
             cr_assert(same_outcome(&actual, &expected[frame]), "seed %llu, frame %u",
                       (unsigned long long)seed, frame);

@@ -386,13 +386,13 @@ Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
         flow_subject_open(&subject, &plan, &def);
         for (uint32_t frame = 0; frame < 12; frame++) {
             failing_allocator_fail_often(memory, 1 + (uint32_t)(seed * 5) % 30, seed + frame);
-            quern_result result = quern_schedule_run(subject.schedule, frame % 2 ? jobs : NULL, 0);
+            quern_result result = flow_subject_run(&subject, frame % 2 ? jobs : NULL);
             cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s",
                       quern_error_message());
             assert_valid(subject.world);
         }
         failing_allocator_heal(memory);
-        must_run(subject.schedule, jobs);
+        flow_subject_must_run(&subject, jobs);
         flow_subject_close(&subject);
         cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
         cr_assert_eq(failing_allocator_misuse_count(memory), 0u);

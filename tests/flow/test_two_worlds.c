@@ -28,7 +28,7 @@ static void play_alone(life *it)
 {
     flow_subject_open(&it->subject, &it->plan, NULL);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
-        must_run(it->subject.schedule, NULL);
+        flow_subject_must_run(&it->subject, NULL);
         it->expected[frame] = quern_world_hash(it->subject.world);
     }
     flow_subject_close(&it->subject);
@@ -55,7 +55,7 @@ TestSuite(two_worlds, .init = open_lives, .fini = close_lives);
 
 static void play_frame(life *it, uint32_t frame)
 {
-    quern_result result = quern_schedule_run(it->subject.schedule, it->jobs, 0);
+    quern_result result = flow_subject_run(&it->subject, it->jobs);
     if (result != QUERN_OK) it->worst = result;
     it->differs |= quern_world_hash(it->subject.world) != it->expected[frame];
 }
@@ -120,7 +120,7 @@ static void *live_patiently(void *argument)
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         uint64_t hash = quern_world_hash(it->subject.world);
         quern_result result;
-        while ((result = quern_schedule_run(it->subject.schedule, it->jobs, 0)) == QUERN_ERROR_POOL_BUSY)
+        while ((result = flow_subject_run(&it->subject, it->jobs)) == QUERN_ERROR_POOL_BUSY)
             it->differs |= quern_world_hash(it->subject.world) != hash;
         if (result != QUERN_OK) it->worst = result;
         it->differs |= quern_world_hash(it->subject.world) != it->expected[frame];
@@ -176,11 +176,11 @@ Test(two_worlds, a_busy_pool_refuses_a_frame_before_its_first_system, .timeout =
     }
     for (uint32_t i = 0; i < COUNT_OF(lives); i++)
         assert_refused(lives[i].subject.world, QUERN_ERROR_POOL_BUSY,
-                       quern_schedule_run(lives[i].subject.schedule, shared, 0));
+                       flow_subject_run(&lives[i].subject, shared));
     may_end = true;
     pthread_join(thread, NULL);
     for (uint32_t i = 0; i < COUNT_OF(lives); i++) {
-        must_run(lives[i].subject.schedule, shared);
+        flow_subject_must_run(&lives[i].subject, shared);
         cr_assert_eq(quern_world_hash(lives[i].subject.world), lives[i].expected[0]);
     }
     quern_jobs_destroy(shared);
@@ -193,8 +193,8 @@ static void run_frame_inside(void *argument, uint32_t begin, uint32_t end, uint3
     (void)begin;
     (void)end;
     (void)worker_index;
-    const life *it = argument;
-    run_from_inside = quern_schedule_run(it->subject.schedule, shared, 0);
+    life *it = argument;
+    run_from_inside = flow_subject_run(&it->subject, shared);
 }
 
 Test(two_worlds, a_frame_cannot_run_inside_a_job_of_its_pool)

@@ -15,7 +15,8 @@
 enum { DEFAULT_SECONDS = 2, FRAME_COUNT = 10, MAX_THREADS = 12, MAX_ENTITIES = 12000 };
 
 static flow_plan plan;
-static flow_subject steady, shifting; /* without a pool, and with a new one in every frame */
+/* Without a pool; and with a new one in every frame, and what is open in a schedule left to chance. */
+static flow_subject steady, shifting;
 static flow_reference reference;
 static random_source chance;
 
@@ -43,8 +44,8 @@ static void play_frame(uint32_t frame)
 {
     quern_jobs *jobs = random_pool();
     uint32_t thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 0;
-    must_run(steady.schedule, NULL);
-    must_run(shifting.schedule, jobs);
+    flow_subject_must_run(&steady, NULL);
+    flow_subject_must_run(&shifting, jobs);
     quern_jobs_destroy(jobs);
     flow_reference_frame(&reference);
     flow_reference_compare(&reference, &steady);
@@ -61,7 +62,11 @@ static void play(uint64_t seed)
     chance.state = seed;
     flow_plan_make(&plan, seed, 1 + random_below(&chance, MAX_ENTITIES));
     flow_subject_open(&steady, &plan, NULL);
-    flow_subject_open(&shifting, &plan, NULL);
+    quern_schedule_def style = quern_schedule_def_default();
+    style.fuse = random_chance(&chance, 75);
+    style.timing = random_chance(&chance, 25);
+    style.shuffle_seed = random_chance(&chance, 50) ? random_next(&chance) : 0;
+    flow_subject_open_as(&shifting, &plan, NULL, style);
     quern_entity probe = setup_entity(steady.world);
     setup_entity(shifting.world);
     flow_reference_open(&reference, &plan, quern_entity_world_tag(probe));

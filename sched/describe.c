@@ -1,102 +1,166 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_schedule_describe: the compiled schedule in words. */
+#include "sched/describe.h"
 
-#include "sched/compile.h"
+#include <errno.h>
+#include <stdarg.h>
 
-static const char *const step_names[] = {
-    [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
+/* ----------------------------------------------------------------------------------------- writing */
 
-static void print_component_name(const quern_schedule *schedule, uint32_t index, FILE *file)
+static void note_error(quern__writer *writer)
 {
-    fprintf(file, "'%s'", quern__components_type(&schedule->world->storage.components, index)->name);
+    if (writer->error == 0) writer->error = errno != 0 ? errno : EIO;
 }
 
-static void print_set(const quern_schedule *schedule, const char *verb, const uint64_t *words, FILE *file)
+void quern__write(quern__writer *writer, const char *format, ...)
 {
-    const char *separator = verb;
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
-        if (!quern__bitset_has(words, i)) continue;
-        fprintf(file, "%s ", separator);
-        print_component_name(schedule, i, file);
-        separator = ",";
+    va_list arguments;
+    va_start(arguments, format);
+    if (vfprintf(writer->file, format, arguments) < 0) note_error(writer);
+    va_end(arguments);
+}
+
+static bool is_continuation(char byte)
+{
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+/* Bytes of the UTF-8 character that text begins with; 0 when it is none. */
+static uint32_t character_bytes(const char *text)
+{
+    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4 || !is_continuation(text[1])) return 0;
+    if (first < 0xE0) return 2;
+    bool is_overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    bool is_beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+    if (is_overlong || is_beyond || !is_continuation(text[2])) return 0;
+    if (first < 0xF0) return 3;
+    return is_continuation(text[3]) ? 4 : 0;
+}
+
+/* What stands for a character that the format cannot hold as it is, or NULL. */
+static const char *escape_of(quern_describe_format format, char character)
+{
+    if (format == QUERN_DESCRIBE_TEXT) return NULL;
+    if (character == '"') return "\\\"";
+    if (character == '\\') return "\\\\";
+    return format == QUERN_DESCRIBE_DOT && character == '&' ? "&amp;" : NULL;
+}
+
+static void write_control(quern__writer *writer, char character)
+{
+    static const char *const formats[] = {[QUERN_DESCRIBE_TEXT] = "\\x%02X",
+                                          [QUERN_DESCRIBE_DOT] = "\\\\x%02X",
+                                          [QUERN_DESCRIBE_JSON] = "\\u%04X"};
+    if (fprintf(writer->file, formats[writer->format], (unsigned)character) < 0) note_error(writer);
+}
+
+/* Names may hold any bytes; what is written is UTF-8. */
+void quern__write_name(quern__writer *writer, const char *name)
+{
+    while (*name != '\0') {
+        uint32_t bytes = character_bytes(name);
+        const char *escape = escape_of(writer->format, *name);
+        if (bytes == 0)
+            quern__write(writer, "\xEF\xBF\xBD"); /* the replacement character */
+        else if (bytes == 1 && ((unsigned char)*name < 0x20 || *name == 0x7F))
+            write_control(writer, *name);
+        else if (escape != NULL)
+            quern__write(writer, "%s", escape);
+        else
+            quern__write(writer, "%.*s", (int)bytes, name);
+        name += bytes > 0 ? bytes : 1;
     }
 }
 
-static void print_resources(const quern_schedule *schedule, const quern__access *access, FILE *file)
+void quern__write_quoted(quern__writer *writer, const char *before, const char *name)
 {
-    static const char *const verbs[] = {"", "reads", "writes", "writes concurrently"};
-    for (uint32_t i = 0; i < access->resource_count; i++)
-        fprintf(file, "; %s resource '%s'", verbs[access->resources[i].access],
-                schedule->world->resources.list.items[access->resources[i].index].type.name);
+    quern__write(writer, "%s'", before);
+    quern__write_name(writer, name);
+    quern__write(writer, "'");
 }
 
-static void print_system(const quern_schedule *schedule, const quern__system *system, FILE *file)
+void quern__write_seconds(quern__writer *writer, double seconds)
 {
-    uint64_t only_read[QUERN__COMPONENT_WORDS];
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        only_read[word] = system->access.reads[word] & ~system->access.writes[word];
-    fprintf(file, "    %s%s%s:", system->name, system->enabled ? "" : " (disabled)",
-            quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD) ? " (main thread)"
-            : quern__system_is(system, QUERN_SYSTEM_SERIAL)    ? " (serial)"
-                                                               : "");
-    print_set(schedule, " reads", only_read, file);
-    print_set(schedule, " writes", system->access.writes, file);
-    print_set(schedule, " looks up", system->access.lookups, file);
-    print_resources(schedule, &system->access, file);
-    if (system->query.term_count > 0) fprintf(file, " (%u archetypes)", system->query.matches.count);
-    fprintf(file, "\n");
+    const uint64_t second_ns = 1000000000u;
+    uint64_t ns = (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9 + 0.5);
+    uint64_t fraction = ns % second_ns;
+    int digits = 9;
+    while (fraction > 0 && fraction % 10 == 0) {
+        fraction /= 10;
+        digits--;
+    }
+    quern__write(writer, "%llu", (unsigned long long)(ns / second_ns));
+    if (fraction > 0) quern__write(writer, ".%0*llu", digits, (unsigned long long)fraction);
 }
 
-static void print_reason(const quern_schedule *schedule, quern__conflict conflict, FILE *file)
+const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict)
 {
     switch ((quern__conflict_kind)conflict.kind) {
+    case QUERN__CONFLICT_COMPONENT:
+    case QUERN__CONFLICT_LOOKUP:
+        return quern__components_type(&schedule->world->storage.components, conflict.index);
+    case QUERN__CONFLICT_RESOURCE:
+        return &schedule->world->resources.list.items[conflict.index].type;
     case QUERN__CONFLICT_ORDER:
     case QUERN__CONFLICT_DECLARED:
-        fprintf(file, "before/after");
-        break;
-    case QUERN__CONFLICT_RESOURCE:
-        fprintf(file, "resource '%s'", schedule->world->resources.list.items[conflict.index].type.name);
-        break;
-    case QUERN__CONFLICT_LOOKUP:
-        fprintf(file, "lookup of ");
-        print_component_name(schedule, conflict.index, file);
-        break;
-    case QUERN__CONFLICT_COMPONENT:
-        fprintf(file, "component ");
-        print_component_name(schedule, conflict.index, file);
-        break;
     case QUERN__NO_CONFLICT:
         break;
     }
+    return NULL;
 }
 
-static void print_edges(const quern_schedule *schedule, const quern__step *step, uint32_t later, FILE *file)
+void quern__write_cause(quern__writer *writer, const quern__system *earlier, const quern__system *later,
+                        quern__conflict conflict)
 {
-    for (uint32_t earlier = step->first; earlier < later; earlier++) {
-        quern__conflict conflict = *quern__schedule_conflict(schedule, earlier, later);
-        if (conflict.kind == QUERN__NO_CONFLICT) continue;
-        fprintf(file, "      after %s: ", schedule->order.items[earlier]->name);
-        print_reason(schedule, conflict, file);
-        fprintf(file, "\n");
+    const quern__type *type = quern__conflict_type(earlier->schedule, conflict);
+    if (conflict.kind == QUERN__NO_CONFLICT)
+        quern__write(writer, "exclusive");
+    else if (type == NULL)
+        quern__write(writer, "before/after");
+    else if (conflict.kind == QUERN__CONFLICT_RESOURCE)
+        quern__write_quoted(writer, "resource ", type->name);
+    else if (conflict.kind == QUERN__CONFLICT_COMPONENT)
+        quern__write_quoted(writer, "component ", type->name);
+    else {
+        bool earlier_writes = quern__bitset_has(earlier->access.writes, conflict.index) &&
+                              quern__bitset_has(later->access.lookups, conflict.index);
+        quern__write_quoted(writer, "lookup of ", type->name);
+        quern__write_quoted(writer, " written by ", earlier_writes ? earlier->name : later->name);
     }
 }
 
-quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file)
+/* --------------------------------------------------------------------------------------------- all */
+
+static quern_result describe(const quern_schedule *schedule, quern__writer *writer)
 {
-    if (file == NULL) return quern__fail_null("quern_schedule_describe", "file");
-    quern_result result = quern_schedule_compile(schedule);
+    quern__facts facts;
+    quern_result result = quern__facts_gather(&facts, schedule);
     if (result != QUERN_OK) return result;
-    uint32_t phase = UINT32_MAX;
-    for (uint32_t i = 0; i < schedule->steps.count; i++) {
-        const quern__step *step = &schedule->steps.items[i];
-        if (step->phase != phase) fprintf(file, "phase '%s'\n", schedule->phases[step->phase].name);
-        phase = step->phase;
-        fprintf(file, "  %s\n", step_names[step->kind]);
-        for (uint32_t k = step->first; k < step->end; k++) {
-            print_system(schedule, schedule->order.items[k], file);
-            print_edges(schedule, step, k, file);
-        }
-    }
-    return QUERN_OK;
+    errno = 0;
+    if (writer->format == QUERN_DESCRIBE_TEXT)
+        quern__describe_text(writer, &facts);
+    else if (writer->format == QUERN_DESCRIBE_DOT)
+        quern__describe_dot(writer, &facts);
+    else
+        quern__describe_json(writer, &facts);
+    if (fflush(writer->file) != 0) note_error(writer);
+    quern__facts_release(&facts);
+    if (writer->error == 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "quern_schedule_describe: the file could not be written: %s",
+                       strerror(writer->error));
+}
+
+quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format, FILE *file)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_describe", "schedule");
+    if (file == NULL) return quern__fail_null("quern_schedule_describe", "file");
+    if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_DOT && format != QUERN_DESCRIBE_JSON)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_describe: format %d is none of quern_describe_format",
+                           (int)format);
+    quern_result result = quern_schedule_compile(schedule);
+    quern__writer writer = {.file = file, .format = format};
+    return result != QUERN_OK ? result : describe(schedule, &writer);
 }

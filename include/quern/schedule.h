@@ -227,9 +227,19 @@ QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_sys
 /* Whether both systems are in one pass: called on each chunk in turn. In the compiled state. */
 QUERN_API bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b);
 
-/* Prints phases, steps and systems in order, and every edge with what causes it. Compiles first.
- * Errors: as quern_schedule_compile. */
-QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, FILE *file);
+typedef enum quern_describe_format {
+    QUERN_DESCRIBE_TEXT, /* to be read */
+    QUERN_DESCRIBE_DOT,  /* for Graphviz: dot -Tsvg */
+    QUERN_DESCRIBE_JSON  /* for programs; keys as in docs/passes.md */
+} quern_describe_format;
+
+/* Writes the compiled schedule down, in UTF-8: phases, steps, passes and their systems in order, why systems do not
+ * share a pass, every edge with what causes it, which order rests on registration alone, and how many threads could be
+ * busy at most. Compiles first; flushes the file and leaves it open. Between frames.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, those of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED (with nothing
+ * written); FILE (with less written than there is). */
+QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
+                                               FILE *file);
 
 /* ---------------------------------------------------------------------------------------- context */
 

@@ -169,7 +169,7 @@ const char *described(quern_schedule *schedule)
     static char text[65536];
     FILE *file = tmpfile();
     cr_assert_not_null(file);
-    quern_result result = quern_schedule_describe(schedule, file);
+    quern_result result = quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, file);
     cr_assert_eq(result, QUERN_OK, "quern_schedule_describe: %s", quern_error_message());
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COMPARED_FRAMES_MAX = 60 };
+enum { COMPARED_FRAMES_MAX = 60, EXPLAINED_FRAMES = 10 };
 
 static volatile sig_atomic_t is_interrupted;
 
@@ -75,6 +75,19 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
     return compared_hash;
 }
 
+/* After some frames there are times to go by. */
+static void explain(const Options *options)
+{
+    Simulation simulation;
+    simulation_create(&simulation, options->seed, options->entity_count);
+    quern_jobs *jobs = create_jobs(options->thread_count);
+    for (uint32_t i = 0; i < EXPLAINED_FRAMES; i++)
+        simulation_step(&simulation, jobs);
+    check(quern_schedule_describe(simulation.schedule, options->explain_format, stdout));
+    quern_jobs_destroy(jobs);
+    simulation_destroy(&simulation);
+}
+
 /* The same world from the start, without other threads. */
 static Comparison compare(const Options *options, const Record *record, uint64_t compared_hash)
 {
@@ -107,6 +120,10 @@ static void print_outcome(const Options *options, const Record *record, const Ou
 int main(int argc, char **argv)
 {
     Options options = options_parse(argc, argv);
+    if (options.explain) {
+        explain(&options);
+        return EXIT_SUCCESS;
+    }
     catch_interrupts();
     Simulation simulation;
     Record record;

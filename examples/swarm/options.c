@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ENTITY_COUNT_MAX = 50000000, FRAME_COUNT_MAX = 100000000 };
 
@@ -21,6 +22,8 @@ static const char usage[] =
     "  --seed S        another world (default 1)\n"
     "  --plain         no live view, even on a terminal\n"
     "  --no-baseline   do not run again on one thread to compare\n"
+    "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default), dot or "
+    "json\n"
     "  --json          end the output with one line of JSON\n"
     "  --help          this text\n";
 
@@ -41,6 +44,15 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
     return number;
 }
 
+static quern_describe_format parse_format(const char *text)
+{
+    if (text == NULL || strcmp(text, "text") == 0) return QUERN_DESCRIBE_TEXT;
+    if (strcmp(text, "dot") == 0) return QUERN_DESCRIBE_DOT;
+    if (strcmp(text, "json") == 0) return QUERN_DESCRIBE_JSON;
+    fprintf(stderr, "swarm: --explain takes text, dot or json, not '%s'\n", text);
+    exit(2);
+}
+
 static void parse_option(Options *options, int option)
 {
     switch (option) {
@@ -55,6 +67,10 @@ static void parse_option(Options *options, int option)
         break;
     case 's':
         options->seed = parse_number("seed", optarg, 0, UINT64_MAX);
+        break;
+    case 'x':
+        options->explain = true;
+        options->explain_format = parse_format(optarg);
         break;
     case 'j':
         options->json = true;
@@ -77,15 +93,11 @@ static void parse_option(Options *options, int option)
 Options options_parse(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"entities", required_argument, NULL, 'e'},
-        {"frames", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},
-        {"plain", no_argument, NULL, 'p'},
-        {"no-baseline", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
+        {"explain", optional_argument, NULL, 'x'},  {"json", no_argument, NULL, 'j'},
+        {"plain", no_argument, NULL, 'p'},          {"no-baseline", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;

@@ -3,6 +3,8 @@
 #ifndef SWARM_OPTIONS_H
 #define SWARM_OPTIONS_H
 
+#include <quern/schedule.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +16,8 @@ typedef struct Options {
     bool json;     /* the last line of the output is one JSON object */
     bool plain;    /* no live view */
     bool baseline; /* compare with one thread */
+    bool explain;  /* describe the schedule, and nothing else */
+    quern_describe_format explain_format;
 } Options;
 
 /* Ends the program for --help, and with exit status 2 when it cannot make sense of the arguments. */

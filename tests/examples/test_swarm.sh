@@ -27,3 +27,17 @@ done
 status=0
 "$@" --threads many 2>/dev/null || status=$?
 [ "$status" -eq 2 ] || { echo "a bad option gives exit status $status, not 2"; exit 1; }
+
+explained()
+{
+    how=$1
+    shift
+    "$@" --entities 3000 --threads 2 "$how"
+}
+
+explained --explain "$@" | grep -q "^phase 'think'" || { echo "--explain shows no phase 'think'"; exit 1; }
+explained --explain=dot "$@" | grep -q '^digraph schedule' || { echo "--explain=dot shows no graph"; exit 1; }
+explained --explain=json "$@" | grep -q '"name": "flock"' || { echo "--explain=json shows no 'flock'"; exit 1; }
+status=0
+"$@" --explain=rhyme 2>/dev/null || status=$?
+[ "$status" -eq 2 ] || { echo "a bad format gives exit status $status, not 2"; exit 1; }

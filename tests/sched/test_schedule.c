@@ -340,7 +340,7 @@ Test(schedule, definitions_are_copied)
     name[0] = 'x';
     term = quern_term_read(velocity);
     cr_assert_eq(quern_schedule_find(schedule, "mover").bits, system.bits);
-    cr_assert_not_null(strstr(described(schedule), "writes 'position'"));
+    cr_assert_not_null(strstr(described(schedule), "write 'position'"));
 }
 
 /* ---------------------------------------------------------------------------------- other arguments */
@@ -666,7 +666,7 @@ Test(schedule, a_disabled_system_is_left_out_with_its_begin_and_end)
     must(quern_schedule_enable(schedule, b, false));
     must_run(schedule, NULL);
     cr_assert_eq(log_count, 0u);
-    cr_assert_not_null(strstr(described(schedule), "(disabled)"));
+    cr_assert_not_null(strstr(described(schedule), "disabled"));
     must(quern_schedule_enable(schedule, a, true));
     must_run(schedule, NULL);
     cr_assert_str_eq(log_text, "aaa");

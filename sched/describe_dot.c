@@ -23,7 +23,8 @@ static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_
     const quern__pass *pass = facts_of_pass->pass;
     quern__write(writer, "    subgraph cluster_pass_%u {\n      label=\"pass %u", number + 1, number + 1);
     if (pass->kind != QUERN__PASS_ONCE)
-        quern__write(writer, "\\n%u chunks, %s", facts_of_pass->chunk_count,
+        quern__write(writer, "\\n%u chunk%s, %s", facts_of_pass->chunk_count,
+                     facts_of_pass->chunk_count == 1 ? "" : "s",
                      pass->kind == QUERN__PASS_SERIAL ? "serial" : "parallel");
     quern__write(writer, "\";\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)

@@ -177,6 +177,7 @@ static void put_terms(json *out, const quern__system *system)
         put_text(out, "component", quern_component_name(system->schedule->world, term->component));
         put_text(out, "match", matches[term->match]);
         put_text(out, "access", access_words[term->access]);
+        put_flag(out, "changed", term->changed);
         close_value(out, "}");
     }
     close_value(out, "]");

@@ -43,6 +43,7 @@ static void write_term(quern__writer *writer, const quern_world *world, const qu
     if (is_plain || term->access != QUERN_NO_ACCESS)
         quern__write(writer, "%s%s", is_plain ? "" : " ", verb);
     quern__write_quoted(writer, " ", quern_component_name(world, term->component));
+    if (term->changed) quern__write(writer, " if changed");
 }
 
 /* The separator of what is already there and what comes. */

@@ -42,7 +42,6 @@ typedef struct graph_edge {
 
 /* What a node needs to run on several threads. */
 typedef struct graph_task {
-    quern__job start;
     quern_graph *graph;
     struct graph_task *next_ready;  /* in a list of ready tasks */
     uint32_t index;                 /* of its node */
@@ -201,7 +200,10 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
                            (unsigned)graph->node_count);
     graph->nodes = nodes;
     nodes[graph->node_count] = (graph_node){
-        .range = {def->function, def->argument, def->count, def->grain},
+        .range = {.function = def->function,
+                  .argument = def->argument,
+                  .count = def->count,
+                  .grain = def->grain},
         .first_edge = NO_EDGE,
         .caller_only = def->caller_only,
     };
@@ -320,13 +322,15 @@ static graph_task *finish(graph_task *finished, quern__worker *worker, graph_tas
 
 static graph_task *run_loop(graph_task *shared, quern__worker *worker, graph_task *list)
 {
-    uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker);
+    uint64_t item_count = 0;
+    uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, &item_count);
     /* Release what this worker wrote; the last one acquires what all wrote and hands it on. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     return before == done_count ? finish(shared, worker, list) : list;
 }
 
 static void run_ready(quern_graph *graph, quern__worker *worker, graph_task *list);
+static void run_start(quern__job *job, quern__worker *worker);
 
 static void note_help(quern_graph *graph, const quern__worker *worker)
 {
@@ -336,7 +340,8 @@ static void note_help(quern_graph *graph, const quern__worker *worker)
 
 static void run_task_offer(quern__job *job, quern__worker *worker)
 {
-    graph_task *shared = (graph_task *)(void *)((char *)job - offsetof(graph_task, loop.offer));
+    quern__loop *loop = job->target;
+    graph_task *shared = (graph_task *)(void *)((char *)loop - offsetof(graph_task, loop));
     quern_graph *graph = shared->graph;
     note_help(graph, worker);
     graph_task *list = run_loop(shared, worker, NULL);
@@ -347,7 +352,7 @@ static void start_loop(graph_task *starting, const quern__range *range, uint32_t
 {
     quern_graph *graph = starting->graph;
     quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
-    quern__loop_init(&starting->loop, run_task_offer, range, slots, thread_count);
+    quern__loop_init(&starting->loop, run_task_offer, graph, range, slots, thread_count);
     starting->loop.wake = graph->wake;
     /* The starter's own. Relaxed: nobody else knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
@@ -378,10 +383,11 @@ static graph_task *offer(quern_graph *graph, quern__worker *worker, graph_task *
     graph_task *rest = list;
     while (rest != NULL) {
         graph_task *next = rest->next_ready; /* gone once the task is in the deque */
-        if (!quern__deque_push(&worker->deque, &rest->start)) break;
+        quern__job start = {.run = run_start, .scope = graph, .target = rest};
+        if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
-    if (rest != list && graph->wake) quern__jobs_notify(worker->jobs);
+    if (rest != list && graph->wake) quern__jobs_notify(worker->jobs, worker);
     return rest;
 }
 
@@ -411,7 +417,7 @@ static void run_ready(quern_graph *graph, quern__worker *worker, graph_task *lis
 
 static void run_start(quern__job *job, quern__worker *worker)
 {
-    graph_task *starting = (graph_task *)(void *)job;
+    graph_task *starting = job->target;
     quern_graph *graph = starting->graph;
     note_help(graph, worker);
     starting->next_ready = NULL;
@@ -440,20 +446,24 @@ static graph_task *reset(quern_graph *graph, quern__worker *caller)
     return ready;
 }
 
-/* A permit is given for each reason to come back: a task for the caller alone, and the end. Jobs are looked
- * for by next and sleep themselves. */
+static bool has_finished_or_needs_caller(const quern__wait *wait)
+{
+    const quern_graph *graph = wait->target;
+    return has_finished(graph) || atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) != NULL;
+}
+
+/* A permit is given for each reason to come back: a task for the caller alone, and the end. */
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
+    quern__wait wait = {.scope = graph, .target = graph, .is_done = has_finished_or_needs_caller};
+    int64_t floor = caller->floor;
+    caller->floor = quern__deque_bottom(&caller->deque);
     run_ready(graph, caller, reset(graph, caller));
     while (!has_finished(graph)) {
-        quern__job *job = quern__worker_next(caller);
-        if (job != NULL)
-            job->run(job, caller);
-        else if (atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) == NULL &&
-                 !has_finished(graph))
-            quern__worker_sleep(caller);
+        quern__worker_wait(caller, &wait);
         run_ready(graph, caller, NULL);
     }
+    caller->floor = floor;
 }
 
 /* Numbers are an order that respects the edges. */
@@ -541,7 +551,6 @@ static quern_result prepare(quern_graph *graph, uint32_t thread_count)
                            "quern_graph_run: no memory to run %u nodes on %u threads",
                            (unsigned)graph->node_count, (unsigned)thread_count);
     for (uint32_t index = 0; index < graph->task_capacity; index++) {
-        graph->tasks[index].start.run = run_start;
         graph->tasks[index].graph = graph;
         graph->tasks[index].index = index;
     }

@@ -3,68 +3,181 @@
 #ifndef QUERN_SCHED_JOBS_H
 #define QUERN_SCHED_JOBS_H
 
-/* The pool: its workers, how they find jobs, and how they sleep. Loops (sched/loop.h) and graphs are built
- * from jobs. See jobs.c for why no wake-up is lost. */
+/* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c). Single jobs
+ * (single.c), loops (loop.h) and graphs are built from that. */
 
 #include "core/base.h"
 #include "sched/deque.h"
+#include "sched/queue.h"
 #include "sched/thread.h"
 
 #include <quern/jobs.h>
 
 typedef struct quern__worker quern__worker;
 
-/* First member of whatever is to be done; it stands in memory that lives until it has run. */
-typedef struct quern__job {
-    void (*run)(struct quern__job *job, quern__worker *worker);
-} quern__job;
+enum { QUERN__COST_COUNT = 64 };
+
+/* What an item of a loop over this function takes, see loop.c. */
+typedef struct quern__cost {
+    quern_range_function *function;
+    double alone_ns;  /* on one thread; 0: not known */
+    double shared_ns; /* from beginning to end, when shared */
+    bool is_measured; /* alone_ns is from a loop that one thread ran, not only a guess */
+} quern__cost;
 
 /* One participant of a pool. Worker 0 is the outside thread that is using the pool, whichever it is. */
 struct quern__worker {
     quern__deque deque;
     _Alignas(QUERN__APART_BYTES) quern__parker parker;
-    quern_jobs *jobs;
-    quern__worker *outer; /* of the same thread, in the pool from whose job it entered this one */
+    /* Read by those who look for somebody to help, see wait.c. */
+    _Alignas(
+        QUERN__APART_BYTES) _Atomic(const void *) serving; /* the scope its current work is a part of */
+    _Atomic int64_t serving_from;  /* what stands there in its deque or later is a part of that, too */
+    _Atomic(const void *) waiting; /* the scope it waits for, innermost; NULL */
+    _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
+    quern__worker *outer;     /* of the same thread, in the pool from whose job it entered this one */
+    int64_t floor;            /* jobs below it in the deque are not the current job's own */
+    const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
+    uint32_t done_count;
     uint32_t index;
-    uint32_t random; /* where the next search for work starts */
-    bool has_slept;  /* since it last searched */
+    uint32_t random;       /* where the next search for work starts */
+    uint32_t full_count;   /* submitted jobs for which the deque still counts as full */
+    uint32_t rescue_depth; /* jobs on the stack that a wait took although it did not wait for them */
+    bool has_slept;        /* since it last searched */
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
+    quern__cost costs[QUERN__COST_COUNT];
 };
 
-enum { QUERN__IDLE_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
+enum { QUERN__MASK_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
+
+typedef struct quern__mask {
+    _Atomic uint64_t words[QUERN__MASK_WORDS];
+} quern__mask;
 
 struct quern_jobs {
     quern_allocator allocator;
+    quern_scheduler scheduler;
     uint32_t thread_count;
-    uint32_t idle_word_count;
+    uint32_t def_spin_ns;
     uint64_t spin_ns;
+    bool pin_threads;
+    bool is_asymmetric; /* pushers need no fence, see search.c */
     char name[QUERN__THREAD_NAME_BYTES];
+    quern__worker *workers;   /* [worker_capacity] */
+    uint32_t worker_capacity; /* more than thread_count when the system refused a thread */
     _Atomic bool is_stopping;
+    _Atomic uint32_t lent_count; /* calls asked of the user's scheduler that have not returned */
+    pthread_mutex_t outside_mutex;
+    pthread_cond_t outside_condition; /* a sleeper from outside has fired, or worker 0 has left */
+    quern__queues queues;
     _Alignas(QUERN__APART_BYTES) _Atomic bool is_entered; /* an outside thread is worker 0 */
-    /* Bit of every worker that sleeps or is about to. */
-    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t idle[QUERN__IDLE_WORDS];
+    /* Bits in idle and blocked, or more while bits are set and cleared: 0 only when both are empty. */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
+    quern__mask idle;    /* workers that sleep, or are about to, because they found no job */
+    quern__mask blocked; /* those that sleep, or are about to, in a wait */
+    _Atomic uint32_t blocked_count;
+    _Atomic uint32_t outside_count; /* threads that wait without being a worker */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
-    quern__worker workers[]; /* [thread_count] */
 };
 
+#if defined(__linux__)
+#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define QUERN__FAST_THREAD_LOCAL _Thread_local
+#endif
+
+/* What the calling thread is in the pool that it entered last. */
+extern QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
+
+quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs);
+
 /* The worker that the calling thread is in this pool; NULL when it is outside. */
-quern__worker *quern__jobs_current_worker(const quern_jobs *jobs);
+static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
+{
+    quern__worker *worker = quern__current_worker;
+    return worker == NULL || worker->jobs == jobs ? worker : quern__jobs_outer_worker(jobs);
+}
 
 /* An outside thread becomes worker 0, until it leaves. `function` names the public call in the message.
  * Errors: POOL_BUSY. */
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
 void quern__jobs_leave(quern_jobs *jobs);
 
-/* After pushing: wakes one worker if there are sleepers and nobody is searching. */
-void quern__jobs_notify(quern_jobs *jobs);
+/* The same without a message: false when another thread is worker 0. */
+bool quern__jobs_try_enter(quern_jobs *jobs);
 
-/* The next job for a worker that has none: its own newest, or another's oldest. Spins for a while. NULL when
- * there was nothing, or as soon as the worker has a permit. */
-quern__job *quern__worker_next(quern__worker *worker);
+/* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a scheduler
+ * of the user's: the worker is given away by clearing its bit in idle, and comes back when the bit is set. */
+void quern__jobs_lend(void *argument);
+
+/* ---------------------------------------------------------------------------------- search.c: jobs */
+
+/* After pushing: wakes one worker if there are sleepers that could do it and nobody is searching. worker: the pusher;
+ * NULL when that is none. */
+void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker);
+
+static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker)
+{
+    /* Between the push and the look at sleepers; those make up for a fence that is missing. */
+    if (!jobs->is_asymmetric || worker == NULL) quern__handshake_fence();
+    atomic_signal_fence(memory_order_seq_cst);
+    if (QUERN__UNLIKELY(atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_ACQUIRE) != 0))
+        quern__jobs_notify_sleepers(jobs, worker);
+}
+
+/* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a while. False when there
+ * was nothing, or as soon as the worker has a permit. */
+bool quern__worker_next(quern__worker *worker, quern__job *out_job);
+
+/* The next that there is at this moment. */
+bool quern__worker_take_any(quern__worker *worker, quern__job *out_job);
+
+/* Runs a job that quern__worker_next found. */
+void quern__worker_run(quern__worker *worker, quern__job *job);
+
+/* Runs one that the current job has put into this worker's deque: a part of what it is serving anyway. */
+void quern__worker_run_own(quern__worker *worker, quern__job *job);
 
 /* Sleeps until there may be work or the worker has a permit. */
 void quern__worker_sleep(quern__worker *worker);
+
+/* Whether there is any job, but for those that worker 0 alone may run. The read of a handshake. */
+bool quern__jobs_any(const quern_jobs *jobs);
+
+/* Sets or clears a worker's bit of a mask. Clear returns whether it was set: of several, one gets true. */
+void quern__mask_set(quern__mask *mask, uint32_t index);
+bool quern__mask_clear(quern__mask *mask, uint32_t index);
+
+/* Between "I am going to sleep" and the last look: the fence of both sides where pushers have none. */
+void quern__jobs_sleeper_fence(const quern_jobs *jobs);
+
+/* --------------------------------------------------------------------------------- wait.c: waiting */
+
+/* What a worker waits for. */
+typedef struct quern__wait {
+    const void *scope; /* jobs that have it, or are submitted by such jobs, bring the end nearer */
+    void *target;      /* for the functions */
+    /* Acquires what was done. */
+    bool (*is_done)(const struct quern__wait *wait);
+    /* Something else to do meanwhile, or NULL; returns whether there was. */
+    bool (*help)(const struct quern__wait *wait, quern__worker *worker);
+    /* Called once, before the first sleep, or NULL: from then on whoever makes is_done true gives the worker a
+     * permit afterwards. */
+    void (*announce)(const struct quern__wait *wait, quern__worker *worker);
+} quern__wait;
+
+void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
+
+/* ------------------------------------------------------------------------------ single.c: counters */
+
+/* Takes the finished jobs that were kept back off their counter. */
+void quern__worker_settle_slowly(quern__worker *worker);
+
+static inline void quern__worker_settle(quern__worker *worker)
+{
+    if (worker->done_count != 0) quern__worker_settle_slowly(worker);
+}
 
 #endif

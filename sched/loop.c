@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/loop.h"
 
-#include <assert.h>
-
 /* How a range is divided.
  *
  *     slots:  |0 ..... 24|25 ..... 49|50 ..... 74|75 ..... 99|     worker w starts in slot w, every time
@@ -22,27 +20,41 @@
  * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
  * deque, or, since thieves take the oldest first, the deque is empty.
  *
- * Whoever waits for the last participants looks for items of this loop only, and then sleeps. Other work
- * would let the stack grow without bound. */
+ * Whoever waits for the last participants looks for items of this loop, then for what they have put on offer
+ * (wait.c), and then sleeps.
+ *
+ * What it costs. Waking a sleeper takes the waker longer than many loops run, and the sleeper comes later still; to
+ * share with a worker that is awake takes a few transfers of a cache line between two processors, which is longer
+ * than very small loops run. So a worker remembers what an item of a function took lately: alone, and in a shared loop from
+ * beginning to end. A loop that is expected to take less than INLINE_NS, or less than sharing it would, runs here.
+ * One that is expected to be over before a sleeper comes (QUIET_NS) wakes nobody; whoever is awake may help. What is known
+ * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is tried alone
+ * once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop is shared: there, finding
+ * races matters more than time. */
 
 enum {
     OFFERS_PER_WORKER = 2,
-    FEW_THREADS = 16,            /* with no more, slots take 1 KiB of stack per nested call */
-    LOOKS_BEFORE_SLEEP = 64,     /* at least; for when spinning is off */
-    SLEEPING_REFERENCE = 1 << 30 /* added to references: the caller sleeps until no other is left */
+    FEW_THREADS = 16,             /* with no more, slots take 1 KiB of stack per nested call */
+    SLEEPING_REFERENCE = 1 << 30, /* added to references: the caller sleeps until no other is left */
+    INLINE_NS = 500,
+    TRY_INLINE_NS = 20000,
+    QUIET_NS = 50000,
+    FORGET_SHARE = 64,
+    FIRST_SHARE = 8
 };
 
 /* ------------------------------------------------------------------------------------------ ranges */
 
 bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
 {
-    return thread_count == 1 || range->count <= 1 || range->count <= range->grain;
+    return thread_count == 1 || range->count - range->first <= 1 ||
+           range->count - range->first <= range->grain;
 }
 
 void quern__range_run(const quern__range *range, uint32_t worker_index)
 {
     uint32_t grain = range->grain != 0 ? range->grain : range->count;
-    for (uint32_t begin = 0, end; begin < range->count; begin = end) {
+    for (uint32_t begin = range->first, end; begin < range->count; begin = end) {
         end = range->count - begin > grain ? begin + grain : range->count;
         range->function(range->argument, begin, end, worker_index);
     }
@@ -147,21 +159,24 @@ static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
 /* ------------------------------------------------------------------------------------- participants */
 
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
-                      const quern__range *range, quern__slot *slots, uint32_t slot_count)
+                      const void *scope, const quern__range *range, quern__slot *slots, uint32_t slot_count)
 {
     loop->offer.run = run;
+    loop->offer.scope = scope;
+    loop->offer.target = loop;
     loop->range = *range;
     loop->grain = range->grain != 0 ? range->grain : 1;
     loop->wake = true;
     loop->slots = slots;
     loop->slot_count = slot_count;
-    uint64_t grain_count = 1 + (range->count - 1) / loop->grain;
+    uint64_t grain_count = 1 + (uint64_t)(range->count - range->first - 1) / loop->grain;
     uint64_t share_count = grain_count < slot_count ? grain_count : slot_count;
     atomic_init(&loop->references, 0);
     atomic_init(&loop->invitation_count, (uint32_t)share_count - 1);
-    uint64_t begin = 0;
+    uint64_t begin = range->first;
     for (uint64_t index = 0; index < slot_count; index++) {
-        uint64_t end = index < share_count ? grain_count * (index + 1) / share_count * loop->grain : begin;
+        uint64_t end = begin;
+        if (index < share_count) end = range->first + grain_count * (index + 1) / share_count * loop->grain;
         if (end > range->count) end = range->count;
         atomic_init(&slots[index].items, pack((uint32_t)begin, (uint32_t)end));
         atomic_init(&slots[index].is_owned, false);
@@ -189,37 +204,47 @@ static uint32_t invite(quern__loop *loop, quern__worker *worker)
     if (invited_count == 0) return 0;
     atomic_fetch_add_explicit(&loop->references, invited_count, memory_order_relaxed);
     uint32_t pushed_count = 0;
-    while (pushed_count < invited_count && quern__deque_push(&worker->deque, &loop->offer))
+    while (pushed_count < invited_count && quern__deque_push(&worker->deque, &loop->offer, 0))
         pushed_count++;
     if (pushed_count < invited_count)
         atomic_fetch_sub_explicit(&loop->references, invited_count - pushed_count, memory_order_relaxed);
-    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs);
+    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs, worker);
     return pushed_count;
 }
 
-static uint32_t withdraw(quern__loop *loop, quern__worker *worker, uint32_t offer_count)
+/* Above the offers there may be jobs that the items have submitted. */
+static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count)
 {
     uint32_t withdrawn_count = 0;
     while (withdrawn_count < offer_count) {
-        quern__job *job = quern__deque_pop(&worker->deque);
-        if (job == NULL) break;
-        assert(job == &loop->offer);
-        withdrawn_count++;
+        quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+        if (slot == NULL) break;
+        if (atomic_load_explicit(&slot->target, memory_order_relaxed) == loop) {
+            withdrawn_count++;
+            continue;
+        }
+        quern__job job;
+        quern__deque_read_slot(slot, &job);
+        quern__worker_run_own(worker, &job);
     }
-    (void)loop;
+    quern__worker_settle(worker);
     return withdrawn_count;
 }
 
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker)
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, uint64_t *done_count)
 {
     uint64_t items;
     /* Relaxed: a thief that does not see it yet takes more than it might have. */
     atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
     if (!claim(loop, worker->index, &items)) return 0;
     uint32_t offer_count = invite(loop, worker);
+    int64_t floor = worker->floor;
+    worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
     do {
+        *done_count += end_of(items) - begin_of(items);
         call(loop, items, worker->index);
     } while (claim(loop, worker->index, &items));
+    worker->floor = floor;
     return withdraw(loop, worker, offer_count);
 }
 
@@ -233,8 +258,9 @@ typedef struct awaited_loop {
 
 static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
-    awaited_loop *awaited = (awaited_loop *)(void *)job;
-    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker);
+    awaited_loop *awaited = job->target;
+    uint64_t item_count = 0;
+    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, &item_count);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
     uint32_t before =
@@ -242,70 +268,165 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
     if (before == SLEEPING_REFERENCE + done_count) quern__parker_give(&caller->parker);
 }
 
-static void sleep_until_left(quern__loop *loop, quern__worker *caller)
-{
-    uint32_t before =
-        atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_acquire);
-    if (before == 0) return;
-    /* Whoever leaves last gives a permit after subtracting; a permit may also be an old one. */
-    while (atomic_load_explicit(&loop->references, memory_order_acquire) != SLEEPING_REFERENCE)
-        quern__parker_take(&caller->parker);
-}
-
 /* Acquire pairs with the release of those who leave: what they wrote is visible now. */
-static bool all_left(const quern__loop *loop)
+static bool all_left(const quern__wait *wait)
 {
-    return atomic_load_explicit(&loop->references, memory_order_acquire) == 0;
+    const quern__loop *loop = wait->target;
+    uint32_t references = atomic_load_explicit(&loop->references, memory_order_acquire);
+    return (references & ~(uint32_t)SLEEPING_REFERENCE) == 0;
 }
 
-static void wait_until_left(quern__loop *loop, quern__worker *caller)
+static bool help_loop(const quern__wait *wait, quern__worker *caller)
 {
-    uint64_t spin_ns = caller->jobs->spin_ns;
-    uint64_t start_ns = spin_ns != 0 ? quern__clock_ns() : 0;
-    do {
-        for (uint32_t look = 0; look < LOOKS_BEFORE_SLEEP; look++) {
-            if (all_left(loop)) return;
-            uint64_t items;
-            if (claim(loop, caller->index, &items)) call(loop, items, caller->index);
-            quern__relax();
-        }
-    } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns);
-    sleep_until_left(loop, caller);
+    quern__loop *loop = wait->target;
+    uint64_t items;
+    if (!claim(loop, caller->index, &items)) return false;
+    call(loop, items, caller->index);
+    return true;
 }
 
-static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots)
+/* Whoever leaves last gives a permit after subtracting. */
+static void announce_loop(const quern__wait *wait, quern__worker *caller)
+{
+    quern__loop *loop = wait->target;
+    (void)caller;
+    atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
+}
+
+static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
+                       uint64_t *done_count)
 {
     awaited_loop awaited;
+    quern__loop *loop = &awaited.loop;
+    quern__wait wait = {
+        .scope = loop, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
     awaited.caller = caller;
-    quern__loop_init(&awaited.loop, run_awaited_offer, range, slots, caller->jobs->thread_count);
-    uint32_t withdrawn_count = quern__loop_join(&awaited.loop, caller);
+    quern__loop_init(loop, run_awaited_offer, loop, range, slots, caller->jobs->thread_count);
+    loop->wake = wake;
+    uint32_t withdrawn_count = quern__loop_join(loop, caller, done_count);
     if (withdrawn_count != 0)
-        atomic_fetch_sub_explicit(&awaited.loop.references, withdrawn_count, memory_order_relaxed);
-    if (!all_left(&awaited.loop)) wait_until_left(&awaited.loop, caller);
+        atomic_fetch_sub_explicit(&loop->references, withdrawn_count, memory_order_relaxed);
+    if (!all_left(&wait)) quern__worker_wait(caller, &wait);
 }
 
 /* Not inlined, so that each caller pays for the slots it needs. */
-__attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range)
+__attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
+                                                     bool wake, uint64_t *done_count)
 {
     quern__slot slots[FEW_THREADS];
-    run_shared(caller, range, slots);
+    run_shared(caller, range, slots, wake, done_count);
 }
 
-__attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range)
+__attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range,
+                                                      bool wake, uint64_t *done_count)
 {
     quern__slot slots[QUERN_MAX_THREADS];
-    run_shared(caller, range, slots);
+    run_shared(caller, range, slots, wake, done_count);
+}
+
+/* Returns how many items the caller did. */
+static uint64_t share(quern__worker *caller, const quern__range *range, bool wake)
+{
+    uint64_t done_count = 0;
+    if (caller->jobs->thread_count <= FEW_THREADS)
+        run_shared_few(caller, range, wake, &done_count);
+    else
+        run_shared_many(caller, range, wake, &done_count);
+    return done_count;
+}
+
+/* -------------------------------------------------------------------------------------------- costs */
+
+static quern__cost *cost_of(quern__worker *worker, quern_range_function *function)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)function * 0x9E3779B97F4A7C15u;
+    quern__cost *cost = &worker->costs[hash >> 32 & (QUERN__COST_COUNT - 1)];
+    if (cost->function != function) *cost = (quern__cost){.function = function};
+    return cost;
+}
+
+/* One measurement may be far too long, when the thread was interrupted. */
+static void mix(double *known_ns, double new_ns)
+{
+    if (*known_ns != 0 && new_ns > 2 * *known_ns) new_ns = 2 * *known_ns;
+    *known_ns = *known_ns == 0 ? new_ns : (*known_ns + new_ns) / 2;
+}
+
+/* Not known: 0, so that it is shared. */
+static bool is_for_one(const quern__cost *cost, double count)
+{
+    double alone_ns = cost->alone_ns * count;
+    if (alone_ns == 0) return false;
+    if (!cost->is_measured) return alone_ns < TRY_INLINE_NS;
+    return alone_ns < INLINE_NS || (alone_ns < TRY_INLINE_NS && cost->alone_ns <= cost->shared_ns);
+}
+
+/* Part of a range, from its first item to `count`. */
+static quern__range until(const quern__range *range, uint32_t count)
+{
+    quern__range part = *range;
+    part.count = count;
+    return part;
+}
+
+static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+{
+    uint32_t count = range->count - range->first;
+    double known_ns = cost->alone_ns * count;
+    uint64_t start_ns = quern__clock_ns();
+    uint64_t done_count = share(worker, range, known_ns == 0 || known_ns >= QUIET_NS);
+    double took_ns = (double)(quern__clock_ns() - start_ns);
+    if (cost->function != range->function || done_count == 0) return;
+    mix(&cost->shared_ns, took_ns / count);
+    double own_ns = took_ns / (double)done_count;
+    bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * QUIET_NS || cost->alone_ns == 0;
+    if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
+    if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
+    cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
+}
+
+/* A first part shows whether the expectation holds; the rest is shared if it does not. */
+static void run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost)
+{
+    uint32_t grain = range->grain != 0 ? range->grain : 1;
+    uint32_t first = range->count / FIRST_SHARE / grain * grain;
+    if (first < grain) first = grain;
+    quern__range part = until(range, first < range->count ? first : range->count);
+    uint64_t start_ns = quern__clock_ns();
+    quern__range_run(&part, worker->index);
+    uint64_t took_ns = quern__clock_ns() - start_ns;
+    quern__range rest = *range;
+    rest.first = part.count;
+    if (rest.first < rest.count && took_ns > TRY_INLINE_NS / 4) {
+        cost->alone_ns = (double)took_ns / part.count;
+        cost->is_measured = false;
+        run_timed(worker, &rest, cost);
+        return;
+    }
+    quern__range_run(&rest, worker->index);
+    took_ns = quern__clock_ns() - start_ns;
+    if (cost->function != range->function) return; /* a loop inside has taken the place */
+    if (!cost->is_measured) cost->alone_ns = 0;
+    cost->is_measured = true;
+    mix(&cost->alone_ns, (double)took_ns / range->count);
+    cost->shared_ns -= cost->shared_ns / FORGET_SHARE;
 }
 
 static void run_on(quern__worker *worker, const quern__range *range)
 {
-    uint32_t thread_count = worker->jobs->thread_count;
-    if (quern__range_is_plain(range, thread_count))
+    if (quern__range_is_plain(range, worker->jobs->thread_count)) {
         quern__range_run(range, worker->index);
-    else if (thread_count <= FEW_THREADS)
-        run_shared_few(worker, range);
+        return;
+    }
+    if (QUERN_CHECKS) {
+        share(worker, range, true);
+        return;
+    }
+    quern__cost *cost = cost_of(worker, range->function);
+    if (is_for_one(cost, range->count))
+        run_alone(worker, range, cost);
     else
-        run_shared_many(worker, range);
+        run_timed(worker, range, cost);
 }
 
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
@@ -314,7 +435,7 @@ quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t 
     if (jobs == NULL) return quern__fail_null("quern_jobs_parallel_for", "jobs");
     if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
     if (count == 0) return QUERN_OK;
-    quern__range range = {function, argument, count, grain};
+    quern__range range = {.function = function, .argument = argument, .count = count, .grain = grain};
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
         bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */

@@ -14,6 +14,7 @@ typedef struct quern__range {
     void *argument;
     uint32_t count;
     uint32_t grain; /* 0: automatic */
+    uint32_t first; /* items before it are done already; < count */
 } quern__range;
 
 /* The items that one worker has claimed and not yet begun, one line each. */
@@ -24,7 +25,7 @@ typedef struct quern__slot {
 } quern__slot;
 
 typedef struct quern__loop {
-    quern__job offer; /* what lies in deques to invite others; the same job as often as needed */
+    quern__job offer; /* what lies in deques to invite others; the same as often as needed */
     quern__range range;
     uint32_t grain;      /* range.grain; 1 when automatic */
     bool wake;           /* offers wake sleepers */
@@ -42,12 +43,15 @@ bool quern__range_is_plain(const quern__range *range, uint32_t thread_count);
 /* All of it on this thread. */
 void quern__range_run(const quern__range *range, uint32_t worker_index);
 
-/* run: what a worker does with an offer. slots: one per thread of the pool. */
+/* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of, or the loop
+ * itself. slots: one per thread of the pool. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
-                      const quern__range *range, quern__slot *slots, uint32_t slot_count);
+                      const void *scope, const quern__range *range, quern__slot *slots,
+                      uint32_t slot_count);
 
 /* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
- * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references. */
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker);
+ * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references. Adds to
+ * done_count how many items it did. */
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, uint64_t *done_count);
 
 #endif

@@ -17,6 +17,16 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
+#if defined(__linux__) && defined(__has_include)
+#if __has_include(<linux/membarrier.h>)
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#define HAS_MEMBARRIER 1
+#endif
+#endif
+#ifndef HAS_MEMBARRIER
+#define HAS_MEMBARRIER 0
+#endif
 
 /* ----------------------------------------------------------------------------------------- threads */
 
@@ -40,6 +50,62 @@ void quern__thread_set_name(const char *name)
     (void)name;
 #endif
 }
+
+#if defined(__linux__)
+
+void quern__thread_pin(uint32_t index)
+{
+    cpu_set_t allowed, chosen;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    index %= (uint32_t)CPU_COUNT(&allowed);
+    size_t processor = 0;
+    for (; processor < CPU_SETSIZE; processor++)
+        if (CPU_ISSET(processor, &allowed) && index-- == 0) break;
+    CPU_ZERO(&chosen);
+    CPU_SET(processor, &chosen);
+    pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
+}
+
+#else
+
+void quern__thread_pin(uint32_t index)
+{
+    (void)index;
+}
+
+#endif
+
+/* --------------------------------------------------------------------------------- fence for everybody */
+
+#if HAS_MEMBARRIER && !QUERN__FENCE_FREE
+
+void quern__fence_all_threads(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* Registering again does no harm; without it the command above is refused. */
+bool quern__can_fence_all_threads(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+#else
+
+void quern__fence_all_threads(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool quern__can_fence_all_threads(void)
+{
+    return false;
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------------------- clock */
 
 uint64_t quern__clock_ns(void)
 {

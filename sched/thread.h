@@ -30,6 +30,15 @@ void quern__thread_join(quern__thread *thread);
 /* Names the calling thread, for debuggers and profilers. */
 void quern__thread_set_name(const char *name);
 
+/* Keeps the calling thread on the index-th of the processors that this process may use, around and around. Only a
+ * wish: nothing happens where the system cannot. */
+void quern__thread_pin(uint32_t index);
+
+/* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one, too. To be
+ * used only after can_ has said true. */
+void quern__fence_all_threads(void);
+bool quern__can_fence_all_threads(void);
+
 /* Monotonic. */
 uint64_t quern__clock_ns(void);
 

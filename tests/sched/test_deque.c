@@ -24,7 +24,7 @@ static void open_deque(void)
     deque = aligned_alloc(_Alignof(quern__deque), sizeof *deque);
     items = calloc(ITEM_COUNT, sizeof *items);
     cr_assert(deque != NULL && items != NULL);
-    quern__deque_init(deque);
+    quern__deque_init(deque, false);
 }
 
 static void close_deque(void)
@@ -35,9 +35,39 @@ static void close_deque(void)
 
 TestSuite(deque, .init = open_deque, .fini = close_deque, .timeout = 120);
 
+static bool try_push(uint32_t number)
+{
+    quern__job job = {.target = &items[number], .scope = &items[number % 2], .data = {number, ~number}};
+    return quern__deque_push(deque, &job, 2);
+}
+
 static void push(uint32_t number)
 {
-    cr_assert(quern__deque_push(deque, &items[number]), "item %u", number);
+    cr_assert(try_push(number), "item %u", number);
+}
+
+static item *item_of(const quern__job *job)
+{
+    item *taken = job->target;
+    uint32_t number = (uint32_t)(taken - items);
+    cr_expect(job->data[0] == number && job->data[1] == ~number, "item %u", number);
+    cr_expect(job->scope == &items[number % 2]);
+    return taken;
+}
+
+static item *pop(void)
+{
+    quern__job job;
+    quern__deque_slot *slot = quern__deque_pop(deque);
+    if (slot == NULL) return NULL;
+    quern__deque_read_slot(slot, &job);
+    return item_of(&job);
+}
+
+static item *steal(void)
+{
+    quern__job job;
+    return quern__deque_steal(deque, &job) ? item_of(&job) : NULL;
 }
 
 /* ------------------------------------------------------------------------------------- one thread */
@@ -45,8 +75,8 @@ static void push(uint32_t number)
 Test(deque, starts_empty)
 {
     cr_assert(quern__deque_looks_empty(deque));
-    cr_assert_null(quern__deque_pop(deque));
-    cr_assert_null(quern__deque_steal(deque));
+    cr_assert_null(pop());
+    cr_assert_null(steal());
     cr_assert(quern__deque_looks_empty(deque));
 }
 
@@ -56,8 +86,8 @@ Test(deque, owner_pops_the_newest)
         push(i);
     cr_assert_not(quern__deque_looks_empty(deque));
     for (uint32_t i = 10; i-- != 0;)
-        cr_assert_eq(quern__deque_pop(deque), &items[i], "item %u", i);
-    cr_assert_null(quern__deque_pop(deque));
+        cr_assert_eq(pop(), &items[i], "item %u", i);
+    cr_assert_null(pop());
 }
 
 Test(deque, thief_steals_the_oldest)
@@ -65,34 +95,34 @@ Test(deque, thief_steals_the_oldest)
     for (uint32_t i = 0; i < 10; i++)
         push(i);
     for (uint32_t i = 0; i < 10; i++)
-        cr_assert_eq(quern__deque_steal(deque), &items[i], "item %u", i);
-    cr_assert_null(quern__deque_steal(deque));
+        cr_assert_eq(steal(), &items[i], "item %u", i);
+    cr_assert_null(steal());
 }
 
 Test(deque, pop_and_steal_meet_in_the_middle)
 {
     for (uint32_t i = 0; i < 3; i++)
         push(i);
-    cr_assert_eq(quern__deque_steal(deque), &items[0]);
-    cr_assert_eq(quern__deque_pop(deque), &items[2]);
-    cr_assert_eq(quern__deque_pop(deque), &items[1]);
-    cr_assert_null(quern__deque_pop(deque));
-    cr_assert_null(quern__deque_steal(deque));
+    cr_assert_eq(steal(), &items[0]);
+    cr_assert_eq(pop(), &items[2]);
+    cr_assert_eq(pop(), &items[1]);
+    cr_assert_null(pop());
+    cr_assert_null(steal());
     push(7);
-    cr_assert_eq(quern__deque_steal(deque), &items[7]);
+    cr_assert_eq(steal(), &items[7]);
 }
 
 Test(deque, refuses_more_than_its_capacity)
 {
     for (uint32_t i = 0; i < CAPACITY; i++)
         push(i);
-    cr_assert_not(quern__deque_push(deque, &items[CAPACITY]));
-    cr_assert_eq(quern__deque_steal(deque), &items[0]);
+    cr_assert_not(try_push(CAPACITY));
+    cr_assert_eq(steal(), &items[0]);
     push(CAPACITY);
-    cr_assert_not(quern__deque_push(deque, &items[CAPACITY + 1]));
+    cr_assert_not(try_push(CAPACITY + 1));
     for (uint32_t i = CAPACITY; i != 0; i--)
-        cr_assert_eq(quern__deque_pop(deque), &items[i], "item %u", i);
-    cr_assert_null(quern__deque_pop(deque));
+        cr_assert_eq(pop(), &items[i], "item %u", i);
+    cr_assert_null(pop());
 }
 
 Test(deque, goes_around_its_ring)
@@ -102,9 +132,39 @@ Test(deque, goes_around_its_ring)
         for (uint32_t i = 0; i < CAPACITY - 100; i++)
             push(pushed++ % ITEM_COUNT);
         for (uint32_t i = 0; i < CAPACITY - 100; i++)
-            cr_assert_eq(quern__deque_steal(deque), &items[stolen++ % ITEM_COUNT], "item %u", stolen);
-        cr_assert_null(quern__deque_pop(deque));
+            cr_assert_eq(steal(), &items[stolen++ % ITEM_COUNT], "item %u", stolen);
+        cr_assert_null(pop());
     }
+}
+
+Test(deque, alone_it_does_the_same)
+{
+    quern__deque_init(deque, true);
+    cr_assert_null(pop());
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < CAPACITY; i++)
+            push(i);
+        cr_assert_not(try_push(CAPACITY));
+        for (uint32_t i = CAPACITY; i-- != 0;)
+            cr_assert_eq(pop(), &items[i], "item %u", i);
+        cr_assert_null(pop());
+    }
+}
+
+/* By scope, or by how late it was pushed. */
+Test(deque, thief_may_choose)
+{
+    quern__job job;
+    cr_assert_not(quern__deque_steal_for(deque, &items[0], 0, &job));
+    for (uint32_t i = 0; i < 4; i++)
+        push(i);
+    cr_assert_not(quern__deque_steal_for(deque, &items[1], INT64_MAX, &job));
+    cr_assert_not(quern__deque_steal_for(deque, NULL, 1, &job));
+    cr_assert(quern__deque_steal_for(deque, &items[0], INT64_MAX, &job));
+    cr_assert_eq(item_of(&job), &items[0]);
+    cr_assert(quern__deque_steal_for(deque, NULL, 1, &job));
+    cr_assert_eq(item_of(&job), &items[1]);
+    cr_assert_eq(steal(), &items[2]);
 }
 
 /* ----------------------------------------------------------------------------------- owner and thieves */
@@ -122,7 +182,7 @@ static void *steal_until_over(void *argument)
 {
     (void)argument;
     while (!atomic_load(&is_over) || !quern__deque_looks_empty(deque))
-        take(quern__deque_steal(deque));
+        take(steal());
     return NULL;
 }
 
@@ -133,10 +193,10 @@ static void push_all(uint32_t burst_count)
     while (next < ITEM_COUNT) {
         for (uint32_t i = 0; i < burst && next < ITEM_COUNT; i++, next++) {
             items[next].payload = next + 1;
-            if (!quern__deque_push(deque, &items[next])) take(&items[next]);
+            if (!try_push(next)) take(&items[next]);
         }
         for (uint32_t i = 0; i < burst; i++)
-            take(quern__deque_pop(deque));
+            take(pop());
         burst = burst % burst_count + 1;
     }
 }

@@ -71,15 +71,9 @@ static void burn_ns(uint64_t nanoseconds)
 
 static void dump_pool(const quern_jobs *jobs)
 {
-    fprintf(stderr, "pool of %u threads: entered %d, searching %u\n", jobs->thread_count,
-            atomic_load(&jobs->is_entered), atomic_load(&jobs->searching_count));
-    for (uint32_t index = 0; index < jobs->thread_count; index++) {
-        const quern__worker *worker = &jobs->workers[index];
-        uint64_t idle = atomic_load(&jobs->idle[index / 64]) >> (index % 64) & 1;
-        fprintf(stderr, "worker %u: deque %lld to %lld, idle %d, parker state %u\n", index,
-                (long long)atomic_load(&worker->deque.top), (long long)atomic_load(&worker->deque.bottom),
-                (int)idle, atomic_load(&worker->parker.state));
-    }
+    char text[16384];
+    quern_jobs_describe(jobs, text, sizeof text);
+    fputs(text, stderr);
 }
 
 static void *watch(void *argument)

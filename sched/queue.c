@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/queue.h"
+
+/* Kept free after the lock is taken: everything here is under it, but for quern__queue_looks_empty. */
+
+bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
+{
+    for (uint32_t index = 0; index < QUERN__QUEUE_COUNT; index++) {
+        queues->queues[index].first = NULL;
+        queues->queues[index].last = NULL;
+        atomic_init(&queues->queues[index].count, 0);
+    }
+    queues->free_nodes = NULL;
+    queues->blocks = NULL;
+    queues->allocator = *allocator;
+    return pthread_mutex_init(&queues->mutex, NULL) == 0;
+}
+
+void quern__queues_deinit(quern__queues *queues)
+{
+    while (queues->blocks != NULL) {
+        quern__node_block *block = queues->blocks;
+        queues->blocks = block->next;
+        quern__release(&queues->allocator, block, sizeof *block, _Alignof(quern__node_block));
+    }
+    pthread_mutex_destroy(&queues->mutex);
+}
+
+static void add_block(quern__queues *queues)
+{
+    quern__node_block *block =
+        quern__allocate(&queues->allocator, sizeof *block, _Alignof(quern__node_block));
+    if (block == NULL) return;
+    block->next = queues->blocks;
+    queues->blocks = block;
+    for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT; i++) {
+        block->nodes[i].next = queues->free_nodes;
+        queues->free_nodes = &block->nodes[i];
+    }
+}
+
+quern__node *quern__queues_take_node(quern__queues *queues)
+{
+    pthread_mutex_lock(&queues->mutex);
+    if (queues->free_nodes == NULL) add_block(queues);
+    quern__node *node = queues->free_nodes;
+    if (node != NULL) queues->free_nodes = node->next;
+    pthread_mutex_unlock(&queues->mutex);
+    return node;
+}
+
+static void free_locked(quern__queues *queues, quern__node *node)
+{
+    node->next = queues->free_nodes;
+    queues->free_nodes = node;
+}
+
+void quern__queues_give_node(quern__queues *queues, quern__node *node)
+{
+    pthread_mutex_lock(&queues->mutex);
+    free_locked(queues, node);
+    pthread_mutex_unlock(&queues->mutex);
+}
+
+static void add_to_count(quern__queue *queue, uint32_t difference)
+{
+    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    atomic_store_explicit(&queue->count, count + difference, QUERN__HANDSHAKE_RELEASE);
+}
+
+void quern__queues_push(quern__queues *queues, quern__node *node)
+{
+    quern__queue *queue = &queues->queues[node->queue];
+    pthread_mutex_lock(&queues->mutex);
+    node->next = NULL;
+    if (queue->first == NULL)
+        queue->first = node;
+    else
+        queue->last->next = node;
+    queue->last = node;
+    add_to_count(queue, 1);
+    pthread_mutex_unlock(&queues->mutex);
+}
+
+static quern__node *unlink_first(quern__queue *queue, const void *scope)
+{
+    quern__node *before = NULL;
+    quern__node *node = queue->first;
+    while (node != NULL && scope != NULL && node->job.scope != scope) {
+        before = node;
+        node = node->next;
+    }
+    if (node == NULL) return NULL;
+    if (before == NULL)
+        queue->first = node->next;
+    else
+        before->next = node->next;
+    if (node->next == NULL) queue->last = before;
+    add_to_count(queue, (uint32_t)-1);
+    return node;
+}
+
+bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
+                        quern__job *out_job)
+{
+    if (quern__queue_looks_empty(queues, index)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    quern__node *node = unlink_first(&queues->queues[index], scope);
+    if (node != NULL) {
+        *out_job = node->job;
+        free_locked(queues, node);
+    }
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs.h"
+
+#include <limits.h>
+
+/* Waiting.
+ *
+ * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile, that
+ * one could wait as well and so on: stacks would grow without bound, and a wait for something short could be
+ * held up by something long. So it helps with what it waits for, and nothing else:
+ *
+ *     1. jobs in its own deque that the current job has put there (above `floor`),
+ *     2. jobs whose scope is what it waits for, wherever they are,
+ *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's scope
+ *        (`serving`) and how full its deque was then (`serving_from`); everything above is a part of that scope;
+ *     4. the same for what such a worker waits for in its turn, and so on.
+ *
+ *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
+ *                                                              serving_from
+ *
+ * When the jobs that the waiting job made have been stolen, everything older in its deque was stolen before:
+ * thieves take the oldest first. So one pair of words for a worker, for what it took last, is enough.
+ *
+ * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs here
+ * instead of elsewhere: a matter of time, not of correctness. Nothing that is taken depends on it.
+ *
+ * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is not
+ * asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit of depth.
+ * A pusher that finds all of them asleep wakes one (search.c), and a caller that leaves looks, too. */
+
+enum {
+    LOOKS_PER_CLOCK = 16,
+    MAX_SCOPES = 8,       /* how many waits one helper follows */
+    MAX_RESCUE_DEPTH = 64 /* jobs on one stack that nobody but a waiting worker was left for */
+};
+
+/* ------------------------------------------------------------------------------------ running a job */
+
+void quern__worker_run_own(quern__worker *worker, quern__job *job)
+{
+    int64_t floor = worker->floor;
+    if (worker->done_counter != job->scope) quern__worker_settle(worker);
+    worker->floor = quern__deque_bottom(&worker->deque);
+    job->run(job, worker);
+    worker->floor = floor;
+}
+
+void quern__worker_run(quern__worker *worker, quern__job *job)
+{
+    /* The worker's own words: relaxed loads see its latest store. */
+    const void *serving = atomic_load_explicit(&worker->serving, memory_order_relaxed);
+    int64_t from = atomic_load_explicit(&worker->serving_from, memory_order_relaxed);
+    int64_t bottom = quern__deque_bottom(&worker->deque);
+    atomic_store_explicit(&worker->serving_from, bottom, memory_order_relaxed);
+    /* Release pairs with the acquire in take_part: who sees the scope sees where it begins. */
+    atomic_store_explicit(&worker->serving, job->scope, memory_order_release);
+    quern__worker_run_own(worker, job);
+    atomic_store_explicit(&worker->serving, serving, memory_order_relaxed);
+    atomic_store_explicit(&worker->serving_from, from, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------ finding a part */
+
+static bool pop_own(quern__worker *worker, quern__job *out_job)
+{
+    if (quern__deque_bottom(&worker->deque) <= worker->floor) return false;
+    if (quern__deque_looks_empty(&worker->deque)) return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot != NULL) quern__deque_read_slot(slot, out_job);
+    return slot != NULL;
+}
+
+typedef struct scopes {
+    const void *items[MAX_SCOPES];
+    uint32_t count;
+} scopes;
+
+static void add_scope(scopes *set, const void *scope)
+{
+    if (scope == NULL || set->count == MAX_SCOPES) return;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->items[i] == scope) return;
+    set->items[set->count++] = scope;
+}
+
+static bool take_part(quern__worker *victim, const void *scope, scopes *set, quern__job *out_job)
+{
+    int64_t from = INT64_MAX;
+    if (atomic_load_explicit(&victim->serving, memory_order_acquire) == scope) {
+        from = atomic_load_explicit(&victim->serving_from, memory_order_relaxed);
+        add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
+    }
+    return !quern__deque_looks_empty(&victim->deque) &&
+           quern__deque_steal_for(&victim->deque, scope, from, out_job);
+}
+
+static bool steal_part(quern__worker *worker, const void *scope, quern__job *out_job)
+{
+    const quern_jobs *jobs = worker->jobs;
+    scopes set = {.items = {scope}, .count = 1};
+    for (uint32_t i = 0; i < set.count; i++)
+        for (uint32_t index = 0; index < jobs->thread_count; index++)
+            if (index != worker->index && take_part(&jobs->workers[index], set.items[i], &set, out_job))
+                return true;
+    return false;
+}
+
+static bool take_from_queues(quern_jobs *jobs, const void *scope, quern__job *out_job)
+{
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+        if (quern__queues_take(&jobs->queues, (quern__queue_index)index, scope, out_job)) return true;
+    return false;
+}
+
+static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (worker->index == 0 && quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
+        return true;
+    return steal_part(worker, wait->scope, out_job);
+}
+
+/* ------------------------------------------------------------------------------------------ waiting */
+
+/* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that take
+ * a lock are rarer. */
+static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
+{
+    quern__job job;
+    if (pop_own(worker, &job)) {
+        quern__worker_run_own(worker, &job);
+        return true;
+    }
+    if (wait->help != NULL && wait->help(wait, worker)) return true;
+    bool found = take_from_others(worker, wait, &job) ||
+                 (look % LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
+    if (found)
+        quern__worker_run(worker, &job);
+    else
+        quern__worker_settle(worker);
+    return found;
+}
+
+static bool is_last_one(const quern_jobs *jobs)
+{
+    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
+    return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >=
+           jobs->thread_count - (is_entered ? 0 : 1);
+}
+
+/* A last look after the announcement that this worker sleeps. */
+static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (take_from_others(worker, wait, out_job)) return true;
+    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
+    return quern__worker_take_any(worker, out_job);
+}
+
+/* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a job
+ * to run instead. */
+static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__mask_set(&jobs->blocked, worker->index);
+    atomic_fetch_add_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
+    if (!found && !wait->is_done(wait)) quern__parker_take(&worker->parker);
+    quern__mask_clear(&jobs->blocked, worker->index);
+    atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    return found;
+}
+
+static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
+{
+    quern__job job;
+    if (!sleep_in_wait(worker, wait, &job)) return;
+    worker->rescue_depth++;
+    quern__worker_run(worker, &job);
+    worker->rescue_depth--;
+}
+
+static bool has_spun_enough(const quern__worker *worker, uint64_t *start_ns)
+{
+    uint64_t spin_ns = worker->jobs->spin_ns;
+    if (spin_ns == 0) return true;
+    uint64_t now_ns = quern__clock_ns();
+    if (*start_ns == 0) *start_ns = now_ns;
+    return now_ns - *start_ns >= spin_ns;
+}
+
+static void wait_until_done(quern__worker *worker, const quern__wait *wait)
+{
+    bool is_announced = wait->announce == NULL;
+    uint64_t start_ns = 0;
+    uint32_t look = 0;
+    while (!wait->is_done(wait)) {
+        if (work_on(worker, wait, look)) {
+            look = 0;
+            start_ns = 0;
+            continue;
+        }
+        quern__relax();
+        if (++look % LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, &start_ns)) continue;
+        if (!is_announced) wait->announce(wait, worker);
+        is_announced = true;
+        sleep_or_rescue(worker, wait);
+        start_ns = 0;
+    }
+}
+
+void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
+{
+    const void *outer = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    bool was_resting = worker->is_resting; /* no longer, with this wait on its stack */
+    worker->is_resting = false;
+    quern__worker_settle(worker);
+    atomic_store_explicit(&worker->waiting, wait->scope, memory_order_relaxed);
+    wait_until_done(worker, wait);
+    atomic_store_explicit(&worker->waiting, outer, memory_order_relaxed);
+    quern__worker_settle(worker);
+    worker->is_resting = was_resting;
+}

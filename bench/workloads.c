@@ -18,6 +18,17 @@ const bench_workload *const bench_workloads[] = {
     &workload_spawn,
     &workload_frame_empty0,
     &workload_frame_empty1,
+    &workload_jobs_empty_64,
+    &workload_jobs_empty_64_auto,
+    &workload_jobs_empty_1024,
+    &workload_jobs_empty_65536,
+    &workload_jobs_many,
+    &workload_jobs_fib,
+    &workload_jobs_wake,
+    &workload_jobs_gap,
+    &workload_jobs_graph,
+    &workload_jobs_uneven,
+    &workload_jobs_uneven_auto,
 };
 
 const uint32_t bench_workload_count = sizeof bench_workloads / sizeof bench_workloads[0];

@@ -22,6 +22,17 @@ extern const bench_workload workload_get;
 extern const bench_workload workload_spawn;
 extern const bench_workload workload_frame_empty0;
 extern const bench_workload workload_frame_empty1;
+extern const bench_workload workload_jobs_empty_64;
+extern const bench_workload workload_jobs_empty_64_auto;
+extern const bench_workload workload_jobs_empty_1024;
+extern const bench_workload workload_jobs_empty_65536;
+extern const bench_workload workload_jobs_many;
+extern const bench_workload workload_jobs_fib;
+extern const bench_workload workload_jobs_wake;
+extern const bench_workload workload_jobs_gap;
+extern const bench_workload workload_jobs_graph;
+extern const bench_workload workload_jobs_uneven;
+extern const bench_workload workload_jobs_uneven_auto;
 
 extern const bench_workload *const bench_workloads[];
 extern const uint32_t bench_workload_count;

@@ -98,12 +98,12 @@ typedef struct roll_call {
     uint64_t deadline_ns;
 } roll_call;
 
-/* Relaxed: the count carries no data, it only keeps each thread in its item until all have come. */
-static void answer(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+/* Relaxed: the count carries no data, it only keeps each thread in its job until all have come. */
+static void answer(void *argument, uint32_t worker_index)
 {
     (void)worker_index;
-    roll_call *call = argument;
-    atomic_fetch_add_explicit(&call->arrived, end - begin, memory_order_relaxed);
+    roll_call *call = *(roll_call **)argument;
+    atomic_fetch_add_explicit(&call->arrived, 1, memory_order_relaxed);
     while (atomic_load_explicit(&call->arrived, memory_order_relaxed) < call->expected &&
            bench_now_ns() < call->deadline_ns) {
     }
@@ -113,5 +113,14 @@ void bench_jobs_wake(quern_jobs *jobs)
 {
     const uint32_t thread_count = quern_jobs_thread_count(jobs);
     roll_call call = {.expected = thread_count, .deadline_ns = bench_now_ns() + WAKE_LIMIT_NS};
-    REQUIRE(quern_jobs_parallel_for(jobs, thread_count, 1, answer, &call));
+    roll_call *payload = &call;
+    quern_counter counter = {0};
+    quern_job_def def = quern_job_def_default();
+    def.function = answer;
+    def.payload = &payload;
+    def.payload_bytes = sizeof payload;
+    def.counter = &counter;
+    for (uint32_t i = 0; i < thread_count; i++)
+        REQUIRE(quern_jobs_submit(jobs, &def));
+    REQUIRE(quern_jobs_wait(jobs, &counter));
 }

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* jobs_many, jobs_fib, jobs_graph: single jobs, forks, and a graph of loops. The control is the same work by plain
+ * calls on one thread; of the graph, which is worth sharing, its ideal time. */
+
+#include "bench/burn.h"
+#include "bench/workloads.h"
+#include "bench/world.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { JOB_COUNT = 100000, JOB_NS = 100, FIB_N = 30, LAYERS = 5, NODES_PER_LAYER = 10 };
+enum { NODE_COUNT = LAYERS * NODES_PER_LAYER, NODE_ITEMS = 64, ITEM_NS = 2000 };
+
+typedef struct job_scene {
+    quern_jobs *jobs;
+    quern_graph *graph;
+    uint64_t steps; /* of a job, or of an item */
+    uint64_t result;
+    atomic_uint_fast64_t done_count;
+} job_scene;
+
+static void *open_raw(double work_ns)
+{
+    job_scene *scene = bench_allocate(1, sizeof *scene);
+    scene->steps = bench_burn_steps(work_ns);
+    return scene;
+}
+
+static job_scene *open_with_pool(const bench_case *bench, double work_ns)
+{
+    job_scene *scene = open_raw(work_ns);
+    scene->jobs = bench_jobs_create(bench->thread_count);
+    return scene;
+}
+
+static void close_scene(void *state)
+{
+    job_scene *scene = state;
+    quern_graph_destroy(scene->graph);
+    quern_jobs_destroy(scene->jobs);
+    free(scene);
+}
+
+static void enter_awake(void *state)
+{
+    const job_scene *scene = state;
+    bench_jobs_wake(scene->jobs);
+}
+
+static uint32_t one_pass(uint32_t entity_count)
+{
+    (void)entity_count;
+    return 1;
+}
+
+static uint64_t one_operation(uint32_t entity_count)
+{
+    (void)entity_count;
+    return 1;
+}
+
+/* -------------------------------------------------------------------------------------------- many */
+
+static void *open_many_raw(const bench_case *bench)
+{
+    (void)bench;
+    return open_raw(JOB_NS);
+}
+
+static void *open_many(const bench_case *bench)
+{
+    return open_with_pool(bench, JOB_NS);
+}
+
+static void burn_job(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    bench_burn(*(const uint64_t *)argument);
+}
+
+static void run_many_raw(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    quern_job_function *volatile function = burn_job; /* volatile: the calls must not be inlined */
+    for (uint32_t i = 0; i < pass_count * JOB_COUNT; i++)
+        function(&scene->steps, 0);
+}
+
+static void submit_and_wait(void *argument, uint32_t worker_index)
+{
+    job_scene *scene = argument;
+    quern_counter counter = {0};
+    quern_job_def def = quern_job_def_default();
+    (void)worker_index;
+    def.function = burn_job;
+    def.payload = &scene->steps;
+    def.payload_bytes = sizeof scene->steps;
+    def.counter = &counter;
+    for (uint32_t i = 0; i < JOB_COUNT; i++)
+        REQUIRE(quern_jobs_submit(scene->jobs, &def));
+    REQUIRE(quern_jobs_wait(scene->jobs, &counter));
+}
+
+static void run_many(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        REQUIRE(quern_jobs_run(scene->jobs, submit_and_wait, scene));
+}
+
+static uint64_t checksum_steps(void *state)
+{
+    const job_scene *scene = state;
+    return scene->steps;
+}
+
+static uint64_t operations_of_many(uint32_t entity_count)
+{
+    (void)entity_count;
+    return JOB_COUNT;
+}
+
+const bench_workload workload_jobs_many = {
+    .name = "jobs_many",
+    .summary = "100,000 jobs of about 100 ns, submitted by one job; raw: as many calls, on one thread",
+    .unit = "job",
+    .entity_counts = {JOB_COUNT},
+    .fixed_size = true,
+    .pass_count = one_pass,
+    .operation_count = operations_of_many,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_many_raw, NULL, run_many_raw, NULL, checksum_steps, close_scene},
+            [BENCH_QUERN] = {open_many, enter_awake, run_many, NULL, checksum_steps, close_scene},
+        },
+};
+
+/* --------------------------------------------------------------------------------------------- fib */
+
+typedef struct fib_call {
+    quern_jobs *jobs;
+    uint32_t n;
+    uint64_t result;
+} fib_call;
+
+static void *open_fib_raw(const bench_case *bench)
+{
+    (void)bench;
+    return open_raw(0);
+}
+
+static void *open_fib(const bench_case *bench)
+{
+    return open_with_pool(bench, 0);
+}
+
+__attribute__((noinline)) static uint64_t plain_fib(uint32_t n)
+{
+    return n < 2 ? n : plain_fib(n - 1) + plain_fib(n - 2);
+}
+
+static void run_fib_raw(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        scene->result = plain_fib(FIB_N);
+}
+
+static uint64_t fib(quern_jobs *jobs, uint32_t n);
+
+static void run_fib_call(void *argument, uint32_t worker_index)
+{
+    fib_call *fork = argument;
+    (void)worker_index;
+    fork->result = fib(fork->jobs, fork->n);
+}
+
+/* One fork for each inner node. Results of the calls are not looked at: they cannot fail in here. */
+static uint64_t fib(quern_jobs *jobs, uint32_t n)
+{
+    if (n < 2) return n;
+    quern_fork fork;
+    fib_call left = {jobs, n - 1, 0};
+    quern_jobs_fork(jobs, &fork, run_fib_call, &left);
+    const uint64_t right = fib(jobs, n - 2);
+    quern_jobs_join(jobs, &fork);
+    return left.result + right;
+}
+
+static void run_fib(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        fib_call whole = {scene->jobs, FIB_N, 0};
+        REQUIRE(quern_jobs_run(scene->jobs, run_fib_call, &whole));
+        scene->result = whole.result;
+    }
+}
+
+static uint64_t checksum_fib(void *state)
+{
+    const job_scene *scene = state;
+    return scene->result;
+}
+
+const bench_workload workload_jobs_fib = {
+    .name = "jobs_fib",
+    .summary = "Fibonacci of 30, a fork for each of 1,346,268 inner nodes; raw: plain recursion",
+    .unit = "run",
+    .entity_counts = {FIB_N},
+    .fixed_size = true,
+    .pass_count = one_pass,
+    .operation_count = one_operation,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_fib_raw, NULL, run_fib_raw, NULL, checksum_fib, close_scene},
+            [BENCH_QUERN] = {open_fib, enter_awake, run_fib, NULL, checksum_fib, close_scene},
+        },
+};
+
+/* ------------------------------------------------------------------------------------------- graph */
+
+static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    job_scene *scene = argument;
+    (void)worker_index;
+    for (uint32_t i = begin; i < end; i++)
+        bench_burn(scene->steps);
+    atomic_fetch_add_explicit(&scene->done_count, end - begin, memory_order_relaxed);
+}
+
+static void *open_graph_raw(const bench_case *bench)
+{
+    return open_raw((double)ITEM_NS / bench->thread_count);
+}
+
+static void add_edges(quern_graph *graph, uint32_t node)
+{
+    static const uint32_t shifts[] = {0, 1, 3};
+    if (node < NODES_PER_LAYER) return;
+    const uint32_t first = (node / NODES_PER_LAYER - 1) * NODES_PER_LAYER;
+    for (uint32_t i = 0; i < 3; i++)
+        REQUIRE(quern_graph_add_edge(graph, first + (node + shifts[i]) % NODES_PER_LAYER, node));
+}
+
+static void *open_graph(const bench_case *bench)
+{
+    job_scene *scene = open_with_pool(bench, ITEM_NS);
+    quern_graph_node_def def = quern_graph_node_def_default();
+    REQUIRE(quern_graph_create(NULL, &scene->graph));
+    def.function = burn_items;
+    def.argument = scene;
+    def.count = NODE_ITEMS;
+    def.grain = 1;
+    for (uint32_t node = 0; node < NODE_COUNT; node++) {
+        REQUIRE(quern_graph_add_node(scene->graph, &def, NULL));
+        add_edges(scene->graph, node);
+    }
+    return scene;
+}
+
+static void run_graph_raw(void *state, uint32_t pass_count)
+{
+    for (uint32_t i = 0; i < pass_count * NODE_COUNT; i++)
+        burn_items(state, 0, NODE_ITEMS, 0);
+}
+
+static void run_graph(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        REQUIRE(quern_graph_run(scene->graph, scene->jobs));
+}
+
+static uint64_t checksum_graph(void *state)
+{
+    job_scene *scene = state;
+    return atomic_load(&scene->done_count) % ((uint64_t)NODE_COUNT * NODE_ITEMS);
+}
+
+const bench_workload workload_jobs_graph = {
+    .name = "jobs_graph",
+    .summary =
+        "50 nodes in 5 layers, three edges to each, a loop of 64 items of 2 us in each; raw: ideal time",
+    .unit = "run",
+    .entity_counts = {NODE_COUNT},
+    .fixed_size = true,
+    .pass_count = one_pass,
+    .operation_count = one_operation,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_graph_raw, NULL, run_graph_raw, NULL, checksum_graph, close_scene},
+            [BENCH_QUERN] = {open_graph, enter_awake, run_graph, NULL, checksum_graph, close_scene},
+        },
+};

@@ -49,7 +49,7 @@ static inline void fill_value(const quern__fill *fill, char *target, char *item)
 }
 
 /* All values of one row; its program has several operations. */
-static void fill_row(const quern__scratch *scratch, const quern__node *node, uintptr_t to,
+static void fill_row(const quern__scratch *scratch, const quern__program_node *node, uintptr_t to,
                      const quern__edit *edit)
 {
     const quern__fill *fill = &scratch->programs.fills.items[node->first_fill];
@@ -66,7 +66,7 @@ static void fill_row(const quern__scratch *scratch, const quern__node *node, uin
 }
 
 /* The values of neighbouring rows with the same program of one operation, column by column. */
-static void fill_columns(const quern__scratch *scratch, const quern__node *node, uintptr_t to,
+static void fill_columns(const quern__scratch *scratch, const quern__program_node *node, uintptr_t to,
                          const quern__edit *edits, uint32_t count)
 {
     const quern__fill *fill = &scratch->programs.fills.items[node->first_fill];
@@ -77,7 +77,7 @@ static void fill_columns(const quern__scratch *scratch, const quern__node *node,
     }
 }
 
-static void fill_rows(const quern__scratch *scratch, const quern__node *node, uintptr_t to,
+static void fill_rows(const quern__scratch *scratch, const quern__program_node *node, uintptr_t to,
                       const quern__edit *edits, uint32_t count)
 {
     if (node->depth == 1) {
@@ -162,7 +162,7 @@ static uintptr_t next_arrival(quern__tally *leader, const quern__flow *flow, uin
     return at;
 }
 
-static void move_rows(const commit *it, const quern__node *node, quern__tally *leader, uint32_t row,
+static void move_rows(const commit *it, const quern__program_node *node, quern__tally *leader, uint32_t row,
                       uint32_t count)
 {
     const quern__sheet *sheet = it->sheet;
@@ -187,7 +187,7 @@ static void commit_rows(commit *it, const quern__row_run *run)
 {
     const quern__sheet *sheet = it->sheet;
     quern__tally *tallies = sheet->scratch->tallies.items;
-    const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
+    const quern__program_node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
     uint32_t row = run->row, count = run->count;
     uintptr_t location = quern__location_make(sheet->chunk, row);
     if (!node->is_destroyed && node->target == sheet->archetype) {
@@ -243,8 +243,8 @@ static uintptr_t next_created(const quern__playback *playback, quern__tally *lea
     return next_arrival(leader, flow, wanted, out_count);
 }
 
-static void create_rows(const commit *it, const quern__node *node, quern__tally *leader, uint32_t row,
-                        uint32_t count)
+static void create_rows(const commit *it, const quern__program_node *node, quern__tally *leader,
+                        uint32_t row, uint32_t count)
 {
     const quern__sheet *sheet = it->sheet;
     const quern__flow *flow = quern__playback_flow(it->playback, node->target);
@@ -264,7 +264,7 @@ static void commit_creates(quern__playback *playback, const quern__sheet *sheet)
     quern__tally *tallies = sheet->scratch->tallies.items;
     const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
     for (const quern__row_run *end = run + sheet->run_count; run < end; run++) {
-        const quern__node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
+        const quern__program_node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
         if (node->is_destroyed)
             list_destroyed(&it, playback->created.items + sheet->first_created + run->row, run->count);
         else
@@ -384,7 +384,7 @@ static void note_values(const quern__sheet *sheet)
     const quern__programs *programs = &sheet->scratch->programs;
     for (uint32_t i = 0; i < sheet->tally_count; i++) {
         const quern__tally *tally = &sheet->scratch->tallies.items[sheet->first_tally + i];
-        const quern__node *node = &programs->nodes.items[tally->node];
+        const quern__program_node *node = &programs->nodes.items[tally->node];
         if (node->is_destroyed || node->target != node->source) continue;
         for (uint32_t k = 0; k < node->fill_count; k++)
             quern__versions_note_column(

@@ -28,7 +28,7 @@ static bool push_link(quern__scratch *scratch, quern__edit *edit)
 static inline outcome advance(quern__scratch *scratch, quern__edit *edit, const quern__operation *operation,
                               char *item)
 {
-    const quern__node *node = &scratch->programs.nodes.items[edit->node];
+    const quern__program_node *node = &scratch->programs.nodes.items[edit->node];
     if (node->is_destroyed) return DROPPED;
     bool is_first = node->depth == 0;
     if (!is_first && node->operation == operation && quern__operation_replaces_itself(operation)) {
@@ -283,7 +283,7 @@ static uint32_t find_touched(const quern__sheet *sheet, uint32_t row)
 static quern__tally *find_tally(quern__sheet *sheet, uint32_t sheet_number, uint32_t node_index)
 {
     quern__scratch *scratch = sheet->scratch;
-    quern__node *node = &scratch->programs.nodes.items[node_index];
+    quern__program_node *node = &scratch->programs.nodes.items[node_index];
     if (node->counted_sheet == sheet_number) return &scratch->tallies.items[node->tally];
     if (!quern__array_reserve(scratch->programs.allocator, &scratch->tallies, scratch->tallies.count + 1))
         return NULL;

@@ -100,11 +100,12 @@ static void read_source(outcome *it, const quern__storage *storage, const quern_
 }
 
 static void read_program(outcome *it, const quern__storage *storage, const quern__programs *programs,
-                         const quern__node *node)
+                         const quern__program_node *node)
 {
     memset(it, 0, offsetof(outcome, fills));
     uint32_t hop = 0;
-    for (const quern__node *at = node; at->operation != NULL; at = &programs->nodes.items[at->parent])
+    for (const quern__program_node *at = node; at->operation != NULL;
+         at = &programs->nodes.items[at->parent])
         read_operation(it, at->operation, hop++);
     read_source(it, storage, node->source);
 }
@@ -129,7 +130,7 @@ static void insert_fill(quern__programs *programs, uint32_t first, const quern__
     programs->fills.items[i] = *fill;
 }
 
-static bool list_fills(const outcome *it, quern__programs *programs, quern__node *node)
+static bool list_fills(const outcome *it, quern__programs *programs, quern__program_node *node)
 {
     const quern__archetype *target = node->target;
     uint32_t first = programs->fills.count;
@@ -151,7 +152,7 @@ static bool list_fills(const outcome *it, quern__programs *programs, quern__node
 
 /* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be created,
  * ends at once. */
-static void refuse(quern__node *node, quern_result result, quern__playback_stats *stats)
+static void refuse(quern__program_node *node, quern_result result, quern__playback_stats *stats)
 {
     node->is_refused = true;
     node->target = node->source;
@@ -168,7 +169,7 @@ static bool has_hooks(const quern__move_plan *plan)
     return false;
 }
 
-static quern_result find_target(quern__storage *storage, const outcome *it, quern__node *node)
+static quern_result find_target(quern__storage *storage, const outcome *it, quern__program_node *node)
 {
     uint16_t set[QUERN_MAX_COMPONENTS];
     uint32_t count = list_present(it, set);
@@ -179,8 +180,8 @@ static quern_result find_target(quern__storage *storage, const outcome *it, quer
     return result;
 }
 
-static quern_result settle_node(quern__storage *storage, quern__programs *programs, quern__node *node,
-                                quern__playback_stats *stats)
+static quern_result settle_node(quern__storage *storage, quern__programs *programs,
+                                quern__program_node *node, quern__playback_stats *stats)
 {
     node->is_settled = true;
     if (node->is_destroyed) {
@@ -249,7 +250,7 @@ static quern_result settle_tally(quern__playback *playback, quern__sheet *sheet,
 {
     quern__programs *programs = &sheet->scratch->programs;
     quern__tally *tally = &sheet->scratch->tallies.items[tally_index];
-    quern__node *node = &programs->nodes.items[tally->node];
+    quern__program_node *node = &programs->nodes.items[tally->node];
     if (!node->is_settled) {
         quern_result result = settle_node(playback->storage, programs, node, stats);
         if (result != QUERN_OK) return result;
@@ -370,8 +371,8 @@ void quern__playback_unsettle(quern__playback *playback)
 
 /* ------------------------------------------------------------------------------------------- refusals */
 
-static const quern__node *node_of(const quern__playback *playback, const quern__sorted_stream *sorted,
-                                  quern_entity entity)
+static const quern__program_node *node_of(const quern__playback *playback,
+                                          const quern__sorted_stream *sorted, quern_entity entity)
 {
     const quern__sheet *sheet = NULL;
     uint32_t row = quern_entity_index(entity);
@@ -395,7 +396,7 @@ static void drop_refused_of_run(const quern__playback *playback, const quern__so
     bool creates = operation->kind == QUERN__OPERATION_CREATE;
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
-        const quern__node *node = node_of(playback, sorted, entity);
+        const quern__program_node *node = node_of(playback, sorted, entity);
         if (node != NULL && node->is_refused && operation->command_count > creates)
             quern__scratch_drop(scratch, sorted->stream, number + i, entity,
                                 operation->command_count - creates, QUERN_DROP_REFUSED);

@@ -14,7 +14,7 @@ static uint64_t key_of(uint32_t parent, uint64_t operation_key)
     return quern__hash_word(parent, operation_key) | 1;
 }
 
-static uint64_t key_of_node(const quern__node *node)
+static uint64_t key_of_node(const quern__program_node *node)
 {
     if (node->operation != NULL) return key_of(node->parent, node->operation->key);
     return key_of(QUERN__NODE_NONE, (uintptr_t)node->source);
@@ -35,13 +35,13 @@ void quern__programs_clear(quern__programs *programs)
 }
 
 /* Adds a node that is not there; *first: the first one under its key, or NULL. */
-static uint32_t node_add(quern__programs *programs, const quern__node *node)
+static uint32_t node_add(quern__programs *programs, const quern__program_node *node)
 {
     uint32_t index = programs->nodes.count;
     if (!quern__array_reserve(programs->allocator, &programs->nodes, index + 1) ||
         !quern__map_reserve(&programs->map, programs->allocator, index + 1))
         return QUERN__NODE_NONE;
-    quern__node *added = &programs->nodes.items[programs->nodes.count++];
+    quern__program_node *added = &programs->nodes.items[programs->nodes.count++];
     *added = *node;
     added->counted_sheet = UINT32_MAX;
     uint64_t key = key_of_node(added);
@@ -56,11 +56,11 @@ static uint32_t node_add(quern__programs *programs, const quern__node *node)
 
 uint32_t quern__programs_root(quern__programs *programs, quern__archetype *source)
 {
-    quern__node root = {.source = source, .parent = QUERN__NODE_NONE};
+    quern__program_node root = {.source = source, .parent = QUERN__NODE_NONE};
     const uint64_t *first = quern__map_find(&programs->map, key_of_node(&root));
     uint32_t index = first != NULL ? (uint32_t)*first : QUERN__NODE_NONE;
     for (; index != QUERN__NODE_NONE; index = programs->nodes.items[index].next_same_key) {
-        const quern__node *node = &programs->nodes.items[index];
+        const quern__program_node *node = &programs->nodes.items[index];
         if (node->operation == NULL && node->source == source) return index;
     }
     return node_add(programs, &root);
@@ -72,16 +72,16 @@ uint32_t quern__programs_find_step(quern__programs *programs, uint32_t from,
     const uint64_t *first = quern__map_find(&programs->map, key_of(from, operation->key));
     uint32_t index = first != NULL ? (uint32_t)*first : QUERN__NODE_NONE;
     for (; index != QUERN__NODE_NONE; index = programs->nodes.items[index].next_same_key) {
-        const quern__node *node = &programs->nodes.items[index];
+        const quern__program_node *node = &programs->nodes.items[index];
         if (node->operation != NULL && node->parent == from &&
             quern__operation_equal(node->operation, operation))
             return index;
     }
-    const quern__node *parent = &programs->nodes.items[from];
-    quern__node node = {.operation = operation,
-                        .parent = from,
-                        .depth = parent->depth + 1,
-                        .source = parent->source,
-                        .is_destroyed = operation->kind == QUERN__OPERATION_DESTROY};
+    const quern__program_node *parent = &programs->nodes.items[from];
+    quern__program_node node = {.operation = operation,
+                                .parent = from,
+                                .depth = parent->depth + 1,
+                                .source = parent->source,
+                                .is_destroyed = operation->kind == QUERN__OPERATION_DESTROY};
     return node_add(programs, &node);
 }

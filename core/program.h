@@ -29,7 +29,7 @@ typedef struct quern__fill {
     bool replaces; /* an old value stands there, to be destroyed */
 } quern__fill;
 
-typedef struct quern__node {
+typedef struct quern__program_node {
     const quern__operation *operation; /* the program's last; NULL: a root */
     uint32_t parent;
     uint32_t depth;           /* operations in the program */
@@ -47,7 +47,7 @@ typedef struct quern__node {
 
     /* while a sheet is counted: see playback_fold.c */
     uint32_t counted_sheet, tally;
-} quern__node;
+} quern__program_node;
 
 typedef struct quern__program_step {
     const quern__operation *operation;
@@ -56,7 +56,7 @@ typedef struct quern__program_step {
 
 typedef struct quern__programs {
     const quern_allocator *allocator;
-    QUERN__ARRAY(quern__node) nodes;
+    QUERN__ARRAY(quern__program_node) nodes;
     QUERN__ARRAY(quern__fill) fills;
     quern__map map; /* of parent and operation -> first node */
     quern__program_step steps[QUERN__STEP_CACHE];

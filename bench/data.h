@@ -192,6 +192,79 @@ KERNEL uint32_t kernel_sum_bits(const Position *positions, size_t count)
     return sum;
 }
 
+KERNEL uint32_t kernel_sum_points(const Health *healths, size_t count)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (uint32_t)healths[i].points;
+    return sum;
+}
+
+/* The rest is for frame20: little work each, bounded over any number of frames. */
+
+KERNEL void kernel_drag(Velocity *velocities, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        velocities[i].x *= 0.999f;
+        velocities[i].y *= 0.999f;
+        velocities[i].z *= 0.999f;
+    }
+}
+
+KERNEL void kernel_steer(Velocity *restrict velocities, const Brain *restrict brains, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        velocities[i].x += (float)((int32_t)(brains[i].state >> 24) - 128) * 0.001f;
+}
+
+KERNEL void kernel_tire(Brain *restrict brains, const Health *restrict healths, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        brains[i].state += (uint32_t)healths[i].points;
+}
+
+KERNEL void kernel_rage(Damage *restrict damages, const Brain *restrict brains, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        damages[i].attack = (int32_t)(brains[i].state >> 28);
+}
+
+KERNEL void kernel_fall(Velocity *velocities, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        velocities[i].y -= 9.81f * STEP_SECONDS;
+}
+
+KERNEL void kernel_bounce(Velocity *restrict velocities, const Position *restrict positions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        velocities[i].y = positions[i].y <= -ARENA_LIMIT ? 40.0f : velocities[i].y;
+}
+
+KERNEL void kernel_tilt(Rotation *restrict rotations, const Position *restrict positions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rotations[i].x += positions[i].z * 0.00001f;
+}
+
+KERNEL void kernel_shield(Damage *restrict damages, const Health *restrict healths, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        damages[i].defence = healths[i].points >> 5;
+}
+
+KERNEL void kernel_poison(Health *restrict healths, const Brain *restrict brains, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        healths[i].points -= (int32_t)(brains[i].state & 1u);
+}
+
+KERNEL void kernel_wander(Position *restrict positions, const Brain *restrict brains, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        positions[i].z += (float)((int32_t)(brains[i].state >> 16 & 255u) - 128) * 0.01f;
+}
+
 /* ---------------------------------------------- checksums: of one entity, to be added up in any order */
 
 static inline uint64_t hash_mix(uint64_t hash)
@@ -230,6 +303,11 @@ static inline uint64_t hash_health(const Health *health)
 {
     const uint64_t hash = hash_mix(hash_pair((uint32_t)health->points, (uint32_t)health->maximum));
     return hash_mix(hash ^ (uint32_t)health->death_count);
+}
+
+static inline uint64_t hash_damage(const Damage *damage)
+{
+    return hash_mix(hash_pair((uint32_t)damage->attack, (uint32_t)damage->defence));
 }
 
 static inline uint64_t hash_brain(const Brain *brain)

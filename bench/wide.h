@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_WIDE_H
+#define QUERN_BENCH_WIDE_H
+
+/* Frames over one wide archetype: entities with six components, and a list of systems that all subjects run in its order.
+ * raw: one loop per system. quern: a schedule. The third subject is the same schedule with fusing switched off. */
+
+#include "bench/harness.h"
+#include "bench/raw.h"
+
+typedef enum wide_kind {
+    WIDE_WRITE, /* writes a component, and may read another */
+    WIDE_SUM /* reads a component and adds up into a counter of the scene, which lives on from frame to frame */
+} wide_kind;
+
+/* Components by their RAW_ numbers. */
+typedef struct wide_system {
+    const char *name;
+    wide_kind kind;
+    int component;
+    int read; /* or WIDE_NOTHING */
+    union {
+        void (*write)(void *written, const void *read, size_t count);
+        uint32_t (*sum)(const void *read, size_t count);
+    } run;
+} wide_system;
+
+enum { WIDE_NOTHING = -1 };
+
+typedef struct wide_list {
+    const wide_system *systems;
+    uint32_t count;
+} wide_list;
+
+void *wide_open_raw(const wide_list *list, const bench_case *scene);
+void *wide_open_quern(const wide_list *list, const bench_case *scene, bool fuse);
+
+/* The rest of a subject; open is the workload's own, since only it knows the list. */
+void wide_enter_raw(void *state);
+void wide_run_raw(void *state, uint32_t pass_count);
+void wide_leave_raw(void *state);
+uint64_t wide_checksum_raw(void *state);
+void wide_close_raw(void *state);
+
+void wide_enter_quern(void *state);
+void wide_run_quern(void *state, uint32_t pass_count);
+uint64_t wide_checksum_quern(void *state);
+void wide_close_quern(void *state);
+
+enum {
+    WIDE_ROW_BYTES = sizeof(Position) + sizeof(Velocity) + sizeof(Rotation) + sizeof(Health) +
+                     sizeof(Damage) + sizeof(Brain)
+};
+
+#endif

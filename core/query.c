@@ -382,6 +382,14 @@ void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *
     iterator->view.version = iterator->query->storage->clock;
 }
 
+quern_result quern__query_list(quern__query *query)
+{
+    if (query->stops_version != query->storage->structure_version) list_stops(query);
+    if (query->stops_version == query->storage->structure_version) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
+                       (unsigned long long)count_stops(query));
+}
+
 /* There is room: the list is as long as it was. So walks under way go on. */
 void quern__query_list_again(quern__query *query)
 {

@@ -64,6 +64,9 @@ void quern__query_release(quern__query *query);
 /* Forgets the matches whose archetype is_collected. All matches must have been taken up before. */
 void quern__query_forget_collected(quern__query *query);
 
+/* Makes the list of stops be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
+quern_result quern__query_list(quern__query *query);
+
 /* For all queries, when archetypes begin to keep change versions. */
 void quern__query_list_again(quern__query *query);
 

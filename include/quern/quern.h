@@ -13,6 +13,7 @@
  *   query.h      finding entities, and views of their components
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
+ *   parallel.h   a query on the threads of a pool, from plain code
  *   jobs.h       the job pool, usable on its own                                                    */
 
 #include <quern/base.h>      /* IWYU pragma: export */
@@ -21,6 +22,7 @@
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
+#include <quern/parallel.h>  /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */

@@ -91,13 +91,11 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
     return (quern__conflict){.kind = QUERN__NO_CONFLICT};
 }
 
-bool quern__access_may_meet(const quern__access *a, const quern__access *b)
+bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
-        both |= a->writes[word] & (b->reads[word] | b->lookups[word]);
-        both |= b->writes[word] & (a->reads[word] | a->lookups[word]);
-    }
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] & b->reads[word]) | (b->writes[word] & a->reads[word]);
     return both != 0;
 }
 
@@ -107,6 +105,11 @@ bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
         both |= (a->writes[word] & b->lookups[word]) | (b->writes[word] & a->lookups[word]);
     return both != 0;
+}
+
+bool quern__access_may_meet(const quern__access *a, const quern__access *b)
+{
+    return quern__access_terms_may_meet(a, b) || quern__access_may_look_up(a, b);
 }
 
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,

@@ -74,6 +74,9 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
 /* Whether there is an archetype on which they might meet: one writes a component that the other touches. */
 bool quern__access_may_meet(const quern__access *a, const quern__access *b);
 
+/* The same, through the terms of both. */
+bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b);
+
 /* Whether there is an archetype on which one would write what the other looks up. */
 bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
 

@@ -181,11 +181,15 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
 {
     quern_result result = start_step(schedule, step);
     if (result != QUERN_OK || step->is_idle) return result;
+    if (QUERN_CHECKS) result = quern__seals_start(schedule, step);
+    if (result != QUERN_OK) return result;
     if (step->prepared_threads > 1)
         result = quern__graph_run(step->graph, schedule->jobs);
     else
         run_passes(step);
-    if (result == QUERN_OK) finish_step(schedule, step);
+    if (result != QUERN_OK) return result;
+    if (QUERN_CHECKS) quern__seals_finish(schedule, step);
+    finish_step(schedule, step);
     return result;
 }
 

@@ -111,7 +111,7 @@ static quern_result order_systems(quern_schedule *schedule, order_graph *graph)
  * something that the schedule cannot see. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
-    bool is_order = quern__access_may_meet(&first->access, &second->access) && first->end == NULL &&
+    bool is_order = quern__access_terms_may_meet(&first->access, &second->access) && first->end == NULL &&
                     second->begin == NULL && second->condition == NULL;
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }

@@ -69,7 +69,8 @@ static void call_checked(quern_context *context, const quern_view *view)
         if (before[i] != hash_read_column(view, i)) report_write(context, i);
 }
 
-static void call_run(quern_context *context, const quern_view *view)
+/* True when the call was refused something. */
+static bool call_run(quern_context *context, const quern_view *view)
 {
     uint64_t start_ns = start_clock(context->schedule);
     if (QUERN_CHECKS)
@@ -77,10 +78,21 @@ static void call_run(quern_context *context, const quern_view *view)
     else
         context->system->run(context, view);
     stop_clock(context, start_ns);
-    if (QUERN__UNLIKELY(context->scope.refused != QUERN_OK)) quern__context_note_refusal(context);
+    if (context->scope.refused == QUERN_OK) return false;
+    quern__context_note_refusal(context);
+    return true;
 }
 
 /* -------------------------------------------------------------------------------------------- hooks */
+
+static bool is_wanted(const quern__system *system, quern_context *context)
+{
+    if (system->condition == NULL) return true;
+    uint64_t start_ns = start_clock(context->schedule);
+    bool is_wanted = system->condition(context);
+    stop_clock(context, start_ns);
+    return is_wanted;
+}
 
 /* The time of an interval goes on while the condition says no: the system is due until it runs. What it is late by
  * counts for the next time, so that it runs as often as asked; but whole intervals that were missed are not made up
@@ -94,7 +106,7 @@ static bool opens(quern__system *system, quern_context *context)
         if (system->due_seconds < interval) return false;
     }
     system->delta_seconds = system->elapsed_seconds;
-    if (system->condition != NULL && !system->condition(context)) return false;
+    if (!is_wanted(system, context)) return false;
     system->elapsed_seconds = 0;
     system->due_seconds -= interval;
     if (system->due_seconds >= interval) system->due_seconds = 0;
@@ -211,7 +223,9 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
         view.query = &system->query;
         view.term_count = system->query.term_count;
         enter(context, system, QUERN__PART_FIRST_VIEW + view.ordinal);
-        call_run(context, &view);
+        if (QUERN_CHECKS) quern__seals_check(context, table->archetype, &view);
+        bool was_refused = call_run(context, &view);
+        if (QUERN_CHECKS) quern__seals_renew(context, table->archetype, &view, was_refused);
     }
 }
 

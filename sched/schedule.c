@@ -74,6 +74,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__compile_release(schedule);
     quern__frame_release(schedule);
     quern__playback_release(&schedule->playback);
+    quern__seals_release(&schedule->seals, allocator);
     for (uint32_t i = 0; i < schedule->systems.count; i++)
         quern__system_destroy(schedule->systems.items[i]);
     quern__array_release(allocator, &schedule->systems);

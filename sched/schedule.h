@@ -9,6 +9,7 @@
 #include "core/playback.h"
 #include "core/world.h"
 #include "sched/pass.h"
+#include "sched/seal.h"
 
 struct quern_context;
 
@@ -71,6 +72,7 @@ struct quern_schedule {
     uint32_t time_stride;
     uint32_t worker_count; /* entries of the three above */
     quern__playback playback;
+    quern__seals seals; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;
 };
 

@@ -72,7 +72,8 @@ typedef struct quern_system_def {
     quern_system_hook *end;            /* default none */
     quern_system_condition *condition; /* false: it is left out of the frame; default none */
     /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run; then
-     * quern_context_delta_seconds is the time since the latest run. At least 0; default 0: every frame. */
+     * quern_context_delta_seconds is the time since the latest run. Frames in which it is disabled do not count. At least
+     * 0; default 0: every frame. */
     double interval_seconds;
     const quern_term *terms; /* what its views are made of; default none */
     uint32_t term_count;     /* 0 to QUERN_MAX_TERMS */

@@ -450,6 +450,73 @@ Test(undeclared, a_write_through_a_cast_pointer_is_noticed_in_builds_with_checks
     if (quern_has_checks()) assert_offence(cast_const_away, "position");
 }
 
+/* ---------------------------------------------------------------------------------- pointers kept too long */
+
+static vec3 *kept; /* into another chunk than the one at hand */
+
+/* Keeps a pointer into the first chunk and writes there under the view of the last. */
+static void keep_and_write(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    vec3 *positions = quern_view_write(view, 0);
+    if (view->ordinal == 0) kept = positions;
+    if (view->ordinal > 0) kept[0].x += 1;
+}
+
+/* Writes, without a view of its own, where another system had one. */
+static void write_late(quern_context *context)
+{
+    (void)context;
+    if (kept != NULL) kept[0].y += 1;
+}
+
+static quern_result run_keepers(const quern_system_def *second, bool fuse)
+{
+    kept = NULL;
+    capture_reports(&reports);
+    quern_schedule_def schedule_def = quern_schedule_def_default();
+    schedule_def.fuse = fuse;
+    quern_schedule *schedule;
+    cr_assert_eq(quern_schedule_create(world, &schedule_def, &schedule), QUERN_OK);
+    quern_term term = quern_term_write(position);
+    quern_system_def def = system_def("keeper", keep_and_write);
+    def.terms = &term;
+    def.term_count = 1;
+    setup_system(schedule, &def);
+    if (second != NULL) setup_system(schedule, second);
+    quern_result result = quern_schedule_run(schedule, NULL, 0);
+    quern_schedule_destroy(schedule);
+    return result;
+}
+
+static void assert_keeper_is_named(quern_result result)
+{
+    cr_assert_eq(result, QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_not_null(strstr(reports.last, "'position'"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "'keeper' (declared: write position)"), "%s", reports.last);
+}
+
+Test(undeclared, a_pointer_kept_beyond_its_call_is_noticed_in_builds_with_checks)
+{
+    if (!quern_has_checks()) return;
+    for (uint32_t i = 0; i < 4000; i++)
+        setup_entity_with(world, &position, 1);
+    assert_keeper_is_named(run_keepers(NULL, true));
+    assert_keeper_is_named(run_keepers(NULL, false));
+}
+
+Test(undeclared, a_pointer_used_after_the_system_is_noticed_too)
+{
+    if (!quern_has_checks()) return;
+    setup_entity_with(world, &position, 1);
+    quern_system_def late = system_def("late", NULL);
+    const char *after[] = {"keeper"};
+    late.begin = write_late;
+    late.after = after;
+    late.after_count = 1;
+    assert_keeper_is_named(run_keepers(&late, true));
+}
+
 static void refused_in_begin(quern_context *context)
 {
     cr_assert_null(quern_context_resource(context, grid));

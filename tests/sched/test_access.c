@@ -70,7 +70,7 @@ static bool meet_in_order(const declares *a, const declares *b)
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK, "%s", quern_error_message());
     bool edge = quern_schedule_has_edge(schedule, system_a, system_b);
     cr_assert_not(quern_schedule_has_edge(schedule, system_b, system_a), "edges follow the order");
-    cr_assert_eq(strstr(described(schedule), "after a: ") != NULL, edge, "described: %s",
+    cr_assert_eq(strstr(described(schedule), "after 'a'") != NULL, edge, "described: %s",
                  described(schedule));
     quern_schedule_destroy(schedule);
     return edge;
@@ -194,7 +194,7 @@ Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
     def.before_count = 1;
     quern_system a = setup_system(schedule, &def);
     cr_assert_not(quern_schedule_has_edge(schedule, a, b), "not compiled yet");
-    cr_assert_not_null(strstr(described(schedule), "after b: before/after"));
+    cr_assert_not_null(strstr(described(schedule), "after 'b' of pass 2: before/after"));
     cr_assert(quern_schedule_has_edge(schedule, a, b));
     cr_assert(quern_schedule_has_edge(schedule, b, c));
     cr_assert_not(quern_schedule_has_edge(schedule, a, c));
@@ -220,12 +220,12 @@ Test(access, describe_says_why_each_system_waits)
     static const char *const parts[] = {"phase 'p0'",
                                         "phase 'p1'",
                                         "move",
-                                        "writes 'position'",
-                                        "reads 'position'",
-                                        "looks up 'position'",
-                                        "after move: component 'position'",
-                                        "after move: lookup of 'position'",
-                                        "after count: resource 'score'",
+                                        "write 'position'",
+                                        "read 'position'",
+                                        "look up 'position'",
+                                        "after 'move': component 'position'",
+                                        "after 'move' of pass 1: lookup of 'position'",
+                                        "after 'count' of pass 3: resource 'score'",
                                         "exclusive"};
     for (uint32_t i = 0; i < COUNT_OF(parts); i++)
         cr_assert_not_null(strstr(text, parts[i]), "no \"%s\" in: %s", parts[i], text);

@@ -109,6 +109,19 @@ typedef enum quern__route {
 quern__route quern__facts_route(const quern__facts *facts, const quern__step_facts *step,
                                 const quern__system *earlier, const quern__system *later);
 
+/* All that makes two systems keep their order, the strongest first. */
+typedef struct quern__causes {
+    quern__conflict
+        items[1 + 4 * QUERN_MAX_ACCESS]; /* and resources, components of terms, lookups of both */
+    uint32_t count;
+} quern__causes;
+
+_Static_assert(QUERN_MAX_TERMS <= QUERN_MAX_ACCESS, "room for one cause per term");
+
+/* None when they are free to run in any order. */
+void quern__facts_causes(const quern__system *earlier, const quern__system *later,
+                         quern__causes *out_causes);
+
 /* Two systems of one phase that must keep their order, with nothing but the order of registration to decide
  * which one it is. */
 bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,

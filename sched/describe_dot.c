@@ -40,11 +40,14 @@ static void write_edge(quern__writer *writer, const quern__facts *facts, const q
     static const char *const styles[] = {[QUERN__ROUTE_PASS] = "style=dashed",
                                          [QUERN__ROUTE_GRAPH] = "style=solid",
                                          [QUERN__ROUTE_IMPLIED] = "style=dotted, constraint=false"};
-    quern__conflict conflict =
-        *quern__schedule_conflict(facts->schedule, earlier->position, later->position);
-    if (conflict.kind == QUERN__NO_CONFLICT) return;
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
     quern__write(writer, "  s%u -> s%u [label=\"", earlier->position, later->position);
-    quern__write_cause(writer, earlier, later, conflict);
+    for (uint32_t i = 0; i < causes.count; i++) {
+        if (i > 0) quern__write(writer, "\\n");
+        quern__write_cause(writer, earlier, later, causes.items[i]);
+    }
     quern__write(writer, "\", %s%s];\n", styles[quern__facts_route(facts, step, earlier, later)],
                  quern__facts_is_accidental(facts, earlier, later) ? ", color=orangered" : "");
 }

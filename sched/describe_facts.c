@@ -62,6 +62,75 @@ bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *
                               earlier->position);
 }
 
+/* ------------------------------------------------------------------------------------------ causes */
+
+/* Components over which two systems meet. */
+typedef struct shared {
+    uint64_t terms[QUERN__COMPONENT_WORDS];
+    uint64_t lookups[QUERN__COMPONENT_WORDS];
+} shared;
+
+/* What arises from `a` matching the archetype. */
+static void meet(shared *found, const quern__access *a, const quern__access *b,
+                 const quern__archetype *archetype, bool b_matches)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        uint16_t index = archetype->component_indices[i];
+        bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
+        bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
+        if (a_writes && quern__bitset_has(b->lookups, index)) quern__bitset_add(found->lookups, index);
+        if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
+    }
+}
+
+/* Matches of both are sorted by archetype. */
+static void meet_on_matches(shared *found, const quern__system *a, const quern__system *b)
+{
+    uint32_t other = 0;
+    for (uint32_t i = 0; i < a->query.matches.count; i++) {
+        const quern__archetype *archetype = a->query.matches.items[i].archetype;
+        while (other < b->query.matches.count &&
+               b->query.matches.items[other].archetype->index < archetype->index)
+            other++;
+        bool b_matches =
+            other < b->query.matches.count && b->query.matches.items[other].archetype == archetype;
+        meet(found, &a->access, &b->access, archetype, b_matches);
+    }
+}
+
+/* The first is the one that the schedule goes by; it stands already. */
+static void add_cause(quern__causes *causes, quern__conflict_kind kind, uint32_t index)
+{
+    if (causes->items[0].kind == kind && causes->items[0].index == index) return;
+    causes->items[causes->count++] = (quern__conflict){.kind = (uint8_t)kind, .index = (uint16_t)index};
+}
+
+static void add_components(quern__causes *causes, quern__conflict_kind kind, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(words, i)) add_cause(causes, kind, i);
+}
+
+void quern__facts_causes(const quern__system *earlier, const quern__system *later,
+                         quern__causes *out_causes)
+{
+    out_causes->count = 0;
+    out_causes->items[0] = conflict_of(earlier, later);
+    if (out_causes->items[0].kind == QUERN__NO_CONFLICT) return;
+    out_causes->count = 1;
+    for (uint32_t i = 0; i < earlier->access.resource_count; i++) {
+        const quern__resource_use *use = &earlier->access.resources[i];
+        quern_access other = quern__access_to_resource(&later->access, use->index);
+        if (other > QUERN_READ || (other == QUERN_READ && use->access > QUERN_READ))
+            add_cause(out_causes, QUERN__CONFLICT_RESOURCE, use->index);
+    }
+    shared found = {0};
+    meet_on_matches(&found, earlier, later);
+    meet_on_matches(&found, later, earlier);
+    add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
+    add_components(out_causes, QUERN__CONFLICT_COMPONENT, found.terms);
+}
+
 /* ------------------------------------------------------------------------------------------ passes */
 
 static void number_passes(quern__facts *facts)

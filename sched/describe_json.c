@@ -144,14 +144,20 @@ static void put_edge(json *out, const quern__facts *facts, const quern__step_fac
 {
     static const char *const routes[] = {
         [QUERN__ROUTE_PASS] = "pass", [QUERN__ROUTE_GRAPH] = "graph", [QUERN__ROUTE_IMPLIED] = "implied"};
-    quern__conflict conflict =
-        *quern__schedule_conflict(facts->schedule, earlier->position, later->position);
-    if (conflict.kind == QUERN__NO_CONFLICT) return;
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
     open_value(out, NULL, "{");
     put_text(out, "before", earlier->name);
     put_text(out, "after", later->name);
-    put_cause(out, facts->schedule, conflict);
-    put_flag(out, "chunk_local", quern__conflict_is_local((quern__conflict_kind)conflict.kind));
+    open_value(out, "causes", "[");
+    for (uint32_t i = 0; i < causes.count; i++) {
+        open_value(out, NULL, "{");
+        put_cause(out, facts->schedule, causes.items[i]);
+        close_value(out, "}");
+    }
+    close_value(out, "]");
+    put_flag(out, "chunk_local", quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind));
     put_text(out, "kept_by", routes[quern__facts_route(facts, step, earlier, later)]);
     put_flag(out, "by_registration_alone", quern__facts_is_accidental(facts, earlier, later));
     close_value(out, "}");

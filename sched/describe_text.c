@@ -98,17 +98,21 @@ static void write_traits(quern__writer *writer, const quern__system *system)
 static void write_edge(quern__writer *writer, const quern__facts *facts, const quern__step_facts *step,
                        const quern__system *earlier, const quern__system *later)
 {
-    quern__conflict conflict =
-        *quern__schedule_conflict(facts->schedule, earlier->position, later->position);
-    if (conflict.kind == QUERN__NO_CONFLICT) return;
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
     quern__route route = quern__facts_route(facts, step, earlier, later);
     quern__write_quoted(writer, "        after ", earlier->name);
     if (route != QUERN__ROUTE_PASS)
         quern__write(writer, " of pass %u", quern__facts_number(step, earlier->pass) + 1);
-    quern__write(writer, ": ");
-    quern__write_cause(writer, earlier, later, conflict);
+    const char *separator = ": ";
+    for (uint32_t i = 0; i < causes.count; i++) {
+        quern__write(writer, "%s", next(&separator));
+        quern__write_cause(writer, earlier, later, causes.items[i]);
+    }
     quern__write(writer, " (%s%s)\n",
-                 quern__conflict_is_local((quern__conflict_kind)conflict.kind) ? "chunk-local" : "whole",
+                 quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind) ? "chunk-local"
+                                                                                      : "whole",
                  route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
 }
 

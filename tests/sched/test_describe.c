@@ -282,6 +282,42 @@ Test(describe, edges_that_follow_from_others_are_told_from_those_of_the_graph)
     assert_line("after 'b' of pass 2: resource 'score' (whole)");
 }
 
+/* The strongest first: it says what the edge asks for. */
+Test(describe, all_causes_of_an_edge_are_named)
+{
+    const quern_component all[] = {position, velocity, health};
+    setup_entity_with(world, all, 3);
+    quern_term terms[] = {quern_term_write(position), quern_term_write(velocity), quern_term_read(health)};
+    quern_resource_access uses[] = {{score, QUERN_READ}, {clock_resource, QUERN_WRITE_CONCURRENT}};
+    quern_system_def def = system_def("a", idle_run);
+    def.terms = terms;
+    def.term_count = 3;
+    def.resources = uses;
+    def.resource_count = 2;
+    setup_system(schedule, &def);
+    def.name = "b";
+    def.lookups = &position;
+    def.lookup_count = 1;
+    def.term_count = 2;
+    terms[0] = quern_term_write(velocity);
+    terms[1] = quern_term_read(health);
+    setup_system(schedule, &def);
+    assert_line("after 'a' of pass 1: resource 'clock', lookup of 'position' written by 'a', "
+                "component 'velocity' (whole)");
+}
+
+Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
+{
+    quern_component first[] = {position, velocity}, second[] = {position, health};
+    setup_entity_with(world, first, 2);
+    setup_entity_with(world, second, 2);
+    add_terms("a", (quern_term[]){quern_term_write(position), quern_term_read(velocity)}, 2);
+    add_terms("b", (quern_term[]){quern_term_write(position), quern_term_read(health)}, 2);
+    assert_no("after");
+    add_user("c", position, score, QUERN_WRITE);
+    assert_line("after 'a' of pass 1: component 'position' (chunk-local)");
+}
+
 Test(describe, a_pass_waits_for_several)
 {
     add_user("a", position, score, QUERN_WRITE);
@@ -557,11 +593,16 @@ static void assert_load(const cJSON *object, double work, double critical_path, 
     assert_number(load, "parallelism", parallelism);
 }
 
-static void assert_edge(const cJSON *edge, const char *before, const char *after, const char *cause)
+static void assert_pair(const cJSON *object, const char *before, const char *after)
 {
-    assert_member_text(edge, "before", before);
-    assert_member_text(edge, "after", after);
-    assert_member_text(edge, "cause", cause);
+    assert_member_text(object, "before", before);
+    assert_member_text(object, "after", after);
+}
+
+static void assert_cause(const cJSON *object, const char *cause, const char *name)
+{
+    assert_member_text(object, "cause", cause);
+    assert_member_text(object, "name", name);
 }
 
 Test(describe_json, an_empty_schedule)
@@ -608,15 +649,18 @@ Test(describe_json, passes_edges_and_loads)
 
     const cJSON *edges = member(step_of(root, 0, 0), "edges");
     cr_assert_eq(cJSON_GetArraySize(edges), 2);
-    assert_edge(item(edges, 0), "push", "move", "component");
-    assert_member_text(item(edges, 0), "name", "velocity");
+    assert_pair(item(edges, 0), "push", "move");
+    assert_count(item(edges, 0), "causes", 1);
+    assert_cause(item(member(item(edges, 0), "causes"), 0), "component", "velocity");
     assert_flag(item(edges, 0), "chunk_local", true);
     assert_member_text(item(edges, 0), "kept_by", "pass");
     assert_flag(item(edges, 0), "by_registration_alone", true);
-    assert_edge(item(edges, 1), "move", "count", "component");
+    assert_pair(item(edges, 1), "move", "count");
     assert_member_text(item(edges, 1), "kept_by", "graph");
     assert_count(root, "by_registration_alone", 2);
-    assert_edge(item(member(root, "by_registration_alone"), 1), "move", "count", "component");
+    const cJSON *accident = item(member(root, "by_registration_alone"), 1);
+    assert_pair(accident, "move", "count");
+    assert_cause(accident, "component", "position");
     cJSON_Delete(root);
 }
 

@@ -53,7 +53,7 @@ static void write_control(quern__writer *writer, char character)
     static const char *const formats[] = {[QUERN_DESCRIBE_TEXT] = "\\x%02X",
                                           [QUERN_DESCRIBE_DOT] = "\\\\x%02X",
                                           [QUERN_DESCRIBE_JSON] = "\\u%04X"};
-    if (fprintf(writer->file, formats[writer->format], (unsigned)character) < 0) note_error(writer);
+    quern__write(writer, formats[writer->format], (unsigned)character);
 }
 
 /* Names may hold any bytes; what is written is UTF-8. */

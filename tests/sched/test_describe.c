@@ -285,8 +285,9 @@ Test(describe, edges_that_follow_from_others_are_told_from_those_of_the_graph)
 /* The strongest first: it says what the edge asks for. */
 Test(describe, all_causes_of_an_edge_are_named)
 {
-    const quern_component all[] = {position, velocity, health};
-    setup_entity_with(world, all, 3);
+    quern_component mass = setup_component(world, "mass", 4, 4);
+    const quern_component all[] = {position, velocity, health, mass};
+    setup_entity_with(world, all, 4);
     quern_term terms[] = {quern_term_write(position), quern_term_write(velocity), quern_term_read(health)};
     quern_resource_access uses[] = {{score, QUERN_READ}, {clock_resource, QUERN_WRITE_CONCURRENT}};
     quern_system_def def = system_def("a", idle_run);
@@ -294,16 +295,17 @@ Test(describe, all_causes_of_an_edge_are_named)
     def.term_count = 3;
     def.resources = uses;
     def.resource_count = 2;
+    def.lookups = &mass;
+    def.lookup_count = 1;
     setup_system(schedule, &def);
     def.name = "b";
     def.lookups = &position;
-    def.lookup_count = 1;
-    def.term_count = 2;
     terms[0] = quern_term_write(velocity);
     terms[1] = quern_term_read(health);
+    terms[2] = quern_term_write(mass);
     setup_system(schedule, &def);
     assert_line("after 'a' of pass 1: resource 'clock', lookup of 'position' written by 'a', "
-                "component 'velocity' (whole)");
+                "lookup of 'mass' written by 'b', component 'velocity' (whole)");
 }
 
 Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
@@ -311,11 +313,18 @@ Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
     quern_component first[] = {position, velocity}, second[] = {position, health};
     setup_entity_with(world, first, 2);
     setup_entity_with(world, second, 2);
-    add_terms("a", (quern_term[]){quern_term_write(position), quern_term_read(velocity)}, 2);
-    add_terms("b", (quern_term[]){quern_term_write(position), quern_term_read(health)}, 2);
-    assert_no("after");
-    add_user("c", position, score, QUERN_WRITE);
-    assert_line("after 'a' of pass 1: component 'position' (chunk-local)");
+    quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
+    quern_resource_access use = {score, QUERN_WRITE_CONCURRENT};
+    quern_system_def def = system_def("a", idle_run);
+    def.terms = terms;
+    def.term_count = 2;
+    def.resources = &use;
+    def.resource_count = 1;
+    setup_system(schedule, &def);
+    def.name = "b";
+    terms[1] = quern_term_read(health);
+    setup_system(schedule, &def);
+    assert_line("after 'a' of pass 1: resource 'score' (whole)");
 }
 
 Test(describe, a_pass_waits_for_several)
@@ -412,11 +421,20 @@ Test(describe_reasons, before_and_after_of_systems_that_share_a_component_do_not
 
 Test(describe_reasons, something_that_must_come_first)
 {
+    must_exist(position);
     add_user("a", position, score, QUERN_WRITE_CONCURRENT);
-    add_user("b", position, score, QUERN_READ);
-    add_after("c", health, "b");
+    add_user("b", velocity, score, QUERN_READ);
+    quern_term term = quern_term_write(position);
+    const char *after = "b";
+    quern_system_def def = system_def("c", idle_run);
+    def.terms = &term;
+    def.term_count = 1;
+    def.after = &after;
+    def.after_count = 1;
+    setup_system(schedule, &def);
     assert_line("not in pass 1: 'b' of pass 2 must come first: before/after");
     assert_line("not with 'b' in pass 2: before/after");
+    assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
 }
 
 /* What it shares decides between passes that it may join: "c" could follow "b" in its pass. */
@@ -502,6 +520,19 @@ Test(describe, a_chain_of_before_and_after_decides)
     setup_system(schedule, &def);
     setup_writer(schedule, "d", position);
     assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
+    assert_no("registration");
+}
+
+Test(describe, a_sync_point_between_phases_leaves_nothing_to_registration)
+{
+    quern_schedule_destroy(schedule);
+    schedule = setup_phases(world, 2);
+    quern_system_def def = system_def("x", idle_run);
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    def = reader_def("a", position);
+    def.phase = 1;
+    setup_system(schedule, &def);
     assert_no("registration");
 }
 
@@ -757,6 +788,10 @@ Test(describe_json, exclusive_steps_and_fixed_steps)
     cJSON_Delete(root);
 }
 
+/* The replacement character, and two of them. */
+#define BAD "\xEF\xBF\xBD"
+#define TWO BAD BAD
+
 /* A name may hold any bytes; what is no UTF-8 is replaced. */
 Test(describe_json, names_are_escaped)
 {
@@ -765,16 +800,20 @@ Test(describe_json, names_are_escaped)
         "line\nbreak\ttab\x7F",
         "gr\xC3\xB6\xC3\x9Fte \xE2\x82\xAC \xF0\x9F\x90\x9D",
         "no start \xFF\x80, no end \xC3 \xE2\x82",
-        "too long \xC0\x80, too far \xF5\x80",
-        "half a pair \xED\xA0",
+        "too long \xC0\x80 \xE0\x9F\xBF \xF0\x8F\xBF\xBF",
+        "too far \xF4\x90\x80\x80 \xF5\x80",
+        "half a pair \xED\xA0\x80",
+        "not too long \xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80, not too far \xF4\x8F\xBF\xBF\xED\x9F\xBF",
     };
     static const char *const read[] = {
         "a \"quoted\" \\ name",
         "line\nbreak\ttab\x7F",
         "gr\xC3\xB6\xC3\x9Fte \xE2\x82\xAC \xF0\x9F\x90\x9D",
-        "no start \xEF\xBF\xBD\xEF\xBF\xBD, no end \xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD",
-        "too long \xEF\xBF\xBD\xEF\xBF\xBD, too far \xEF\xBF\xBD\xEF\xBF\xBD",
-        "half a pair \xEF\xBF\xBD\xEF\xBF\xBD",
+        "no start " TWO ", no end " BAD " " TWO,
+        "too long " TWO " " TWO BAD " " TWO TWO,
+        "too far " TWO TWO " " TWO,
+        "half a pair " TWO BAD,
+        "not too long \xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80, not too far \xF4\x8F\xBF\xBF\xED\x9F\xBF",
     };
     for (uint32_t i = 0; i < COUNT_OF(names); i++)
         setup_reader(schedule, names[i], position);
@@ -788,6 +827,7 @@ Test(describe_json, names_are_escaped)
 static void work(quern_context *context, const quern_view *view)
 {
     volatile uint64_t *sum = quern_context_user_data(context);
+    quern_commands_destroy(quern_context_commands(context), view->entities[0]);
     for (uint32_t i = 0; i < view->count; i++)
         *sum += i;
 }
@@ -826,6 +866,8 @@ Test(describe_json, measured_times_are_used_where_there_are_some)
     quern_system_stats stats;
     must(quern_schedule_system_stats(schedule, quern_schedule_find(schedule, "timed"), &stats));
     assert_load(step_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
+    double frame_ns = (double)(stats.time_ns + quern_schedule_frame_stats(schedule).sync_ns);
+    assert_load(root, frame_ns, frame_ns, 1);
     cJSON_Delete(root);
     cr_assert_not_null(strstr(written(QUERN_DESCRIBE_TEXT), " us, critical path "));
 }
@@ -880,6 +922,9 @@ Test(describe_dot, systems_passes_and_edges_are_there)
               "s2 -> s4 [label=\"resource 'score'\", style=dotted, constraint=false, color=orangered]");
     assert_in(text, "s6 [label=\"y\", style=dashed]");
     assert_in(text, "f0 -> s0 [color=gray]");
+    assert_in(text, "g1 -> s5 [color=gray]");
+    assert_in(text, "s7 -> g6 [color=gray]");
+    cr_assert_null(strstr(text, "f0 -> g1"), "passes stand in between");
 }
 
 Test(describe_dot, graphviz_accepts_it)

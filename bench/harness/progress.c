@@ -35,9 +35,10 @@ void quern__bench_progress_show(const quern__bench_progress *progress, const cha
     const double elapsed_s = (double)(quern_bench_now_ns() - progress->started_ns) * 1e-9;
     char left[QUERN__BENCH_LEFT_TEXT_BYTES];
     quern__bench_format_left(left, done_part, elapsed_s);
-    fprintf(stderr, "%s%u of %u: %s, %u entities, %u threads, %.0f %%%s%s", clear_line,
+    fprintf(stderr, "%s%u of %u: %s, %u entities, %u thread%s, %.0f %%%s%s", clear_line,
             progress->done_count + 1, progress->case_count, workload, scene->entity_count,
-            scene->thread_count, 100 * part, left[0] != '\0' ? "; " : "", left);
+            scene->thread_count, scene->thread_count == 1 ? "" : "s", 100 * part,
+            left[0] != '\0' ? "; " : "", left);
     fflush(stderr);
 }
 

@@ -14,7 +14,9 @@
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
  *   parallel.h   a query on the threads of a pool, from plain code
- *   jobs.h       the job pool, usable on its own                                                    */
+ *   jobs.h       the job pool, usable on its own
+ *
+ * Not included here: bench.h, a harness for benchmarks, which is a library of its own. */
 
 #include <quern/base.h>      /* IWYU pragma: export */
 #include <quern/bulk.h>      /* IWYU pragma: export */

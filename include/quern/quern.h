@@ -15,6 +15,7 @@
  *   schedule.h   systems, phases, frames
  *   parallel.h   a query on the threads of a pool, from plain code
  *   jobs.h       the job pool, usable on its own
+ *   profile.h    what each thread did when
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library of its own. */
 
@@ -25,6 +26,7 @@
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
 #include <quern/parallel.h>  /* IWYU pragma: export */
+#include <quern/profile.h>   /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_PROFILE_H
+#define QUERN_PROFILE_H
+
+/* Traces: what each thread did when, for looking at in Perfetto (ui.perfetto.dev) or chrome://tracing.
+ *
+ *     quern_trace *trace;
+ *     quern_trace_def def = quern_trace_def_default();
+ *     def.track_count = quern_jobs_thread_count(jobs);
+ *     quern_trace_create(&def, &trace);
+ *     quern_trace_add_name(trace, "find paths", &find_paths);
+ *     quern_trace_start(trace);
+ *     ...
+ *         quern_trace_zone zone = quern_trace_zone_begin(trace, quern_context_worker_index(context), find_paths);
+ *         ...
+ *         quern_trace_zone_end(&zone);
+ *     ...
+ *     quern_trace_stop(trace);
+ *     quern_trace_write(trace, "trace.json");
+ *
+ * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you like. Each
+ * keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no lock and no memory. */
+
+#include <quern/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_TRACKS       1024
+#define QUERN_MAX_TRACK_EVENTS (1u << 24) /* 32 bytes each */
+#define QUERN_MAX_TRACE_NAMES  65536
+
+typedef struct quern_trace quern_trace;
+
+/* Start from quern_trace_def_default(); one that was not is refused. */
+typedef struct quern_trace_def {
+    uint32_t track_count; /* 1 to QUERN_MAX_TRACKS; default 1 */
+    uint32_t
+        events_per_track; /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less;
+                                  default 65536 */
+    quern_allocator allocator; /* default quern_allocator_default() */
+    uint32_t cookie;           /* internal: set by _default() */
+} quern_trace_def;
+
+QUERN_API quern_trace_def quern_trace_def_default(void);
+
+/* A trace that is not running. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. Any thread. */
+QUERN_API quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace);
+
+/* Nobody may record or write. NULL is allowed. */
+QUERN_API void quern_trace_destroy(quern_trace *trace);
+
+/* ------------------------------------------------------------------------------------- recording */
+
+/* Forgets what was recorded before, and records from now on. NULL is allowed and does nothing. Any thread, at any time. */
+QUERN_API void quern_trace_start(quern_trace *trace);
+
+/* Records no more; what was recorded stays. NULL is allowed. Any thread, at any time. */
+QUERN_API void quern_trace_stop(quern_trace *trace);
+
+/* False for NULL. Any thread. */
+QUERN_API bool quern_trace_is_running(const quern_trace *trace);
+
+/* A number for a name of 1 to QUERN_MAX_NAME_BYTES bytes; the same one for the same name. Not for the hot path: it
+ * takes a lock. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), LIMIT, OUT_OF_MEMORY. Any thread. */
+QUERN_API quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name);
+
+/* How a track is called; "worker N" when nothing else is said. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (track, name).
+ * Any thread. */
+QUERN_API quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name);
+
+/* A piece of work that has begun. To be kept by whoever ends it; the fields are internal. */
+typedef struct quern_trace_zone {
+    quern_trace *trace; /* NULL: nothing is recorded */
+    uint64_t begin_ns;
+    uint32_t track;
+    uint32_t name;
+} quern_trace_zone;
+
+/* track: only one thread at a time may record on it. name: from quern_trace_add_name. Zones of a track end in the reverse
+ * order of their beginning. Costs a load when the trace is not running; NULL is allowed and records nothing. A track
+ * that the trace does not have is a misuse: it is reported, and nothing is recorded. */
+QUERN_API quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name);
+
+/* On the same track. Records nothing when the trace did not run at the beginning, or does not run now. */
+QUERN_API void quern_trace_zone_end(const quern_trace_zone *zone);
+
+/* --------------------------------------------------------------------------------------- reading */
+
+typedef struct quern_trace_stats {
+    uint64_t event_count;   /* that the rings hold */
+    uint64_t dropped_count; /* that were recorded since the start and made room for later ones */
+} quern_trace_stats;
+
+/* All zero for NULL. Any thread, at any time. */
+QUERN_API quern_trace_stats quern_trace_get_stats(const quern_trace *trace);
+
+/* Writes the trace event format (JSON) to a file, which is there as a whole afterwards or as it was before. Best after
+ * quern_trace_stop; while the trace runs, it has what was recorded up to the call. Errors: NULL_ARGUMENT, OUT_OF_MEMORY,
+ * FILE (it could not be written). Any thread. */
+QUERN_API quern_result quern_trace_write(quern_trace *trace, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

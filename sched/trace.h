@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_TRACE_H
+#define QUERN_SCHED_TRACE_H
+
+/* Rings of events, one for each track. A ring has one writer, the thread that is the track's at the time, and any number
+ * of readers, at any time:
+ *
+ *     writer                                 reader
+ *     head is h                              end = head (acquire)
+ *     slot h mod capacity (release, each     copies the slots from end - capacity to end - 1 (acquire,
+ *       word) is the event                     each word)
+ *     head = h + 1 (release)                 now = head (relaxed)
+ *
+ * With the acquire of head the reader has every event below end, as a whole. But the writer may go on, and write
+ * event e + capacity over event e while that is copied. If the reader got a word of the new one, then its acquire of
+ * that word makes visible what the writer did before, which is head = e + capacity. So an event is whole when
+ * now < e + capacity; others are left out. Of a ring that is full, capacity - 1 events can be read. */
+
+#include "core/array.h"
+#include "sched/atomic.h"
+
+#include <quern/profile.h>
+
+#include <pthread.h>
+
+typedef enum quern__trace_kind {
+    QUERN__TRACE_ZONE, /* of the user */
+    QUERN__TRACE_FRAME,
+    QUERN__TRACE_PASS,
+    QUERN__TRACE_SYSTEM, /* a system on one view */
+    QUERN__TRACE_SYNC,   /* a stage of a sync point */
+    QUERN__TRACE_STEAL,
+    QUERN__TRACE_SLEEP,
+    QUERN__TRACE_KIND_COUNT
+} quern__trace_kind;
+
+typedef struct quern__trace_event {
+    uint64_t begin_ns; /* of quern__clock_ns */
+    uint64_t duration_ns;
+    quern__trace_kind kind;
+    uint32_t name;
+    uint32_t ordinal; /* of the view, the frame, the pass */
+    uint32_t count;   /* of rows, commands, stolen items; what of follows from the kind */
+} quern__trace_event;
+
+enum { QUERN__TRACE_EVENT_WORDS = 4, QUERN__TRACE_KIND_BITS = 8 };
+
+typedef struct quern__trace_slot {
+    _Atomic uint64_t words[QUERN__TRACE_EVENT_WORDS];
+} quern__trace_slot;
+
+typedef struct quern__trace_track {
+    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t head; /* events ever written */
+    _Atomic uint64_t start_head;                        /* head at the latest start */
+    quern__trace_slot *slots;                           /* capacity of them */
+    char name[QUERN_MAX_NAME_BYTES + 1];                /* by the trace's mutex; empty: worker N */
+} quern__trace_track;
+
+typedef struct quern__trace_name {
+    char text[QUERN_MAX_NAME_BYTES + 1];
+} quern__trace_name;
+
+struct quern_trace {
+    _Alignas(QUERN__APART_BYTES) _Atomic bool is_running;
+    _Atomic uint64_t start_ns; /* what began earlier does not count */
+    uint32_t track_count;
+    uint32_t capacity; /* of each ring; a power of two */
+    quern__trace_track *tracks;
+    quern_allocator allocator;
+    pthread_mutex_t mutex; /* for names */
+    QUERN__ARRAY(quern__trace_name) names;
+};
+
+/* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does no harm. */
+static inline bool quern__trace_wants(const quern_trace *trace)
+{
+    return trace != NULL && atomic_load_explicit(&trace->is_running, memory_order_relaxed);
+}
+
+/* By the track's thread, for a trace that wants events. The track must exist. */
+void quern__trace_record(quern_trace *trace, uint32_t track, const quern__trace_event *event);
+
+/* The oldest event that can be read as a whole, by its number, when head is this. */
+static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint64_t head)
+{
+    return head + 1 > trace->capacity ? head + 1 - trace->capacity : 0;
+}
+
+/* Copies what the track's ring holds since the start, oldest first, into capacity events. Returns their number. */
+uint32_t quern__trace_read(const quern_trace *trace, uint32_t track, quern__trace_event *events);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The trace event format: an object with an array of events. "X" is one that has a begin and a duration, in
+ * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and those that
+ * begin together in the order of the file: so they are sorted by begin, the longer one first. */
+#include "sched/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { EVENTS_ALIGNMENT_BYTES = 64 };
+
+static const char part_suffix[] = ".part";
+
+static const char *const categories[QUERN__TRACE_KIND_COUNT] = {
+    [QUERN__TRACE_ZONE] = "zone",     [QUERN__TRACE_FRAME] = "frame", [QUERN__TRACE_PASS] = "pass",
+    [QUERN__TRACE_SYSTEM] = "system", [QUERN__TRACE_SYNC] = "sync",   [QUERN__TRACE_STEAL] = "steal",
+    [QUERN__TRACE_SLEEP] = "sleep",
+};
+
+typedef struct trace_writer {
+    quern_trace *trace;
+    FILE *file;
+    quern__trace_event *events; /* room for a whole ring */
+    bool has_event;             /* the array has something that a comma must follow */
+} trace_writer;
+
+/* ------------------------------------------------------------------------------------------ sorting */
+
+static bool comes_before(const quern__trace_event *a, const quern__trace_event *b)
+{
+    if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns;
+    return a->duration_ns > b->duration_ns;
+}
+
+static void swap_events(quern__trace_event *a, quern__trace_event *b)
+{
+    const quern__trace_event kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Restores the heap (the last one in order on top) when only its root may be out of place. */
+static void sift_down(quern__trace_event *events, uint32_t root, uint32_t count)
+{
+    for (;;) {
+        uint32_t child = 2 * root + 1;
+        if (child >= count) return;
+        if (child + 1 < count && comes_before(&events[child], &events[child + 1])) child++;
+        if (!comes_before(&events[root], &events[child])) return;
+        swap_events(&events[root], &events[child]);
+        root = child;
+    }
+}
+
+/* A heap sort: it needs no memory, which qsort may take from elsewhere than the trace's allocator. */
+static void sort_events(quern__trace_event *events, uint32_t count)
+{
+    for (uint32_t root = count / 2; root > 0; root--)
+        sift_down(events, root - 1, count);
+    for (uint32_t end = count; end > 1; end--) {
+        swap_events(&events[0], &events[end - 1]);
+        sift_down(events, 0, end - 1);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ writing */
+
+/* As a string of JSON. Bytes from 128 on are UTF-8, which JSON is, too. */
+static void write_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        const unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            fprintf(file, "\\%c", byte);
+        else if (byte < ' ')
+            fprintf(file, "\\u%04x", byte);
+        else
+            fputc(byte, file);
+    }
+    fputc('"', file);
+}
+
+static void begin_event(trace_writer *writer, char phase, uint32_t track)
+{
+    fprintf(writer->file, "%s\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32, writer->has_event ? "," : "",
+            phase, track + 1);
+    writer->has_event = true;
+}
+
+static void write_track_name(trace_writer *writer, uint32_t index)
+{
+    const char *name = writer->trace->tracks[index].name;
+    char worker[sizeof "worker 4294967295"];
+    snprintf(worker, sizeof worker, "worker %" PRIu32, index);
+    begin_event(writer, 'M', index);
+    fputs(",\"name\":\"thread_name\",\"args\":{\"name\":", writer->file);
+    write_text(writer->file, name[0] != '\0' ? name : worker);
+    fputs("}}", writer->file);
+    begin_event(writer, 'M', index);
+    fprintf(writer->file, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}", index);
+}
+
+/* Nanoseconds as microseconds, to the last digit. */
+static void write_time(FILE *file, const char *key, uint64_t time_ns)
+{
+    fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
+}
+
+static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
+{
+    const quern_trace *trace = writer->trace;
+    const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
+    begin_event(writer, 'X', track);
+    fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", categories[event->kind]);
+    write_text(writer->file, event->name < trace->names.count ? trace->names.items[event->name].text : "?");
+    write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
+    write_time(writer->file, "dur", event->duration_ns);
+    if (event->kind != QUERN__TRACE_ZONE)
+        fprintf(writer->file, ",\"args\":{\"ordinal\":%" PRIu32 ",\"count\":%" PRIu32 "}", event->ordinal,
+                event->count);
+    fputc('}', writer->file);
+}
+
+static void write_tracks(trace_writer *writer)
+{
+    for (uint32_t track = 0; track < writer->trace->track_count; track++) {
+        write_track_name(writer, track);
+        const uint32_t count = quern__trace_read(writer->trace, track, writer->events);
+        sort_events(writer->events, count);
+        for (uint32_t i = 0; i < count; i++)
+            write_event(writer, track, &writer->events[i]);
+    }
+}
+
+/* False when the file would not take it all. */
+static bool write_file(trace_writer *writer)
+{
+    const quern_trace_stats stats = quern_trace_get_stats(writer->trace);
+    fprintf(writer->file,
+            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
+            stats.dropped_count);
+    pthread_mutex_lock(&writer->trace->mutex);
+    write_tracks(writer);
+    pthread_mutex_unlock(&writer->trace->mutex);
+    fputs("\n]}\n", writer->file);
+    const bool is_whole = ferror(writer->file) == 0;
+    return fclose(writer->file) == 0 && is_whole;
+}
+
+/* To a file beside it first, which then takes its place. */
+static quern_result write_and_rename(trace_writer *writer, const char *part_path, const char *path)
+{
+    writer->file = fopen(part_path, "w");
+    if (writer->file == NULL)
+        return quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", part_path, strerror(errno));
+    if (write_file(writer) && rename(part_path, path) == 0) return QUERN_OK;
+    const quern_result result =
+        quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", path, strerror(errno));
+    remove(part_path);
+    return result;
+}
+
+quern_result quern_trace_write(quern_trace *trace, const char *path)
+{
+    if (trace == NULL) return quern__fail_null("quern_trace_write", "trace");
+    if (path == NULL) return quern__fail_null("quern_trace_write", "path");
+    const size_t events_bytes = trace->capacity * sizeof(quern__trace_event);
+    const size_t path_bytes = strlen(path) + sizeof part_suffix;
+    quern__trace_event *events = quern__allocate(&trace->allocator, events_bytes, EVENTS_ALIGNMENT_BYTES);
+    char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (events != NULL && part_path != NULL) {
+        snprintf(part_path, path_bytes, "%s%s", path, part_suffix);
+        trace_writer writer = {.trace = trace, .events = events};
+        result = write_and_rename(&writer, part_path, path);
+    } else {
+        result = quern__fail(result, "no memory for writing a trace of %u events a track", trace->capacity);
+    }
+    quern__release(&trace->allocator, events, events_bytes, EVENTS_ALIGNMENT_BYTES);
+    quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    return result;
+}

@@ -157,9 +157,7 @@ Test(trace_file, events_have_their_times_and_numbers)
 
 Test(trace_file, names_may_hold_anything)
 {
-    static const char *const names[] = {"a \"quoted\" \\ name", "line\nend\ttab",
-                                        "\xC3\xBC"
-                                        "ber",
+    static const char *const names[] = {"a \"quoted\" \\ name", "line\nend\ttab", "\xC3\xA9t\xC3\xA9",
                                         "</script>"};
     quern_trace *trace = open_trace(1, 16);
     quern_trace_start(trace);

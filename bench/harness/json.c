@@ -276,6 +276,32 @@ static quern__bench_record read_record(const cJSON *object)
     return record;
 }
 
+/* Odd, so that no bit of an earlier run's checksum gets lost. */
+#define CHECKSUM_FACTOR 0x9E3779B97F4A7C15u
+
+static double *joined(double *first, size_t first_count, double *second, size_t second_count)
+{
+    if (second_count == 0) return first;
+    double *all = realloc(first, (first_count + second_count) * sizeof *all);
+    if (all == NULL) quern_bench_die("out of memory");
+    memcpy(all + first_count, second, second_count * sizeof *all);
+    free(second);
+    return all;
+}
+
+/* Of the same case and subject in a later run. Control and subject both grow, so their samples stay side by side. */
+static void join_records(quern__bench_record *record, quern__bench_record *later)
+{
+    record->samples = joined(record->samples, record->sample_count, later->samples, later->sample_count);
+    record->sample_count += later->sample_count;
+    record->frames = joined(record->frames, record->frame_count, later->frames, later->frame_count);
+    record->frame_count += later->frame_count;
+    record->checksum = record->checksum * CHECKSUM_FACTOR + later->checksum;
+    later->samples = NULL;
+    if (later->frame_count > 0) later->frames = NULL;
+    quern__bench_record_close(later);
+}
+
 static bool add_record(const json_reader *reader, quern__bench_results *results, const cJSON *object)
 {
     quern__bench_record record = read_record(object);
@@ -287,8 +313,11 @@ static bool add_record(const json_reader *reader, quern__bench_results *results,
         quern__bench_record_close(&record);
         return refuse(reader, "a result has no usable '%s'", missing);
     }
-    record.summary = quern__bench_summarise(record.samples, record.sample_count);
-    quern__bench_results_add(results, &record);
+    const quern__bench_record *found = quern__bench_results_find(results, &record);
+    quern__bench_record *kept = found != NULL ? &results->records[found - results->records]
+                                              : quern__bench_results_add(results, &record);
+    if (found != NULL) join_records(kept, &record);
+    kept->summary = quern__bench_summarise(kept->samples, kept->sample_count);
     return true;
 }
 

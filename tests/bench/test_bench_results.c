@@ -148,6 +148,32 @@ Test(bench_results, json_of_types_to_come_is_left_out)
     quern__bench_results_close(&results);
 }
 
+Test(bench_results, several_runs_in_one_file_are_joined)
+{
+    quern__bench_results once = make_results();
+    write_json(&once);
+    char *twice = malloc(2 * text_bytes + 1);
+    cr_assert_not_null(twice);
+    memcpy(twice, text, text_bytes);
+    memcpy(twice + text_bytes, text, text_bytes + 1);
+    quern__bench_results back;
+    char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
+    cr_assert(quern__bench_json_read(twice, &back, message), "%s", message);
+    cr_assert_eq(back.record_count, once.record_count);
+    cr_assert_eq(back.records[1].sample_count, 18);
+    for (size_t i = 0; i < 18; i++)
+        cr_assert_float_eq(back.records[1].samples[i], once.records[1].samples[i % 9], 1e-6);
+    cr_expect_eq(back.records[1].frame_count, 4);
+    cr_expect_eq(back.records[1].frames[3], 2500);
+    cr_expect_eq(back.records[0].checksum, back.records[1].checksum);
+    cr_expect_neq(back.records[0].checksum, once.records[0].checksum);
+    cr_expect_eq(back.records[1].summary.median, once.records[1].summary.median);
+    quern__bench_results_close(&once);
+    quern__bench_results_close(&back);
+    free(twice);
+    free(text);
+}
+
 Test(bench_results, csv_has_a_head_and_a_line_for_each_record)
 {
     quern__bench_results results = make_results();

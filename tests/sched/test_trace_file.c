@@ -4,7 +4,7 @@
 #include "sched/trace.h"
 #include "tests/support/setup.h"
 
-#include <cJSON.h>
+#include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
 #include <math.h>

@@ -183,6 +183,7 @@
         data: labels.map(label => ratios.get(label) ?? null),
         backgroundColor: colourOf(subject),
         base: 1,
+        skipNull: true,
       };
     });
     /* The ends of the axis leave room beside the longest bars, and never cut 1 off. */
@@ -195,7 +196,10 @@
         ticks: {callback: value => beginsWith(value, [1, 2, 5]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
       }),
     };
-    const plugins = {tooltip: {callbacks: {label: item => `${item.dataset.label}: ${format(item.raw)}`}}};
+    const plugins = {
+      legend: {labels: {boxHeight: 8}},
+      tooltip: {callbacks: {label: item => `${item.dataset.label}: ${format(item.raw)}`}},
+    };
     const figure = addChart(section, 'Subject / control', {
       type: 'bar',
       data: {labels, datasets},

@@ -20,8 +20,8 @@
  *     quern_trace_write(trace, "trace.json");
  *
  * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you like. Each
- * keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no lock and no memory: a zone costs
- * two looks at the clock and some ten nanoseconds, and two while the trace does not run. */
+ * keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no lock and no memory. A zone
+ * costs two looks at the clock and some ten nanoseconds; about two nanoseconds while the trace does not run. */
 
 #include <quern/base.h>
 

@@ -45,6 +45,15 @@ quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, ui
     return schedule;
 }
 
+quern_schedule_def schedule_style(uint32_t i)
+{
+    static const uint64_t shuffle_seeds[STYLE_COUNT] = {0, 0, 1, 77, 123456789, 5};
+    quern_schedule_def def = quern_schedule_def_default();
+    def.fuse = i != 1 && i != 5;
+    def.shuffle_seed = shuffle_seeds[i];
+    return def;
+}
+
 quern_system_def system_def(const char *name, quern_system_function *run)
 {
     quern_system_def def = quern_system_def_default();

@@ -24,6 +24,10 @@ quern_schedule *setup_phases(quern_world *world, uint32_t phase_count); /* "p0",
 /* As the definition says, but for the phases. */
 quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, uint32_t phase_count);
 
+/* What else a result must not depend on: whether passes are fused, and the order of what is open. */
+enum { STYLE_COUNT = 6 };
+quern_schedule_def schedule_style(uint32_t i);
+
 /* Definitions to be changed further, and the systems made of them. */
 quern_system_def system_def(const char *name, quern_system_function *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+/* Which systems share a pass. What fused systems get to see is in flow/test_fused.c. */
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_component position, velocity, health, tag;
+static quern_resource score;
+
+static void open_schedule(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", 8, 8);
+    velocity = setup_component(world, "velocity", 8, 8);
+    health = setup_component(world, "health", 8, 8);
+    tag = setup_tag(world, "tag");
+    score = setup_counter(world, "score");
+    quern_component all[] = {position, velocity, health};
+    setup_entity_with(world, all, COUNT_OF(all));
+    schedule = setup_schedule(world);
+}
+
+static void close_schedule(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(fuse, .init = open_schedule, .fini = close_schedule);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* What a system declares, in short; lists end with a zero. */
+typedef struct declares {
+    quern_term terms[4];
+    quern_component lookups[2];
+    quern_resource_access resource;
+    const char *after;
+    uint32_t phase, flags;
+    bool has_begin, has_end;
+} declares;
+
+#define READS(c)  quern_term_read(c)
+#define WRITES(c) quern_term_write(c)
+
+static quern_system add_to(quern_schedule *target, const char *name, const declares *what)
+{
+    quern_system_def def = system_def(name, idle_run);
+    def.terms = what->terms;
+    while (!quern_component_is_null(what->terms[def.term_count].component))
+        def.term_count++;
+    def.lookups = what->lookups;
+    def.lookup_count = quern_component_is_null(what->lookups[0]) ? 0 : 1;
+    def.resources = &what->resource;
+    def.resource_count = what->resource.resource.bits != 0;
+    def.after = &what->after;
+    def.after_count = what->after != NULL;
+    def.phase = what->phase;
+    def.flags = what->flags;
+    def.begin = what->has_begin ? idle_hook : NULL;
+    def.end = what->has_end ? idle_hook : NULL;
+    return setup_system(target, &def);
+}
+
+static quern_system add(const char *name, declares what)
+{
+    return add_to(schedule, name, &what);
+}
+
+static bool are_fused(quern_system a, quern_system b)
+{
+    must(quern_schedule_compile(schedule));
+    bool fused = quern_schedule_are_fused(schedule, a, b);
+    cr_assert_eq(quern_schedule_are_fused(schedule, b, a), fused);
+    return fused;
+}
+
+/* Of a schedule with these two systems alone. With the option off it is never so. */
+static bool fuses(declares a, declares b)
+{
+    bool fused[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        quern_schedule_def def = quern_schedule_def_default();
+        def.fuse = i == 0;
+        quern_schedule *pair = setup_schedule_as(world, def, 2);
+        quern_system system_a = add_to(pair, "a", &a), system_b = add_to(pair, "b", &b);
+        must(quern_schedule_compile(pair));
+        fused[i] = quern_schedule_are_fused(pair, system_a, system_b);
+        quern_schedule_destroy(pair);
+    }
+    cr_assert_not(fused[1], "fused although the option is off");
+    return fused[0];
+}
+
+static bool fuses_either_way(declares a, declares b)
+{
+    bool fused = fuses(a, b);
+    cr_assert_eq(fuses(b, a), fused, "whether two systems are fused depends on their order");
+    return fused;
+}
+
+#define DECLARES(...) ((declares){__VA_ARGS__})
+#define TERMS(...)    ((declares){.terms = {__VA_ARGS__}})
+
+/* ------------------------------------------------------------------------------------------- pairs */
+
+Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
+{
+    cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(READS(position))));
+    cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(WRITES(position))));
+    cr_assert(fuses_either_way(TERMS(READS(position)), TERMS(READS(position))));
+    cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(WRITES(velocity))));
+    cr_assert(fuses_either_way(TERMS(WRITES(position)),
+                               TERMS(quern_term_optional(position, QUERN_WRITE), READS(velocity))));
+    cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(quern_term_with(tag))),
+              "no archetype of both");
+}
+
+Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
+{
+    declares looks = {.terms = {READS(velocity)}, .lookups = {position}};
+    cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
+    cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position), WRITES(velocity))));
+    cr_assert(fuses_either_way(looks, TERMS(READS(position))));
+    cr_assert(fuses_either_way(looks, TERMS(WRITES(velocity))), "through views, which is local");
+    cr_assert(fuses_either_way(looks, TERMS(WRITES(position), quern_term_with(tag))),
+              "no archetype on which it writes");
+    cr_assert(fuses_either_way(looks, looks));
+}
+
+Test(fuse, resources_keep_systems_apart_unless_both_read)
+{
+    declares reads = {.terms = {READS(position)}, .resource = {score, QUERN_READ}};
+    declares adds = {.terms = {READS(position)}, .resource = {score, QUERN_WRITE_CONCURRENT}};
+    declares writes = {.terms = {READS(position)}, .resource = {score, QUERN_WRITE}};
+    declares other = TERMS(WRITES(position));
+    cr_assert(fuses_either_way(reads, reads));
+    cr_assert(fuses_either_way(reads, other));
+    cr_assert(fuses_either_way(adds, other));
+    cr_assert_not(fuses_either_way(adds, adds));
+    cr_assert_not(fuses_either_way(adds, reads));
+    cr_assert_not(fuses_either_way(writes, reads));
+    cr_assert_not(fuses_either_way(writes, other), "its views run one after another");
+}
+
+Test(fuse, systems_that_do_not_go_over_chunks_in_parallel_are_alone)
+{
+    static const uint32_t flags[] = {QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD};
+    declares other = TERMS(READS(position));
+    for (uint32_t i = 0; i < COUNT_OF(flags); i++)
+        cr_assert_not(fuses_either_way(DECLARES(.terms = {READS(position)}, .flags = flags[i]), other));
+    cr_assert_not(fuses_either_way(DECLARES(.flags = QUERN_SYSTEM_EXCLUSIVE), other));
+    cr_assert_not(fuses_either_way(DECLARES(0), other), "no terms");
+    cr_assert_not(fuses_either_way(DECLARES(0), DECLARES(0)));
+}
+
+Test(fuse, phases_and_exclusive_systems_lie_between)
+{
+    declares writes = TERMS(WRITES(position)), late = {.terms = {WRITES(position)}, .phase = 1};
+    cr_assert_not(fuses_either_way(writes, late));
+    quern_system first = add("first", writes);
+    add("exclusive", DECLARES(.flags = QUERN_SYSTEM_EXCLUSIVE));
+    quern_system second = add("second", writes), third = add("third", writes);
+    cr_assert_not(are_fused(first, second));
+    cr_assert(are_fused(second, third));
+}
+
+Test(fuse, a_declared_order_is_local_where_it_is_about_the_rows)
+{
+    declares writes = TERMS(WRITES(position));
+    declares then = {.terms = {READS(position)}, .after = "a"};
+    cr_assert(fuses(writes, then));
+    then.has_end = true;
+    writes.has_begin = true;
+    cr_assert(fuses(writes, then), "neither sees the whole of the other");
+    writes.has_end = true;
+    cr_assert_not(fuses(writes, then), "the end of a comes before all of b");
+    writes.has_end = false;
+    then.has_begin = true;
+    cr_assert_not(fuses(writes, then), "all of a comes before the begin of b");
+    then.after = NULL;
+    cr_assert(fuses(writes, then), "nobody asked for an order");
+}
+
+Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
+{
+    cr_assert_not(fuses(TERMS(WRITES(position)), DECLARES(.terms = {WRITES(velocity)}, .after = "a")));
+    cr_assert_not(fuses(TERMS(READS(position)), DECLARES(.terms = {READS(position)}, .after = "a")),
+                  "nobody writes, so it is about something else");
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {position}, .after = "a"};
+    cr_assert_not(fuses(TERMS(WRITES(position)), looks));
+}
+
+Test(fuse, begin_and_end_alone_prevent_nothing)
+{
+    declares writes = {.terms = {WRITES(position)}, .has_begin = true, .has_end = true};
+    cr_assert(fuses_either_way(writes, writes));
+}
+
+/* ---------------------------------------------------------------------------------------- more than two */
+
+Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
+{
+    quern_system move = add("move", TERMS(WRITES(position)));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system push = add("push", TERMS(WRITES(position), READS(velocity)));
+    quern_system heal = add("heal", TERMS(WRITES(health)));
+    cr_assert_not(are_fused(move, seek));
+    cr_assert_not(are_fused(seek, push), "what seek looks up");
+    cr_assert_not(are_fused(move, push), "seek stands between them");
+    cr_assert(are_fused(heal, push), "heal is free, and joins the latest pass of equals");
+}
+
+Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
+{
+    quern_system move = add("move", TERMS(WRITES(position)));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system draw = add("draw", TERMS(READS(position), READS(velocity)));
+    cr_assert(are_fused(seek, draw));
+    cr_assert_not(are_fused(move, draw));
+}
+
+Test(fuse, a_free_system_joins_the_pass_it_shares_most_components_with)
+{
+    quern_system move = add("move", TERMS(WRITES(position), READS(health)));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system draw = add("draw", TERMS(READS(position), READS(health)));
+    cr_assert_not(are_fused(move, seek));
+    cr_assert(are_fused(move, draw));
+}
+
+Test(fuse, many_systems_share_one_pass)
+{
+    enum { COUNT = 40 };
+    quern_system systems[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        char name[] = {(char)('a' + i % 26), (char)('a' + i / 26), '\0'};
+        systems[i] = add(name, i % 2 ? TERMS(WRITES(position)) : TERMS(READS(position), WRITES(velocity)));
+    }
+    for (uint32_t i = 1; i < COUNT; i++)
+        cr_assert(are_fused(systems[0], systems[i]));
+}
+
+/* ------------------------------------------------------------------------------ archetypes that appear */
+
+Test(fuse, an_archetype_that_brings_a_lookup_conflict_splits_a_pass)
+{
+    quern_system writer = add("writer", TERMS(WRITES(position), quern_term_with(tag)));
+    quern_system looker = add("looker", DECLARES(.terms = {READS(velocity)}, .lookups = {position}));
+    quern_system other = add("other", TERMS(READS(velocity)));
+    cr_assert(are_fused(writer, looker));
+    quern_component both[] = {position, tag};
+    quern_entity entity = setup_entity_with(world, both, 2);
+    cr_assert_not(are_fused(writer, looker));
+    cr_assert(are_fused(looker, other));
+    must(quern_entity_destroy(world, entity));
+    must(quern_world_collect(world, NULL));
+    cr_assert_not(are_fused(writer, looker), "a conflict once found stays");
+}
+
+Test(fuse, an_archetype_without_such_a_conflict_leaves_passes_as_they_are)
+{
+    quern_system writer = add("writer", TERMS(WRITES(position)));
+    quern_system reader = add("reader", TERMS(READS(position)));
+    quern_component both[] = {position, tag};
+    cr_assert(are_fused(writer, reader));
+    setup_entity_with(world, both, 2);
+    cr_assert(are_fused(writer, reader));
+}
+
+/* --------------------------------------------------------------------------------------------- asking */
+
+Test(fuse, asking_needs_a_compiled_schedule_and_known_systems)
+{
+    quern_system a = add("a", TERMS(WRITES(position))), b = add("b", TERMS(READS(position)));
+    quern_system unknown = {9};
+    cr_assert_not(quern_schedule_are_fused(schedule, a, b), "not compiled yet");
+    cr_assert(are_fused(a, b));
+    assert_refused_value(world, quern_schedule_are_fused(schedule, a, unknown));
+    assert_refused_value(world, quern_schedule_are_fused(schedule, (quern_system){0}, b));
+    assert_refused_value(world, quern_schedule_are_fused(NULL, a, b));
+    add("c", TERMS(READS(position)));
+    cr_assert_not(quern_schedule_are_fused(schedule, a, b), "compiled no more");
+}
+
+Test(fuse, shuffled_passes_keep_apart_what_must_be_apart)
+{
+    for (uint32_t style = 0; style < STYLE_COUNT; style++) {
+        quern_schedule *shuffled = setup_schedule_as(world, schedule_style(style), 1);
+        declares writes = TERMS(WRITES(position)), serial = {.flags = QUERN_SYSTEM_SERIAL};
+        declares looks = {.terms = {WRITES(velocity)}, .lookups = {position}};
+        serial.terms[0] = READS(position);
+        quern_system writer = add_to(shuffled, "writer", &writes),
+                     looker = add_to(shuffled, "looker", &looks);
+        quern_system alone = add_to(shuffled, "serial", &serial), last = add_to(shuffled, "last", &writes);
+        must(quern_schedule_compile(shuffled));
+        cr_assert_not(quern_schedule_are_fused(shuffled, writer, looker));
+        cr_assert_not(quern_schedule_are_fused(shuffled, looker, last));
+        cr_assert_not(quern_schedule_are_fused(shuffled, writer, last));
+        cr_assert_not(quern_schedule_are_fused(shuffled, alone, writer));
+        cr_assert_not(quern_schedule_are_fused(shuffled, alone, last));
+        quern_schedule_destroy(shuffled);
+    }
+}

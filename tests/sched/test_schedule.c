@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -255,6 +256,28 @@ static void null_name_after(quern_system_def *def)
     def->after_count = COUNT_OF(names);
 }
 
+static void negative_interval(quern_system_def *def)
+{
+    def->interval_seconds = -0.5;
+}
+
+static void interval_of_no_number(quern_system_def *def)
+{
+    def->interval_seconds = (double)NAN;
+}
+
+static bool always(quern_context *context)
+{
+    (void)context;
+    return true;
+}
+
+static void condition_alone(quern_system_def *def)
+{
+    def->run = NULL;
+    def->condition = always;
+}
+
 static const mistake mistakes[] = {
     {"not initialised", no_cookie, QUERN_ERROR_INVALID_ARGUMENT},
     {"random bytes", wild, QUERN_ERROR_INVALID_ARGUMENT},
@@ -287,6 +310,9 @@ static const mistake mistakes[] = {
     {"exclusive with partial", exclusive_with_partial, QUERN_ERROR_INVALID_ARGUMENT},
     {"before NULL", null_before, QUERN_ERROR_NULL_ARGUMENT},
     {"after NULL", null_after, QUERN_ERROR_NULL_ARGUMENT},
+    {"negative interval", negative_interval, QUERN_ERROR_INVALID_ARGUMENT},
+    {"interval of no number", interval_of_no_number, QUERN_ERROR_INVALID_ARGUMENT},
+    {"condition alone", condition_alone, QUERN_ERROR_NULL_ARGUMENT},
     {"name in after NULL", null_name_after, QUERN_ERROR_INVALID_ARGUMENT},
 };
 

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* When systems run: intervals, conditions, and phases with a fixed step. Times are fractions that a double holds
+ * exactly. */
+
+static quern_world *world;
+static quern_component number, other;
+static quern_resource score;
+static quern_schedule *schedule; /* three phases */
+static quern_jobs *jobs;         /* 3 threads */
+
+/* What happened, by one letter each, and the time that the callback was told. */
+static char letters[256];
+static double deltas[256];
+static uint32_t letter_count;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void open_schedule(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    other = setup_component(world, "other", 8, 8);
+    score = setup_counter(world, "score");
+    schedule = setup_phases(world, 3);
+    jobs = setup_jobs(3);
+}
+
+static void close_schedule(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    quern_jobs_destroy(jobs);
+}
+
+TestSuite(interval, .init = open_schedule, .fini = close_schedule);
+TestSuite(condition, .init = open_schedule, .fini = close_schedule);
+TestSuite(fixed_step, .init = open_schedule, .fini = close_schedule);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void log_letter(const quern_context *context, char letter)
+{
+    pthread_mutex_lock(&mutex);
+    deltas[letter_count] = quern_context_delta_seconds(context);
+    letters[letter_count++] = letter;
+    letters[letter_count] = '\0';
+    pthread_mutex_unlock(&mutex);
+}
+
+static char letter_of(const quern_context *context)
+{
+    return *(const char *)quern_context_user_data(context);
+}
+
+static void log_hook(quern_context *context)
+{
+    log_letter(context, letter_of(context));
+}
+
+static void log_view(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    log_hook(context);
+}
+
+/* A system that logs its letter at its begin. */
+static quern_system_def letter_def(const char *name)
+{
+    quern_system_def def = system_def(name, NULL);
+    def.begin = log_hook;
+    def.user_data = (void *)(uintptr_t)name;
+    return def;
+}
+
+/* What one frame logs. */
+static const char *logged(double delta_seconds)
+{
+    letter_count = 0;
+    letters[0] = '\0';
+    must(quern_schedule_run(schedule, jobs, delta_seconds));
+    return letters;
+}
+
+static void assert_logged(double delta_seconds, const char *expected, double expected_delta)
+{
+    cr_assert_str_eq(logged(delta_seconds), expected, "logged \"%s\", not \"%s\"", letters, expected);
+    for (uint32_t i = 0; i < letter_count; i++)
+        cr_assert_float_eq(deltas[i], expected_delta, 0, "%g seconds, not %g", deltas[i], expected_delta);
+}
+
+/* ------------------------------------------------------------------------------------------- intervals */
+
+static quern_system setup_interval(double seconds)
+{
+    quern_system_def def = letter_def("i");
+    def.interval_seconds = seconds;
+    return setup_system(schedule, &def);
+}
+
+Test(interval, a_system_waits_until_its_interval_has_gone_by)
+{
+    setup_interval(1);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_logged(0.25, "", 0);
+        assert_logged(0.25, "", 0);
+        assert_logged(0.25, "", 0);
+        assert_logged(0.25, "i", 1);
+    }
+}
+
+Test(interval, zero_is_every_frame_with_the_time_of_the_frame)
+{
+    setup_interval(0);
+    assert_logged(0.25, "i", 0.25);
+    assert_logged(0, "i", 0);
+    assert_logged(4, "i", 4);
+}
+
+Test(interval, what_it_is_late_by_counts_for_the_next_time)
+{
+    setup_interval(0.75);
+    for (uint32_t i = 0; i < 4; i++) { /* 8 runs in 6 seconds */
+        assert_logged(0.5, "", 0);
+        assert_logged(0.5, "i", 1);
+        assert_logged(0.5, "i", 0.5);
+    }
+}
+
+Test(interval, whole_intervals_that_were_missed_are_not_made_up_for)
+{
+    setup_interval(0.5);
+    assert_logged(5.25, "i", 5.25);
+    assert_logged(0, "", 0);
+    assert_logged(0.25, "", 0);
+    assert_logged(0.25, "i", 0.5);
+    assert_logged(0.875, "i", 0.875);
+    assert_logged(0.125, "i", 0.125);
+}
+
+Test(interval, frames_without_time_do_not_count)
+{
+    setup_interval(0.5);
+    for (uint32_t i = 0; i < 10; i++)
+        assert_logged(0, "", 0);
+    assert_logged(0.5, "i", 0.5);
+}
+
+Test(interval, each_system_has_its_own)
+{
+    quern_system_def def = letter_def("a");
+    quern_resource_access access = {score, QUERN_WRITE};
+    def.resources = &access; /* for the order of the log */
+    def.resource_count = 1;
+    static const char *const names[] = {"a", "b", "c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        def.name = names[i];
+        def.user_data = (void *)(uintptr_t)names[i];
+        def.interval_seconds = (double[]){0.5, 0, 0.75}[i];
+        setup_system(schedule, &def);
+    }
+    cr_assert_str_eq(logged(0.25), "b");
+    cr_assert_str_eq(logged(0.25), "ab");
+    cr_assert_str_eq(logged(0.25), "bc");
+    cr_assert_str_eq(logged(0.25), "ab");
+}
+
+Test(interval, one_that_waits_is_left_out_with_views_and_end_and_those_beside_it_run)
+{
+    setup_entity_with(world, &number, 1);
+    quern_term term = quern_term_write(number);
+    quern_system_def def = letter_def("i"), always = system_def("always", log_view);
+    def.run = log_view;
+    def.end = log_hook;
+    def.interval_seconds = 0.5;
+    always.user_data = (void *)(uintptr_t) "a";
+    def.terms = always.terms = &term;
+    def.term_count = always.term_count = 1;
+    quern_system waiting = setup_system(schedule, &def), beside = setup_system(schedule, &always);
+    quern_system_stats stats;
+    cr_assert_str_eq(logged(0.25), "a");
+    cr_assert(quern_schedule_are_fused(schedule, waiting, beside));
+    must(quern_schedule_system_stats(schedule, waiting, &stats));
+    cr_assert_eq(stats.view_count + stats.entity_count, 0u);
+    cr_assert_str_eq(logged(0.25), "iiai");
+    must(quern_schedule_system_stats(schedule, waiting, &stats));
+    cr_assert_eq(stats.view_count, 1u);
+    cr_assert_eq(stats.entity_count, 1u);
+}
+
+/* ------------------------------------------------------------------------------------------ conditions */
+
+static bool answer;
+static uint32_t asked_count;
+static double asked_delta;
+
+static bool give_answer(quern_context *context)
+{
+    asked_count++;
+    asked_delta = quern_context_delta_seconds(context);
+    log_letter(context, '?');
+    return answer;
+}
+
+/* Logs at begin, at each view, and at end; and others do so that it shares a pass with, where it has terms. */
+static quern_system setup_conditional(const char *name, quern_system_condition *condition, bool has_terms,
+                                      uint32_t flags)
+{
+    static quern_term term;
+    term = quern_term_write(number);
+    quern_system_def def = letter_def(name);
+    def.run = log_view;
+    def.end = log_hook;
+    def.condition = condition;
+    def.terms = has_terms ? &term : NULL;
+    def.term_count = has_terms;
+    def.flags = flags;
+    return setup_system(schedule, &def);
+}
+
+Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
+{
+    static const uint32_t flags[] = {0, QUERN_SYSTEM_SERIAL, QUERN_SYSTEM_MAIN_THREAD,
+                                     QUERN_SYSTEM_EXCLUSIVE};
+    for (uint32_t i = 0; i < 100; i++)
+        setup_entity_with(world, &number, 1); /* one view */
+    for (uint32_t i = 0; i < 7; i++) {
+        quern_schedule_destroy(schedule);
+        schedule = setup_phases(world, 3);
+        bool has_terms = i >= 4;
+        quern_system system = setup_conditional("c", give_answer, has_terms, flags[i % 4]);
+        for (uint32_t frame = 0; frame < 6; frame++) {
+            quern_system_stats stats;
+            answer = frame % 3 == 1;
+            asked_count = 0;
+            cr_assert_str_eq(logged(0.25), answer ? "?ccc" : "?", "%u: %s", i, letters);
+            cr_assert_eq(asked_count, 1u);
+            cr_assert_float_eq(asked_delta, 0.25, 0);
+            must(quern_schedule_system_stats(schedule, system, &stats));
+            cr_assert_eq(stats.view_count, answer ? 1u : 0u);
+            cr_assert_eq(stats.entity_count, answer && has_terms ? 100u : 0u);
+        }
+        must(quern_schedule_enable(schedule, system, false));
+        cr_assert_str_eq(logged(0.25), "", "a disabled system is not asked");
+    }
+}
+
+Test(condition, others_of_the_pass_run_all_the_same)
+{
+    setup_entity_with(world, &number, 1);
+    quern_system a = setup_conditional("a", NULL, true, 0);
+    quern_system b = setup_conditional("b", give_answer, true, 0);
+    quern_system c = setup_conditional("c", NULL, true, 0);
+    answer = false;
+    cr_assert_str_eq(logged(0.25), "a?cacac");
+    cr_assert(quern_schedule_are_fused(schedule, a, b) && quern_schedule_are_fused(schedule, b, c));
+    answer = true;
+    cr_assert_str_eq(logged(0.25), "a?bcabcabc");
+    answer = false;
+    cr_assert_str_eq(logged(0.25), "a?cacac");
+}
+
+static bool is_score_even(quern_context *context)
+{
+    const uint64_t *value = quern_context_resource(context, score);
+    return *value % 2 == 0;
+}
+
+static void add_one(quern_context *context)
+{
+    ++*(uint64_t *)quern_context_resource_write(context, score);
+}
+
+static void setup_adder(const char *name)
+{
+    quern_resource_access access = {score, QUERN_WRITE};
+    quern_system_def def = system_def(name, NULL);
+    def.begin = add_one;
+    def.resources = &access;
+    def.resource_count = 1;
+    setup_system(schedule, &def);
+}
+
+Test(condition, it_sees_the_world_at_the_systems_place)
+{
+    quern_resource_access access = {score, QUERN_READ};
+    quern_system_def def = letter_def("e");
+    def.condition = is_score_even;
+    def.resources = &access;
+    def.resource_count = 1;
+    setup_adder("first");
+    setup_system(schedule, &def);
+    setup_adder("second");
+    setup_adder("third");
+    for (uint32_t i = 0; i < 20; i++) /* behind the first, the score is 1, 4, 7, ... */
+        assert_logged(0.25, i % 2 == 1 ? "e" : "", 0.25);
+}
+
+static bool look_at_score(quern_context *context)
+{
+    return quern_context_resource(context, score) == NULL;
+}
+
+Test(condition, what_it_did_not_declare_is_refused_with_the_systems_name)
+{
+    captured_reports reports;
+    setup_conditional("curious", look_at_score, false, 0);
+    capture_reports(&reports);
+    must_not_run(schedule, jobs, QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("'curious'");
+    cr_assert_not_null(strstr(reports.last, "'score'"), "%s", reports.last);
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+}
+
+Test(condition, it_is_asked_when_the_interval_is_over_which_stays_due_until_it_agrees)
+{
+    quern_system_def def = letter_def("i");
+    def.interval_seconds = 0.5;
+    def.condition = give_answer;
+    setup_system(schedule, &def);
+    answer = false;
+    assert_logged(0.25, "", 0);
+    assert_logged(0.25, "?", 0.5);
+    assert_logged(0.25, "?", 0.75);
+    answer = true;
+    assert_logged(0.125, "?i", 0.875);
+    assert_logged(0.125, "?i", 0.125); /* it was late by 0.375 */
+    assert_logged(0.25, "", 0);
+}
+
+static pthread_t caller;
+static bool is_on_caller;
+
+static bool note_thread(quern_context *context)
+{
+    (void)context;
+    is_on_caller = pthread_equal(pthread_self(), caller) != 0;
+    return true;
+}
+
+Test(condition, that_of_a_main_thread_system_is_asked_on_the_main_thread)
+{
+    caller = pthread_self();
+    for (uint32_t i = 0; i < 2000; i++)
+        setup_entity_with(world, &number, 1);
+    setup_writer(schedule, "writer", number);
+    setup_conditional("m", note_thread, true, QUERN_SYSTEM_MAIN_THREAD);
+    for (uint32_t i = 0; i < 20; i++) {
+        is_on_caller = false;
+        logged(0.25);
+        cr_assert(is_on_caller);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- fixed steps */
+
+static void setup_letters(void)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        quern_system_def def = letter_def(names[i]);
+        def.phase = i;
+        setup_system(schedule, &def);
+    }
+}
+
+Test(fixed_step, a_phase_runs_once_per_step_that_fits_the_time)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
+    cr_assert_str_eq(logged(0.125), "ac");
+    cr_assert_str_eq(logged(0.125), "abc");
+    cr_assert_str_eq(logged(0.25), "abc");
+    cr_assert_str_eq(logged(0.875), "abbbc"); /* 0.125 is left */
+    cr_assert_str_eq(logged(0), "ac");
+    cr_assert_str_eq(logged(0.125), "abc");
+    cr_assert_str_eq(logged(0.125), "ac");
+}
+
+Test(fixed_step, its_systems_are_told_the_step_and_the_others_the_frame)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
+    cr_assert_str_eq(logged(0.75), "abbbc");
+    static const double expected[] = {0.75, 0.25, 0.25, 0.25, 0.75};
+    for (uint32_t i = 0; i < COUNT_OF(expected); i++)
+        cr_assert_float_eq(deltas[i], expected[i], 0);
+}
+
+Test(fixed_step, time_beyond_the_most_steps_of_a_frame_is_dropped)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 2));
+    cr_assert_str_eq(logged(4.125), "abbc");
+    cr_assert_str_eq(logged(0.125), "ac", "nothing is left of it");
+    cr_assert_str_eq(logged(0.125), "abc");
+    cr_assert_str_eq(logged(0.625), "abbc", "as many as fit");
+    cr_assert_str_eq(logged(0.125), "abc", "0.125 was left");
+}
+
+Test(fixed_step, zero_seconds_is_once_per_frame_again)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 4));
+    cr_assert_str_eq(logged(0), "ac");
+    must(quern_schedule_set_fixed_step(schedule, 1, 0, 0));
+    assert_logged(0, "abc", 0);
+    assert_logged(1, "abc", 1);
+}
+
+Test(fixed_step, several_phases_have_steps_of_their_own)
+{
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 8));
+    must(quern_schedule_set_fixed_step(schedule, 2, 0.25, 8));
+    cr_assert_str_eq(logged(0.25), "bc");
+    cr_assert_str_eq(logged(0.25), "abc");
+    cr_assert_str_eq(logged(1), "aabcccc");
+}
+
+static uint64_t seen_counts[8];
+static uint32_t step_count;
+static _Atomic uint64_t rows_in_step;
+
+static void start_step(quern_context *context)
+{
+    rows_in_step = 0;
+    quern_commands_create_with(quern_context_commands(context), &number, NULL, 1);
+}
+
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    rows_in_step += view->count;
+}
+
+static void end_step(quern_context *context)
+{
+    (void)context;
+    seen_counts[step_count++] = rows_in_step;
+}
+
+Test(fixed_step, every_step_ends_at_a_sync_point)
+{
+    quern_term term = quern_term_read(number);
+    quern_system_def def = system_def("step", count_rows);
+    def.begin = start_step;
+    def.end = end_step;
+    def.terms = &term;
+    def.term_count = 1;
+    quern_system system = setup_system(schedule, &def);
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
+    logged(1);
+    cr_assert_eq(step_count, 4u);
+    for (uint64_t i = 0; i < 4; i++)
+        cr_assert_eq(seen_counts[i], i);
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(schedule, system, &stats));
+    cr_assert_eq(stats.command_count, 8u, "of all steps");
+    cr_assert_eq(quern_schedule_frame_stats(schedule).created_count, 4u);
+    cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 0u, "the steps are one frame");
+}
+
+Test(fixed_step, intervals_and_conditions_go_by_steps)
+{
+    quern_system_def def = letter_def("i");
+    def.interval_seconds = 0.5;
+    def.condition = give_answer;
+    setup_system(schedule, &def);
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
+    answer = true;
+    assert_logged(1.25, "?i?i", 0.5);
+    assert_logged(0.125, "", 0);
+    assert_logged(0.125, "?i", 0.5);
+}
+
+static failing_allocator *memory;
+static uint32_t begun_count;
+
+/* More than one slab of chunks holds, so that each step needs another. */
+enum { MANY = 1000 };
+
+/* From the third step on, there is no more memory. */
+static void create_many(quern_context *context)
+{
+    if (++begun_count == 3) failing_allocator_fail_from(memory, 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        quern_commands_create_with(quern_context_commands(context), &number, NULL, 1);
+}
+
+static void note_begin(quern_context *context)
+{
+    (void)context;
+    begun_count += 100;
+}
+
+static void open_failing_world(void)
+{
+    close_schedule();
+    memory = failing_allocator_create();
+    quern_world_def def = quern_world_def_default();
+    def.allocator = failing_allocator_interface(memory);
+    must(quern_world_create(&def, &world));
+    number = setup_component(world, "number", 3000, 8);
+    other = setup_component(world, "other", 8, 8);
+    schedule = setup_phases(world, 2);
+    jobs = NULL;
+}
+
+Test(fixed_step, an_error_ends_the_steps_and_the_frame)
+{
+    open_failing_world();
+    quern_system_def def = system_def("create", NULL), late = system_def("late", NULL);
+    def.begin = create_many;
+    late.begin = note_begin;
+    late.phase = 1;
+    setup_system(schedule, &def);
+    setup_system(schedule, &late);
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
+    refusal before = refusal_begin(NULL);
+    quern_result result = quern_schedule_run(schedule, NULL, 2);
+    refusal_end_code(&before, result, QUERN_ERROR_OUT_OF_MEMORY, __LINE__, "the frame");
+    cr_assert_eq(begun_count, 3u);
+    cr_assert_eq(quern_schedule_frame_stats(schedule).created_count, 2u * MANY);
+    failing_allocator_heal(memory);
+    begun_count = 3;
+    must(quern_schedule_run(schedule, NULL, 0.25));
+    cr_assert_gt(begun_count, 103u, "the next frame runs");
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    failing_allocator_destroy(memory);
+    open_schedule();
+}
+
+static void set_step_inside(quern_context *context)
+{
+    (void)context;
+    assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED, quern_schedule_set_fixed_step(schedule, 0, 1, 1));
+    begun_count++;
+}
+
+Test(fixed_step, wrong_arguments_are_refused)
+{
+    quern_result invalid = QUERN_ERROR_INVALID_ARGUMENT;
+    setup_letters();
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.25, 8));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_fixed_step(NULL, 0, 1, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 3, 1, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, UINT32_MAX, 1, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, -0.25, 1));
+    assert_message_has("'p1'");
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, (double)NAN, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, 0.5, 0));
+    cr_assert_str_eq(logged(0.5), "abbc", "the step is as it was");
+}
+
+Test(fixed_step, it_is_not_changed_while_a_frame_runs)
+{
+    quern_system_def def = system_def("inside", NULL);
+    def.begin = set_step_inside;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    logged(0.25);
+    def.name = "inside, too";
+    def.flags = 0;
+    setup_system(schedule, &def);
+    logged(0.25);
+    cr_assert_eq(begun_count, 3u);
+}

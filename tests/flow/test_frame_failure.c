@@ -14,6 +14,9 @@
 
 enum { FRAMES = 4, PHASES = 3, TYPES = 6, WIDE_WORDS = 64, NEVER = 1000 };
 
+/* One of each kind per phase. They share a pass, until an archetype appears that parts them. */
+enum { KINDS = 3, SYSTEMS = KINDS * PHASES };
+
 /* Where a run of the program is cut short: in that frame, phases behind that one do nothing; `records` says
  * whether that phase still records its commands. */
 typedef struct cut {
@@ -124,7 +127,7 @@ static void end(quern_context *context)
         *total = *total * 31 + *(const uint64_t *)quern_context_partial_at(context, i);
 }
 
-static quern_result add_system(uint32_t phase)
+static quern_result add_main_system(uint32_t phase)
 {
     static const char *const names[] = {"first", "second", "third"};
     quern_term term = quern_term_write(types[0]);
@@ -140,6 +143,81 @@ static quern_result add_system(uint32_t phase)
     def.partial_bytes = 8;
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
+}
+
+/* One that is left out of some frames. */
+static bool is_wanted(quern_context *context)
+{
+    return (quern_context_frame_index(context) + phase_of(context)) % 2 == 0;
+}
+
+static void run_sometimes(quern_context *context, const quern_view *view)
+{
+    if (is_cut_off(context)) return;
+    uint64_t *numbers = quern_view_write(view, 0), *others = quern_view_write(view, 1);
+    uint64_t *partial = quern_context_partial(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        numbers[i] = numbers[i] * 3 + 1;
+        if (others != NULL) others[i] += numbers[i];
+        *partial = *partial * 31 + numbers[i];
+    }
+}
+
+static void end_sometimes(quern_context *context)
+{
+    if (!may_record(context)) return;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
+        total = total * 31 + *(const uint64_t *)quern_context_partial_at(context, i);
+    const void *values[] = {&total};
+    expect_entity(quern_commands_create_with(quern_context_commands(context), &types[2], values, 1));
+}
+
+static quern_result add_gated_system(uint32_t phase)
+{
+    static const char *const names[] = {"first, too", "second, too", "third, too"};
+    quern_term terms[] = {quern_term_write(types[0]), quern_term_optional(types[4], QUERN_WRITE)};
+    quern_system_def def = system_def(names[phase], run_sometimes);
+    def.phase = phase;
+    def.condition = is_wanted;
+    def.end = end_sometimes;
+    def.terms = terms;
+    def.term_count = 2;
+    def.partial_bytes = 100;
+    def.user_data = (void *)(uintptr_t)phase;
+    return quern_schedule_add_system(schedule, &def, NULL);
+}
+
+/* Looks up what the one above writes where an archetype has it. */
+static void run_looker(quern_context *context, const quern_view *view)
+{
+    if (is_cut_off(context)) return;
+    uint64_t *numbers = quern_view_write(view, 1);
+    for (uint32_t i = 0; i < view->count && numbers != NULL; i++) {
+        const uint64_t *other = quern_context_lookup(context, view->entities[i], types[4]);
+        numbers[i] += other != NULL ? *other : 7;
+    }
+}
+
+static quern_result add_looker(uint32_t phase)
+{
+    static const char *const names[] = {"first looker", "second looker", "third looker"};
+    quern_term terms[] = {quern_term_read(types[0]), quern_term_optional(types[5], QUERN_WRITE)};
+    quern_system_def def = system_def(names[phase], run_looker);
+    def.phase = phase;
+    def.terms = terms;
+    def.term_count = 2;
+    def.lookups = &types[4];
+    def.lookup_count = 1;
+    def.user_data = (void *)(uintptr_t)phase;
+    return quern_schedule_add_system(schedule, &def, NULL);
+}
+
+static quern_result add_system(uint32_t index)
+{
+    uint32_t phase = index % PHASES;
+    if (index < PHASES) return add_main_system(phase);
+    return index < 2 * PHASES ? add_gated_system(phase) : add_looker(phase);
 }
 
 /* One with an order of its own. */
@@ -179,8 +257,8 @@ static void open_program(cut where)
     here = where;
     open_world();
     schedule = setup_phases(world, PHASES);
-    for (uint32_t phase = 0; phase < PHASES; phase++)
-        must(add_system(phase));
+    for (uint32_t i = 0; i < SYSTEMS; i++)
+        must(add_system(i));
 }
 
 static void close_world(void)
@@ -346,11 +424,11 @@ static void build_with_failure(void)
     def.phases = (const char *const[]){"a", "b", "c"};
     def.phase_count = PHASES;
     uint64_t hash = quern_world_hash(world);
-    for (uint32_t done = 0; done < PHASES + 3;) {
-        quern_result result = done == 0            ? quern_schedule_create(world, &def, &schedule)
-                              : done <= PHASES     ? add_system(done - 1)
-                              : done == PHASES + 1 ? add_last_system()
-                                                   : quern_schedule_compile(schedule);
+    for (uint32_t done = 0; done < SYSTEMS + 3;) {
+        quern_result result = done == 0             ? quern_schedule_create(world, &def, &schedule)
+                              : done <= SYSTEMS     ? add_system(done - 1)
+                              : done == SYSTEMS + 1 ? add_last_system()
+                                                    : quern_schedule_compile(schedule);
         cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
         cr_assert_eq(quern_world_hash(world), hash);
         if (done > 0) cr_assert_leq(quern_schedule_system_count(schedule), done);
@@ -373,6 +451,20 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
     }
 }
 
+/* The program is as the tests above want it. */
+Test(frame_failure, the_program_fuses_systems_until_an_archetype_parts_them)
+{
+    open_program(no_cut);
+    quern_system gated = quern_schedule_find(schedule, "first, too");
+    quern_system looker = quern_schedule_find(schedule, "first looker");
+    must(quern_schedule_compile(schedule));
+    cr_assert(quern_schedule_are_fused(schedule, gated, looker));
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
+        must_run(schedule, NULL);
+    cr_assert_not(quern_schedule_are_fused(schedule, gated, looker));
+    close_program();
+}
+
 /* Random systems; what the world then holds is open, but it is whole, and nothing is lost. */
 Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
 {
@@ -383,7 +475,7 @@ Test(frame_failure, random_frames_survive_random_refusals, .timeout = 600)
         memory = failing_allocator_create();
         quern_world_def def = failing_world_def();
         flow_plan_make(&plan, seed, 600);
-        flow_subject_open(&subject, &plan, &def);
+        flow_subject_open_as(&subject, &plan, &def, schedule_style((uint32_t)seed % STYLE_COUNT));
         for (uint32_t frame = 0; frame < 12; frame++) {
             failing_allocator_fail_often(memory, 1 + (uint32_t)(seed * 5) % 30, seed + frame);
             quern_result result = flow_subject_run(&subject, frame % 2 ? jobs : NULL);

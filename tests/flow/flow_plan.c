@@ -36,7 +36,8 @@ static void choose_terms(flow_system *system, random_source *random)
         uint32_t type = random_below(random, FLOW_TYPE_COUNT);
         quern_match match = random_match(random);
         bool touches = match != QUERN_MATCH_NONE && flow_types[type].word_count > 0;
-        system->terms[type] = (flow_term){true, match, touches ? random_access(random) : QUERN_NO_ACCESS};
+        system->terms[type] = (flow_term){
+            .used = true, .match = match, .access = touches ? random_access(random) : QUERN_NO_ACCESS};
     }
 }
 
@@ -161,6 +162,16 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
         choose_system(plan, &plan->systems[i], i, &random);
     choose_rules(plan, &random);
     choose_phases(plan, &random);
+}
+
+void flow_plan_add_filters(flow_plan *plan)
+{
+    random_source random = {plan->seed ^ 0x5EED};
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+            flow_term *term = &plan->systems[i].terms[type];
+            term->changed = term->used && term->match != QUERN_MATCH_NONE && random_chance(&random, 30);
+        }
 }
 
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame)

@@ -37,6 +37,7 @@ extern const flow_type flow_types[FLOW_TYPE_COUNT];
 
 typedef struct flow_term {
     bool used;
+    bool changed; /* a filter, too */
     quern_match match;
     quern_access access;
 } flow_term;
@@ -75,6 +76,9 @@ typedef struct flow_plan {
 } flow_plan;
 
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
+
+/* Makes some terms filters on changes. The reference knows no chunks, so it cannot play such a plan. */
+void flow_plan_add_filters(flow_plan *plan);
 
 bool flow_system_has_terms(const flow_system *system);
 

@@ -22,7 +22,6 @@ typedef struct flow_reference {
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
     /* of the latest frame */
     naive_stats stats;
-    uint32_t run_counts[FLOW_PHASE_COUNT]; /* of phases */
     uint64_t entity_counts[FLOW_MAX_SYSTEMS];
     uint64_t command_counts[FLOW_MAX_SYSTEMS];
 } flow_reference;

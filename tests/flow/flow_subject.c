@@ -277,8 +277,8 @@ static void add_access(system_parts *parts, flow_subject *subject, flow_player *
         const flow_term *term = &system->terms[type];
         if (term->used) {
             player->term_of_type[type] = parts->def.term_count;
-            parts->terms[parts->def.term_count++] =
-                quern_term_make(subject->components[type], term->match, term->access);
+            quern_term made = quern_term_make(subject->components[type], term->match, term->access);
+            parts->terms[parts->def.term_count++] = term->changed ? quern_term_changed(made) : made;
         }
         if (system->lookups[type]) parts->lookups[parts->def.lookup_count++] = subject->components[type];
     }

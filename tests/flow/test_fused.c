@@ -174,6 +174,25 @@ Test(fused, so_they_do_with_fewer_chunks_than_workers, .timeout = 120)
     play((scene){make_chain, check_chain, 7});
 }
 
+/* Nothing else changes, so all else that a frame had prepared holds. */
+Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
+{
+    static const uint32_t thread_counts[FRAMES] = {8, 0, 3};
+    for (uint32_t crowd_count = 7; crowd_count <= CROWD; crowd_count += CROWD - 7) {
+        memset((void *)crowd, 0, sizeof crowd);
+        open_crowd(crowd_count);
+        schedule = setup_schedule(world);
+        make_chain();
+        for (uint32_t frame = 0; frame < FRAMES; frame++) {
+            jobs = setup_jobs(thread_counts[frame]);
+            run_frames(1);
+            quern_jobs_destroy(jobs);
+        }
+        check_chain();
+        close_crowd();
+    }
+}
+
 /* ----------------------------------------------------------------------------------------------- the order */
 
 enum { MAX_CALLS = 4096 };
@@ -649,6 +668,138 @@ Test(fused, each_system_has_statistics_of_its_own)
         close_crowd();
         quern_jobs_destroy(jobs);
     }
+}
+
+/* ----------------------------------------------------------------------------------- filters on changes */
+
+/* One before the system that writes, one behind it, one that sits out every second frame. */
+enum { BEFORE, BEHIND, SOMETIMES, OWN, EYES };
+
+static _Atomic uint32_t shown_counts[EYES][MAX_VIEWS]; /* by ordinal, in this frame */
+static uint32_t touch_run, view_count;
+
+/* In each run, it writes in one of three views. */
+static bool is_touched(uint32_t run, uint32_t ordinal)
+{
+    return ordinal % 3 == run % 3;
+}
+
+static void count_touch(quern_context *context)
+{
+    (void)context;
+    touch_run++;
+}
+
+static void touch(quern_context *context, const quern_view *view)
+{
+    if (is_touched(touch_run - 1, view->ordinal)) increment(context, view);
+}
+
+static void note_shown(quern_context *context, const quern_view *view)
+{
+    shown_counts[(uintptr_t)quern_context_user_data(context)][view->ordinal]++;
+}
+
+static void note_shown_and_write(quern_context *context, const quern_view *view)
+{
+    note_shown(context, view);
+    increment(context, view);
+}
+
+static bool in_even_frames(quern_context *context)
+{
+    return quern_context_frame_index(context) % 2 == 0;
+}
+
+static quern_system add_eye(const char *name, uint32_t which)
+{
+    quern_term term = which == OWN ? quern_term_write(number) : quern_term_read(number);
+    term = quern_term_changed(term);
+    quern_system_def def = system_def(name, which == OWN ? note_shown_and_write : note_shown);
+    def.terms = &term;
+    def.term_count = 1;
+    def.condition = which == SOMETIMES ? in_even_frames : NULL;
+    def.user_data = (void *)(uintptr_t)which;
+    return setup_system(schedule, &def);
+}
+
+static quern_system add_touch(void)
+{
+    quern_term term = quern_term_write(number);
+    quern_system_def def = system_def("touch", touch);
+    def.begin = count_touch;
+    def.terms = &term;
+    def.term_count = 1;
+    touch_run = 0;
+    return setup_system(schedule, &def);
+}
+
+/* The runs of `touch` that the system has not been shown are those from unseen[which] on. */
+static void assert_shown(uint32_t which, uint32_t frame, uint32_t runs_per_frame, uint32_t *unseen)
+{
+    if (which == SOMETIMES && frame % 2 == 1) return;
+    uint32_t expected[MAX_VIEWS] = {0};
+    for (uint32_t run = frame * runs_per_frame; run < (frame + 1) * runs_per_frame; run++) {
+        uint32_t end = which == BEFORE ? run : run + 1;
+        for (uint32_t ordinal = 0; ordinal < view_count; ordinal++) {
+            bool is_new = run == 0;
+            for (uint32_t touched = unseen[which]; touched < end; touched++)
+                is_new |= is_touched(touched, ordinal);
+            expected[ordinal] += is_new;
+        }
+        unseen[which] = end;
+    }
+    for (uint32_t ordinal = 0; ordinal < view_count; ordinal++)
+        cr_assert_eq(shown_counts[which][ordinal], expected[ordinal],
+                     "%u, frame %u, view %u: shown %u times", which, frame, ordinal,
+                     shown_counts[which][ordinal]);
+}
+
+static void open_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_per_frame)
+{
+    jobs = setup_jobs(thread_count);
+    open_crowd(CROWD);
+    schedule = setup_schedule_as(world, schedule_style(style), 1);
+    if (runs_per_frame > 1) must(quern_schedule_set_fixed_step(schedule, 0, 0.25 / runs_per_frame, 8));
+}
+
+static void run_filtered(const bool is_there[EYES], quern_system system, uint32_t runs_per_frame)
+{
+    uint32_t unseen[EYES] = {0};
+    for (uint32_t frame = 0; frame < 7; frame++) {
+        quern_system_stats stats;
+        memset((void *)shown_counts, 0, sizeof shown_counts);
+        run_frames(1);
+        must(quern_schedule_system_stats(schedule, system, &stats));
+        view_count = stats.view_count / runs_per_frame;
+        cr_assert_gt(view_count, 30u, "the test needs many views");
+        for (uint32_t which = 0; which < EYES; which++)
+            if (is_there[which]) assert_shown(which, frame, runs_per_frame, unseen);
+    }
+    close_crowd();
+    quern_jobs_destroy(jobs);
+}
+
+static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_per_frame)
+{
+    open_filtered(style, thread_count, runs_per_frame);
+    add_eye("before", BEFORE);
+    quern_system toucher = add_touch(), behind = add_eye("behind", BEHIND);
+    add_eye("sometimes", SOMETIMES);
+    must(quern_schedule_compile(schedule));
+    cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind), schedule_style(style).fuse);
+    run_filtered((bool[EYES]){true, true, true, false}, toucher, runs_per_frame);
+    open_filtered(style, thread_count, runs_per_frame);
+    toucher = add_touch();
+    add_eye("own", OWN);
+    run_filtered((bool[EYES]){[OWN] = true}, toucher, runs_per_frame);
+}
+
+Test(fused, filters_show_what_was_written_before_in_the_frame_and_nothing_twice, .timeout = 120)
+{
+    for (uint32_t style = 0; style < STYLE_COUNT; style++)
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            play_filtered(style, pool_threads[i], 1 + (style + i) % 2);
 }
 
 /* ------------------------------------------------------------------------------------- refused accesses */

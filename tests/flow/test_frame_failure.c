@@ -188,7 +188,7 @@ static quern_result add_gated_system(uint32_t phase)
     return quern_schedule_add_system(schedule, &def, NULL);
 }
 
-/* Looks up what the one above writes where an archetype has it. */
+/* Looks up what the one above writes where an archetype has it, and has versions kept. */
 static void run_looker(quern_context *context, const quern_view *view)
 {
     if (is_cut_off(context)) return;
@@ -202,7 +202,8 @@ static void run_looker(quern_context *context, const quern_view *view)
 static quern_result add_looker(uint32_t phase)
 {
     static const char *const names[] = {"first looker", "second looker", "third looker"};
-    quern_term terms[] = {quern_term_read(types[0]), quern_term_optional(types[5], QUERN_WRITE)};
+    quern_term terms[] = {quern_term_changed(quern_term_read(types[0])),
+                          quern_term_optional(types[5], QUERN_WRITE)};
     quern_system_def def = system_def(names[phase], run_looker);
     def.phase = phase;
     def.terms = terms;

@@ -401,6 +401,20 @@ static void make_views_before_begin(void)
     setup_system(schedule, &second);
 }
 
+static bool expect_all_rows_when_asked(quern_context *context)
+{
+    expect_all_rows(context, NULL);
+    return true;
+}
+
+static void make_views_before_condition(void)
+{
+    quern_system_def first = first_def(), second = second_def(number, idle_run);
+    second.condition = expect_all_rows_when_asked;
+    setup_system(schedule, &first);
+    setup_system(schedule, &second);
+}
+
 static void make_order_without_shared_components(void)
 {
     quern_system_def first = first_def(), second = second_def(copy, expect_all_rows);
@@ -421,6 +435,11 @@ Test(fused, a_declared_order_is_kept_between_end_and_views, .timeout = 120)
 Test(fused, a_declared_order_is_kept_between_views_and_begin, .timeout = 120)
 {
     play((scene){make_views_before_begin, NULL, CROWD});
+}
+
+Test(fused, a_declared_order_is_kept_between_views_and_condition, .timeout = 120)
+{
+    play((scene){make_views_before_condition, NULL, CROWD});
 }
 
 Test(fused, a_declared_order_is_kept_where_it_is_about_something_else, .timeout = 120)

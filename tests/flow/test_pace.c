@@ -474,6 +474,33 @@ Test(fixed_step, every_step_ends_at_a_sync_point)
     cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 0u, "the steps are one frame");
 }
 
+static void assert_views(quern_system system, uint32_t expected)
+{
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(schedule, system, &stats));
+    cr_assert_eq(stats.view_count, expected);
+    cr_assert_eq(stats.entity_count, 2u * expected);
+}
+
+Test(fixed_step, statistics_are_of_all_steps_of_the_frame)
+{
+    setup_entity_with(world, &number, 1);
+    setup_entity_with(world, &number, 1);
+    quern_system always = setup_reader(schedule, "always", number);
+    quern_system gated = setup_conditional("gated", give_answer, true, 0);
+    must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
+    answer = true;
+    logged(0.75);
+    assert_views(always, 3);
+    assert_views(gated, 3);
+    answer = false;
+    logged(0.5);
+    assert_views(always, 2);
+    assert_views(gated, 0);
+    logged(0);
+    assert_views(always, 0);
+}
+
 Test(fixed_step, intervals_and_conditions_go_by_steps)
 {
     quern_system_def def = letter_def("i");
@@ -544,6 +571,22 @@ Test(fixed_step, an_error_ends_the_steps_and_the_frame)
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
     failing_allocator_destroy(memory);
     open_schedule();
+}
+
+Test(fixed_step, a_frame_takes_no_time_that_is_not_finite_and_positive)
+{
+    static const double wrong[] = {-0.25, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    setup_interval(0.5);
+    quern_system_def def = letter_def("s");
+    def.phase = 1;
+    setup_system(schedule, &def);
+    must(quern_schedule_set_fixed_step(schedule, 1, 0.5, 8));
+    cr_assert_str_eq(logged(0.25), "");
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_run(schedule, jobs, wrong[i]));
+    cr_assert_str_eq(letters, "");
+    cr_assert_str_eq(logged(0.25), "is", "time went on as if nothing had happened");
+    cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 1u);
 }
 
 static void set_step_inside(quern_context *context)

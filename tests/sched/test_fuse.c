@@ -44,11 +44,17 @@ typedef struct declares {
     quern_resource_access resource;
     const char *after;
     uint32_t phase, flags;
-    bool has_begin, has_end;
+    bool has_begin, has_end, has_condition;
 } declares;
 
 #define READS(c)  quern_term_read(c)
 #define WRITES(c) quern_term_write(c)
+
+static bool always(quern_context *context)
+{
+    (void)context;
+    return true;
+}
 
 static quern_system add_to(quern_schedule *target, const char *name, const declares *what)
 {
@@ -66,6 +72,7 @@ static quern_system add_to(quern_schedule *target, const char *name, const decla
     def.flags = what->flags;
     def.begin = what->has_begin ? idle_hook : NULL;
     def.end = what->has_end ? idle_hook : NULL;
+    def.condition = what->has_condition ? always : NULL;
     return setup_system(target, &def);
 }
 
@@ -121,6 +128,15 @@ Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
                                TERMS(quern_term_optional(position, QUERN_WRITE), READS(velocity))));
     cr_assert(fuses_either_way(TERMS(WRITES(position)), TERMS(quern_term_with(tag))),
               "no archetype of both");
+}
+
+Test(fuse, filters_on_changes_are_reads)
+{
+    declares filters = TERMS(quern_term_changed(READS(position)));
+    declares looks = {.terms = {quern_term_changed(READS(velocity))}, .lookups = {position}};
+    cr_assert(fuses_either_way(filters, TERMS(WRITES(position))));
+    cr_assert(fuses_either_way(filters, looks));
+    cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
 }
 
 Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
@@ -185,6 +201,9 @@ Test(fuse, a_declared_order_is_local_where_it_is_about_the_rows)
     writes.has_end = false;
     then.has_begin = true;
     cr_assert_not(fuses(writes, then), "all of a comes before the begin of b");
+    then.has_begin = false;
+    then.has_condition = true;
+    cr_assert_not(fuses(writes, then), "all of a comes before the condition of b");
     then.after = NULL;
     cr_assert(fuses(writes, then), "nobody asked for an order");
 }
@@ -198,9 +217,10 @@ Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
     cr_assert_not(fuses(TERMS(WRITES(position)), looks));
 }
 
-Test(fuse, begin_and_end_alone_prevent_nothing)
+Test(fuse, begin_end_and_condition_alone_prevent_nothing)
 {
-    declares writes = {.terms = {WRITES(position)}, .has_begin = true, .has_end = true};
+    declares writes = {
+        .terms = {WRITES(position)}, .has_begin = true, .has_end = true, .has_condition = true};
     cr_assert(fuses_either_way(writes, writes));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/random.h"
 
@@ -191,6 +192,48 @@ Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
         check_chain();
         close_crowd();
     }
+}
+
+/* Two systems that have nothing to do with each other, and one that has to do with the second. */
+static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_count, size_t cache_bytes)
+{
+    open_crowd(crowd_count);
+    quern_term copy_term = quern_term_write(copy), number_term = quern_term_write(number);
+    schedule = setup_schedule(world);
+    if (cache_bytes > 0) schedule->cache_bytes = cache_bytes;
+    jobs = setup_jobs(thread_count);
+    quern_system first = add("copy", increment, &copy_term, 1);
+    add("number", increment, &number_term, 1);
+    add("number again", increment, &number_term, 1);
+    run_frames(1);
+    quern_jobs_destroy(jobs);
+    for (uint64_t i = 0; i < crowd_count; i++) {
+        cr_assert_eq(*(uint64_t *)quern_entity_get(world, crowd[i], number), i + 2);
+        cr_assert_eq(*(uint64_t *)quern_entity_get(world, crowd[i], copy), i + 1);
+    }
+    return quern__schedule_system(schedule, first)->pass;
+}
+
+Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_than_workers)
+{
+    static const uint32_t thread_counts[] = {0, 1, 3, 4, 8};
+    for (uint32_t i = 0; i < COUNT_OF(thread_counts); i++) {
+        const quern__pass *pass = run_two_lanes(7, thread_counts[i], 0);
+        cr_assert_eq(pass->systems.count, 3u);
+        cr_assert_eq(pass->lane_count, 2u);
+        cr_assert_eq(pass->chunk_count, 3u);
+        cr_assert_eq(pass->item_count, thread_counts[i] > 3 ? 6u : 3u, "%u threads", thread_counts[i]);
+        close_crowd();
+    }
+}
+
+Test(fused, passes_fetch_ahead_when_they_touch_more_than_the_caches_hold)
+{
+    /* Two of the components are touched, 16 bytes of each entity. */
+    cr_assert(run_two_lanes(CROWD, 2, CROWD * 16 / 2 - 1)->prefetches);
+    close_crowd();
+    cr_assert_not(run_two_lanes(CROWD, 2, CROWD * 16 / 2)->prefetches);
+    close_crowd();
 }
 
 /* ----------------------------------------------------------------------------------------------- the order */

@@ -130,7 +130,7 @@ Test(determinism, filters_on_changes_show_the_same_in_every_style, .timeout = 60
 {
     uint32_t filtered_count = 0;
     for (uint64_t seed = 301; seed <= 300 + SEED_COUNT; seed++) {
-        flow_plan_make(&plan, seed, 2 * ENTITY_COUNT);
+        flow_plan_make(&plan, seed, 2 * entities_for(seed));
         expect_as_alone();
         uint64_t hash_without = expected[FRAME_COUNT - 1].hash;
         flow_plan_add_filters(&plan);

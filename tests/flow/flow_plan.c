@@ -197,3 +197,33 @@ uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
                 i == 0 ? 0 : first.bits + words[flow_types[type].first_word + link] % FLOW_HUB_COUNT % i;
     return plan->sets[hash % FLOW_SET_COUNT];
 }
+
+/* ------------------------------------------------------------------------------------------ looking */
+
+bool flow_system_matches(const flow_system *system, uint32_t set)
+{
+    bool wants_any = false, has_any = false;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        bool has = (set >> type & 1) != 0;
+        if (!term->used) continue;
+        if (term->match == QUERN_MATCH_ALL && !has) return false;
+        if (term->match == QUERN_MATCH_NONE && has) return false;
+        wants_any |= term->match == QUERN_MATCH_ANY;
+        has_any |= term->match == QUERN_MATCH_ANY && has;
+    }
+    return has_any || !wants_any;
+}
+
+static bool lists(const uint32_t *items, uint32_t count, uint32_t wanted)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i] == wanted) return true;
+    return false;
+}
+
+bool flow_plan_must_precede(const flow_plan *plan, uint32_t a, uint32_t b)
+{
+    const flow_system *x = &plan->systems[a], *y = &plan->systems[b];
+    return lists(x->before, x->before_count, b) || lists(y->after, y->after_count, a);
+}

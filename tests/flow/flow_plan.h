@@ -91,6 +91,12 @@ static inline double flow_seconds(uint64_t ticks)
     return (double)ticks / FLOW_TICKS_PER_SECOND;
 }
 
+/* Whether entities with that set of types (a bit each) come to its views. */
+bool flow_system_matches(const flow_system *system, uint32_t set);
+
+/* Whether before and after, directly, want the first to run before the second. */
+bool flow_plan_must_precede(const flow_plan *plan, uint32_t first, uint32_t second);
+
 static inline bool flow_system_is(const flow_system *system, quern_access access, uint32_t resource)
 {
     return system->resources[resource] == access;

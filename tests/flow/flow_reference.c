@@ -10,24 +10,11 @@
 
 /* -------------------------------------------------------------------------------------------- order */
 
-static bool lists(const uint32_t *items, uint32_t count, uint32_t wanted)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (items[i] == wanted) return true;
-    return false;
-}
-
-static bool must_precede(const flow_plan *plan, uint32_t a, uint32_t b)
-{
-    const flow_system *x = &plan->systems[a], *y = &plan->systems[b];
-    return lists(x->before, x->before_count, b) || lists(y->after, y->after_count, a);
-}
-
 static bool is_next(const flow_plan *plan, const bool *placed, uint32_t phase, uint32_t candidate)
 {
     if (placed[candidate] || plan->systems[candidate].phase != phase) return false;
     for (uint32_t i = 0; i < plan->system_count; i++)
-        if (!placed[i] && must_precede(plan, i, candidate)) return false;
+        if (!placed[i] && flow_plan_must_precede(plan, i, candidate)) return false;
     return true;
 }
 
@@ -146,21 +133,6 @@ static flow_hands immediate_hands(flow_reference *reference)
 
 /* ------------------------------------------------------------------------------------------ systems */
 
-static bool matches(const flow_system *system, uint32_t set)
-{
-    bool wants_any = false, has_any = false;
-    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
-        const flow_term *term = &system->terms[type];
-        bool has = (set >> type & 1) != 0;
-        if (!term->used) continue;
-        if (term->match == QUERN_MATCH_ALL && !has) return false;
-        if (term->match == QUERN_MATCH_NONE && has) return false;
-        wants_any |= term->match == QUERN_MATCH_ANY;
-        has_any |= term->match == QUERN_MATCH_ANY && has;
-    }
-    return has_any || !wants_any;
-}
-
 static flow_row row_of(flow_reference *reference, const flow_system *system, uint32_t slot)
 {
     naive_entity *entity = &reference->world.entities[slot];
@@ -182,7 +154,7 @@ static flow_digest run_rows(flow_reference *reference, uint32_t index, uint64_t 
     flow_digest sum = {0};
     for (uint32_t i = 0; i < world->archetype_count; i++) {
         const naive_archetype *archetype = &world->archetypes[i];
-        if (!matches(system, archetype->set)) continue;
+        if (!flow_system_matches(system, archetype->set)) continue;
         for (uint32_t k = 0; k < archetype->count; k++) {
             flow_row row = row_of(reference, system, archetype->slots[k]);
             flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));

@@ -161,6 +161,86 @@ Test(determinism, random_plans_fuse_many_systems)
     cr_assert_gt(fused_count[1], 5u * SEED_COUNT, "%u fused pairs", fused_count[1]);
 }
 
+static bool writes(const flow_system *system, uint32_t type)
+{
+    return system->terms[type].used && system->terms[type].access == QUERN_WRITE;
+}
+
+static bool touches(const flow_system *system, uint32_t type)
+{
+    return system->terms[type].used &&
+           (system->terms[type].access != QUERN_NO_ACCESS || system->terms[type].changed);
+}
+
+/* Whether a system goes over chunks in parallel. */
+static bool is_parallel(const flow_system *system)
+{
+    bool writes_alone = false;
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
+        writes_alone |= system->resources[i] == QUERN_WRITE;
+    return system->flags == 0 && flow_system_has_terms(system) && !writes_alone;
+}
+
+static bool share_resource(const flow_system *a, const flow_system *b)
+{
+    for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
+        bool both = a->resources[i] != QUERN_NO_ACCESS && b->resources[i] != QUERN_NO_ACCESS;
+        if (both && (a->resources[i] != QUERN_READ || b->resources[i] != QUERN_READ)) return true;
+    }
+    return false;
+}
+
+/* In the archetypes that entities start in. */
+static bool looks_up_writes(const flow_system *looker, const flow_system *writer)
+{
+    for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
+        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+            if (looker->lookups[type] && writes(writer, type) && (plan.sets[i] >> type & 1) != 0 &&
+                flow_system_matches(writer, plan.sets[i]))
+                return true;
+    return false;
+}
+
+static bool is_whole_order(uint32_t first, uint32_t second)
+{
+    const flow_system *a = &plan.systems[first], *b = &plan.systems[second];
+    if (!flow_plan_must_precede(&plan, first, second)) return false;
+    bool shares_rows = false;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        shares_rows |= (writes(a, type) && touches(b, type)) || (writes(b, type) && touches(a, type));
+    return !shares_rows || a->has_end || b->has_begin || b->condition_percent > 0;
+}
+
+static bool must_be_apart(uint32_t a, uint32_t b)
+{
+    const flow_system *x = &plan.systems[a], *y = &plan.systems[b];
+    return x->phase != y->phase || !is_parallel(x) || !is_parallel(y) || share_resource(x, y) ||
+           looks_up_writes(x, y) || looks_up_writes(y, x) || is_whole_order(a, b) || is_whole_order(b, a);
+}
+
+Test(determinism, no_random_plan_fuses_what_must_be_apart, .timeout = 600)
+{
+    uint32_t fused_count = 0, apart_count = 0;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        flow_plan_make(&plan, seed, 200);
+        if (seed % 2 == 0) flow_plan_add_filters(&plan);
+        open_subject(style(true, seed % 3 == 0 ? seed : 0));
+        cr_assert_eq(quern_schedule_compile(subject.schedule), QUERN_OK, "%s", quern_error_message());
+        for (uint32_t i = 1; i < plan.system_count; i++)
+            for (uint32_t k = 0; k < i; k++) {
+                bool fused =
+                    quern_schedule_are_fused(subject.schedule, subject.systems[i], subject.systems[k]);
+                cr_assert_not(fused && must_be_apart(i, k), "seed %llu: %s and %s",
+                              (unsigned long long)seed, plan.systems[i].name, plan.systems[k].name);
+                fused_count += fused;
+                apart_count += must_be_apart(i, k);
+            }
+        flow_subject_close(&subject);
+    }
+    cr_assert_gt(fused_count, 500u);
+    cr_assert_gt(apart_count, 500u);
+}
+
 Test(determinism, a_pool_may_change_between_frames, .timeout = 600)
 {
     for (uint64_t seed = 101; seed <= 104; seed++) {

@@ -258,3 +258,24 @@ Test(determinism, a_pool_may_change_between_frames, .timeout = 600)
         flow_subject_close(&subject);
     }
 }
+
+Test(determinism, a_pool_may_change_its_size_between_frames, .timeout = 600)
+{
+    static const uint32_t thread_counts[FRAME_COUNT] = {2, 8, 1, 3, 3, 8, 2};
+    quern_jobs *jobs = setup_jobs(1);
+    for (uint64_t seed = 105; seed <= 108; seed++) {
+        flow_plan_make(&plan, seed, entities_for(seed));
+        play_with_reference(style(true, 0), 0);
+        open_subject(style(true, 0));
+        for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
+            cr_assert_eq(quern_jobs_resize(jobs, thread_counts[frame]), QUERN_OK, "%s",
+                         quern_error_message());
+            flow_subject_must_run(&subject, jobs);
+            outcome actual = outcome_of(&subject);
+            cr_assert(same_outcome(&actual, &expected[frame]), "seed %llu, frame %u",
+                      (unsigned long long)seed, frame);
+        }
+        flow_subject_close(&subject);
+    }
+    quern_jobs_destroy(jobs);
+}

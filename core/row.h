@@ -73,8 +73,12 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
         target += 4;
         source += 4;
     }
-    for (size_bytes &= 3; size_bytes > 0; size_bytes--)
-        *target++ = *source++;
+    if (size_bytes & 2) {
+        memcpy(target, source, 2);
+        target += 2;
+        source += 2;
+    }
+    if (size_bytes & 1) *target = *source;
 }
 
 /* The pieces of one group. to and from: where the row would be in a column at offset 0; piece_bytes is a constant. */

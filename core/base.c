@@ -195,6 +195,15 @@ void quern__advise_huge_pages(void *memory, size_t size_bytes)
 #endif
 }
 
+void quern__collapse_huge_page(void *memory, size_t size_bytes)
+{
+    quern__advise_huge_pages(memory, size_bytes);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE of Linux 6.1, which C libraries have later */
+    madvise(memory, size_bytes, COLLAPSE);
+#endif
+}
+
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function)
 {
     if (allocator->allocate != NULL && allocator->release != NULL) return QUERN_OK;

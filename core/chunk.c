@@ -29,11 +29,14 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
     if (!quern__array_reserve(allocator, &slabs->list, index + 1)) return NULL;
     char *memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
     if (memory == NULL) return NULL;
-    /* not the first: a small world should not have to fill 2 MiB with zero pages */
-    if (slabs->slab_count > 0) quern__advise_huge_pages(memory, QUERN__SLAB_BYTES);
+    bool is_huge = slabs->slab_count > 0;
+    if (is_huge) quern__advise_huge_pages(memory, QUERN__SLAB_BYTES);
 
     quern__slab *slab = &slabs->list.items[index];
-    *slab = (quern__slab){.memory = memory, .free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
+    *slab = (quern__slab){.memory = memory,
+                          .free_mask = {~0ull, ~0ull},
+                          .free_count = QUERN__SLAB_CHUNKS,
+                          .is_huge = is_huge};
     if (index == slabs->list.count) slabs->list.count++;
     if (index < slabs->first_index) slabs->first_index = index;
     slabs->slab_count++;
@@ -93,6 +96,10 @@ quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocat
     }
     slab->free_count -= *count;
     slabs->free_count -= *count;
+    if (!slab->is_huge && slab->free_count < QUERN__SLAB_CHUNKS / 4) {
+        slab->is_huge = true;
+        quern__collapse_huge_page(slab->memory, QUERN__SLAB_BYTES);
+    }
     return chunk_at(slab, first);
 }
 

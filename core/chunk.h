@@ -4,7 +4,8 @@
 #define QUERN_CORE_CHUNK_H
 
 /* Chunks: 16 KiB each, aligned to their size, so that masking any address inside one finds its header. They
- * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages.
+ * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when it is nearly
+ * full, so that a small world stays small.
  *
  *   chunk:  | header, 64 bytes | column | column | ... | entity handles |   in any order, each part aligned to 64
  *
@@ -30,6 +31,7 @@ typedef struct quern__slab {
     char *memory;          /* NULL: the entry is unused */
     uint64_t free_mask[2]; /* one bit per chunk */
     uint32_t free_count;
+    bool is_huge; /* advised to be a huge page */
 } quern__slab;
 
 /* A slab whose chunks are all free is given back to the allocator, but for one that is kept, so that a world

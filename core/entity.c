@@ -4,6 +4,7 @@
 
 #include <quern/world.h>
 
+enum { FIRST_PAGE_NEARLY_FULL = QUERN__PAGE_RECORDS / 4 * 3 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
 void quern__entities_init(quern__entities *entities, uint32_t world_tag)
@@ -23,7 +24,7 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     if (!quern__array_reserve(allocator, &entities->pages, entities->pages.count + 1)) return false;
     quern__record *page = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
     if (page == NULL) return false;
-    /* as with slabs: not the first, for the sake of small worlds */
+    /* as with slabs: the first one only when it is nearly full, for the sake of small worlds */
     if (entities->pages.count > 0) quern__advise_huge_pages(page, PAGE_BYTES);
     entities->pages.items[entities->pages.count++] = page;
     return true;
@@ -68,6 +69,8 @@ quern_entity quern__entities_take(quern__entities *entities)
         entities->free_count--;
     } else {
         index = entities->slot_count++;
+        if (QUERN__UNLIKELY(index == FIRST_PAGE_NEARLY_FULL))
+            quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
         record = quern__entities_record(entities, index);
         *record = (quern__record){.stamp = entities->world_tag << 24 | 1};
     }

@@ -4,6 +4,8 @@
 
 #include "bench/harness.h"
 
+#include <quern/jobs.h>
+
 enum { TRIAL_COUNT = 9, TRIAL_STEPS = 400000 };
 
 /* The quickest trial: others were disturbed. */
@@ -31,4 +33,12 @@ void bench_burn_for(uint64_t nanoseconds)
     const uint64_t start_ns = bench_now_ns();
     while (bench_now_ns() - start_ns < nanoseconds) {
     }
+}
+
+uint64_t bench_tally_sum(const bench_tally *tallies)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < QUERN_MAX_THREADS; i++)
+        sum += tallies[i].count;
+    return sum;
 }

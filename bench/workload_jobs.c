@@ -10,7 +10,6 @@
 #include "bench/workloads.h"
 #include "bench/world.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { UNEVEN_ITEMS = 1024, UNEVEN_NS = 10000000, GAP_ITEMS = 64, GAP_ITEM_NS = 2000, GAP_NS = 100000 };
@@ -23,7 +22,7 @@ typedef struct loop_scene {
     uint32_t thread_count;
     uint64_t item_steps; /* of items of equal cost */
     double square_steps; /* uneven: of item i, times i squared */
-    atomic_uint_fast64_t done_count;
+    bench_tally tallies[QUERN_MAX_THREADS];
 } loop_scene;
 
 static loop_scene *open_scene(const bench_case *scene, uint32_t item_count, uint32_t grain)
@@ -63,13 +62,8 @@ static uint64_t checksum_items(void *state)
 /* Every item of every pass ran once; the number of passes cancels out. */
 static uint64_t checksum_done(void *state)
 {
-    loop_scene *loop = state;
-    return atomic_load(&loop->done_count) % loop->item_count == 0 ? loop->item_count : 0;
-}
-
-static void count_done(loop_scene *loop, uint32_t begin, uint32_t end)
-{
-    atomic_fetch_add_explicit(&loop->done_count, end - begin, memory_order_relaxed);
+    const loop_scene *loop = state;
+    return bench_tally_sum(loop->tallies) % loop->item_count == 0 ? loop->item_count : 0;
 }
 
 static void share(loop_scene *loop, quern_range_function *function)
@@ -155,10 +149,9 @@ WORKLOAD_EMPTY(65536, , "grain 1", open_empty);
 static void burn_square(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     loop_scene *loop = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         bench_burn((uint64_t)(loop->square_steps * i * i));
-    count_done(loop, begin, end);
+    loop->tallies[worker_index].count += end - begin;
 }
 
 static loop_scene *open_uneven_scene(const bench_case *scene, uint32_t grain)
@@ -232,10 +225,9 @@ WORKLOAD_UNEVEN(_auto, "automatic grain", open_uneven_auto);
 static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     loop_scene *loop = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         bench_burn(loop->item_steps);
-    count_done(loop, begin, end);
+    loop->tallies[worker_index].count += end - begin;
 }
 
 static loop_scene *open_equal(const bench_case *scene, uint32_t item_count, double item_ns)

@@ -7,7 +7,6 @@
 #include "bench/workloads.h"
 #include "bench/world.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { JOB_COUNT = 100000, JOB_NS = 100, FIB_N = 30, LAYERS = 5, NODES_PER_LAYER = 10 };
@@ -18,7 +17,7 @@ typedef struct job_scene {
     quern_graph *graph;
     uint64_t steps; /* of a job, or of an item */
     uint64_t result;
-    atomic_uint_fast64_t done_count;
+    bench_tally tallies[QUERN_MAX_THREADS];
 } job_scene;
 
 static void *open_raw(double work_ns)
@@ -225,10 +224,9 @@ const bench_workload workload_jobs_fib = {
 static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     job_scene *scene = argument;
-    (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         bench_burn(scene->steps);
-    atomic_fetch_add_explicit(&scene->done_count, end - begin, memory_order_relaxed);
+    scene->tallies[worker_index].count += end - begin;
 }
 
 static void *open_graph_raw(const bench_case *bench)
@@ -276,8 +274,8 @@ static void run_graph(void *state, uint32_t pass_count)
 
 static uint64_t checksum_graph(void *state)
 {
-    job_scene *scene = state;
-    return atomic_load(&scene->done_count) % ((uint64_t)NODE_COUNT * NODE_ITEMS);
+    const job_scene *scene = state;
+    return bench_tally_sum(scene->tallies) % ((uint64_t)NODE_COUNT * NODE_ITEMS);
 }
 
 const bench_workload workload_jobs_graph = {

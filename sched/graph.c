@@ -322,8 +322,7 @@ static graph_task *finish(graph_task *finished, quern__worker *worker, graph_tas
 
 static graph_task *run_loop(graph_task *shared, quern__worker *worker, graph_task *list)
 {
-    uint64_t item_count = 0;
-    uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, &item_count);
+    uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
     /* Release what this worker wrote; the last one acquires what all wrote and hands it on. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
     return before == done_count ? finish(shared, worker, list) : list;

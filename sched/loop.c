@@ -88,22 +88,24 @@ static bool replace(quern__slot *slot, uint64_t *expected, uint64_t items)
                                                  memory_order_relaxed);
 }
 
-/* Where a call that starts at the front of these ends. Automatic: a quarter of what is left, so that calls
- * get smaller toward the end, where they even out the finish. */
-static uint32_t call_end(const quern__loop *loop, uint64_t items)
+/* Where the claim that starts at the front of these ends: an eighth of what is left, in whole grains, which are called one by
+ * one; with automatic grain a quarter, in one call. So claims are few, and get smaller toward the end, where they
+ * even out the finish. */
+static uint32_t claim_end(const quern__loop *loop, uint64_t items)
 {
     uint32_t left = end_of(items) - begin_of(items);
-    uint32_t size = loop->grain;
-    if (loop->range.grain == 0 && left / 4 > size) size = left / 4;
+    uint32_t size = left / 4;
+    if (loop->range.grain != 0) size = left / 8 / loop->grain * loop->grain;
+    if (size < loop->grain) size = loop->grain;
     return size < left ? begin_of(items) + size : end_of(items);
 }
 
-/* Claims what one call is to work on from the worker's own slot. */
+/* Claims from the worker's own slot. */
 static bool claim_own(quern__loop *loop, quern__slot *own, uint64_t *out_call)
 {
     uint64_t items = atomic_load_explicit(&own->items, memory_order_relaxed);
     while (!is_empty(items)) {
-        uint32_t end = call_end(loop, items);
+        uint32_t end = claim_end(loop, items);
         *out_call = pack(begin_of(items), end);
         if (replace(own, &items, pack(end, end_of(items)))) return true;
     }
@@ -139,7 +141,7 @@ static bool claim_stolen(quern__loop *loop, uint32_t own, uint64_t *out_call)
         if (++victim == loop->slot_count) victim = 0;
         if (victim == own) return false;
     } while (!steal_items(loop, &loop->slots[victim], &items));
-    uint32_t end = call_end(loop, items);
+    uint32_t end = claim_end(loop, items);
     *out_call = pack(begin_of(items), end);
     atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
     return true;
@@ -153,7 +155,10 @@ static bool claim(quern__loop *loop, uint32_t worker_index, uint64_t *out_call)
 
 static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
 {
-    loop->range.function(loop->range.argument, begin_of(items), end_of(items), worker_index);
+    quern__range claimed = loop->range;
+    claimed.first = begin_of(items);
+    claimed.count = end_of(items);
+    quern__range_run(&claimed, worker_index);
 }
 
 /* ------------------------------------------------------------------------------------- participants */
@@ -231,7 +236,20 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
     return withdrawn_count;
 }
 
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, uint64_t *done_count)
+static void work(quern__loop *loop, uint64_t items, uint32_t worker_index, quern__part *part)
+{
+    uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
+    uint64_t item_count = 0;
+    do {
+        item_count += end_of(items) - begin_of(items);
+        call(loop, items, worker_index);
+    } while (claim(loop, worker_index, &items));
+    if (part == NULL) return;
+    part->item_count = item_count;
+    part->time_ns = quern__clock_ns() - start_ns;
+}
+
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part)
 {
     uint64_t items;
     /* Relaxed: a thief that does not see it yet takes more than it might have. */
@@ -240,10 +258,7 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, uint64_t *do
     uint32_t offer_count = invite(loop, worker);
     int64_t floor = worker->floor;
     worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
-    do {
-        *done_count += end_of(items) - begin_of(items);
-        call(loop, items, worker->index);
-    } while (claim(loop, worker->index, &items));
+    work(loop, items, worker->index, part);
     worker->floor = floor;
     return withdraw(loop, worker, offer_count);
 }
@@ -259,8 +274,7 @@ typedef struct awaited_loop {
 static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
     awaited_loop *awaited = job->target;
-    uint64_t item_count = 0;
-    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, &item_count);
+    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
     uint32_t before =
@@ -294,7 +308,7 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
 }
 
 static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
-                       uint64_t *done_count)
+                       quern__part *own)
 {
     awaited_loop awaited;
     quern__loop *loop = &awaited.loop;
@@ -303,7 +317,7 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
     awaited.caller = caller;
     quern__loop_init(loop, run_awaited_offer, loop, range, slots, caller->jobs->thread_count);
     loop->wake = wake;
-    uint32_t withdrawn_count = quern__loop_join(loop, caller, done_count);
+    uint32_t withdrawn_count = quern__loop_join(loop, caller, own);
     if (withdrawn_count != 0)
         atomic_fetch_sub_explicit(&loop->references, withdrawn_count, memory_order_relaxed);
     if (!all_left(&wait)) quern__worker_wait(caller, &wait);
@@ -311,28 +325,26 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 
 /* Not inlined, so that each caller pays for the slots it needs. */
 __attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
-                                                     bool wake, uint64_t *done_count)
+                                                     bool wake, quern__part *own)
 {
     quern__slot slots[FEW_THREADS];
-    run_shared(caller, range, slots, wake, done_count);
+    run_shared(caller, range, slots, wake, own);
 }
 
 __attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range,
-                                                      bool wake, uint64_t *done_count)
+                                                      bool wake, quern__part *own)
 {
     quern__slot slots[QUERN_MAX_THREADS];
-    run_shared(caller, range, slots, wake, done_count);
+    run_shared(caller, range, slots, wake, own);
 }
 
-/* Returns how many items the caller did. */
-static uint64_t share(quern__worker *caller, const quern__range *range, bool wake)
+/* own: what the caller did itself; may be NULL. */
+static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
 {
-    uint64_t done_count = 0;
     if (caller->jobs->thread_count <= FEW_THREADS)
-        run_shared_few(caller, range, wake, &done_count);
+        run_shared_few(caller, range, wake, own);
     else
-        run_shared_many(caller, range, wake, &done_count);
-    return done_count;
+        run_shared_many(caller, range, wake, own);
 }
 
 /* -------------------------------------------------------------------------------------------- costs */
@@ -374,11 +386,12 @@ static void run_timed(quern__worker *worker, const quern__range *range, quern__c
     uint32_t count = range->count - range->first;
     double known_ns = cost->alone_ns * count;
     uint64_t start_ns = quern__clock_ns();
-    uint64_t done_count = share(worker, range, known_ns == 0 || known_ns >= QUIET_NS);
+    quern__part own = {0};
+    share(worker, range, known_ns == 0 || known_ns >= QUIET_NS, &own);
     double took_ns = (double)(quern__clock_ns() - start_ns);
-    if (cost->function != range->function || done_count == 0) return;
+    if (cost->function != range->function || own.item_count == 0) return;
     mix(&cost->shared_ns, took_ns / count);
-    double own_ns = took_ns / (double)done_count;
+    double own_ns = (double)own.time_ns / (double)own.item_count;
     bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * QUIET_NS || cost->alone_ns == 0;
     if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
     if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
@@ -419,7 +432,7 @@ static void run_on(quern__worker *worker, const quern__range *range)
         return;
     }
     if (QUERN_CHECKS) {
-        share(worker, range, true);
+        share(worker, range, true, NULL);
         return;
     }
     quern__cost *cost = cost_of(worker, range->function);

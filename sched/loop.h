@@ -49,9 +49,15 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
                       const void *scope, const quern__range *range, quern__slot *slots,
                       uint32_t slot_count);
 
+/* What one participant did of a loop. */
+typedef struct quern__part {
+    uint64_t item_count;
+    uint64_t time_ns;
+} quern__part;
+
 /* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
- * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references. Adds to
- * done_count how many items it did. */
-uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, uint64_t *done_count);
+ * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references. part may
+ * be NULL. */
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,9 +155,9 @@ Test(jobs, create_cleans_up_when_a_thread_is_refused)
 
 #endif
 
-Test(jobs, a_hundred_pools)
+Test(jobs, a_thousand_pools)
 {
-    for (uint32_t i = 0; i < 100; i++) {
+    for (uint32_t i = 0; i < 1000; i++) {
         quern_jobs *jobs = open_pool(1 + i % 7);
         if (i % 3 == 0) cr_assert_eq(quern_jobs_parallel_for(jobs, 10, 1, do_nothing, NULL), QUERN_OK);
         quern_jobs_destroy(jobs);
@@ -567,6 +568,36 @@ Test(jobs, idle_pool_uses_no_processor_time)
         quern_jobs_destroy(jobs);
     }
 }
+
+#if defined(__linux__)
+
+static void note_processors(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    cpu_set_t allowed;
+    (void)begin;
+    (void)end;
+    cr_expect(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    ((_Atomic int *)argument)[worker_index] = CPU_COUNT(&allowed);
+    sleep_ms(5);
+}
+
+Test(jobs, threads_can_be_pinned)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *jobs;
+    _Atomic int counts[5] = {0};
+    def.thread_count = 5;
+    def.pin_threads = true;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    for (uint32_t turn = 0; turn < 100 && (counts[1] & counts[2] & counts[3] & counts[4]) == 0; turn++)
+        cr_assert_eq(quern_jobs_parallel_for(jobs, 20, 1, note_processors, counts), QUERN_OK);
+    cr_assert_eq(counts[0], (int)quern_processor_count(), "the caller is left alone");
+    for (uint32_t i = 1; i < 5; i++)
+        cr_assert_eq(counts[i], 1, "worker %u may run on %d processors", i, counts[i]);
+    quern_jobs_destroy(jobs);
+}
+
+#endif
 
 Test(jobs, spinning_can_be_turned_off)
 {

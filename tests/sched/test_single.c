@@ -791,6 +791,30 @@ Test(single, a_pool_runs_on_the_threads_of_another_system)
     close_system(&system);
 }
 
+/* How often a pool wakes somebody is how often it asks the other system. */
+Test(single, one_job_wakes_one_worker)
+{
+    other_system system;
+    open_system(&system);
+    quern_jobs_def def = quern_jobs_def_default();
+    board of = {0};
+    ticket mine = {&of, 0};
+    def.thread_count = 64;
+    def.scheduler = (quern_scheduler){submit_to_system, &system};
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    quern_job_def job = job_of(count_run, &mine, &of.counter);
+    for (uint32_t i = 1; i <= 20; i++) {
+        cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_OK);
+        while (!quern_counter_is_done(&of.counter))
+            sleep_ms(1);
+        cr_assert_leq(atomic_load(&system.submit_count), i);
+        sleep_ms(1);
+    }
+    cr_assert_gt(atomic_load(&system.submit_count), 0u);
+    quern_jobs_destroy(of.jobs);
+    close_system(&system);
+}
+
 /* ----------------------------------------------------------------------------------------- describe */
 
 Test(single, describe_names_every_worker)

@@ -8,28 +8,34 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* Random loops, nested loops and graphs with random pauses of the caller, which send workers to sleep at
- * every stage, on pools of every size up to many times the processors. Each result is checked, and a
+/* Random loops, nested loops, graphs, forks and trees of jobs with random pauses of the caller, which send workers to
+ * sleep at every stage, and random yields inside jobs, on pools of every size up to many times the processors, of
+ * which some change it as they go. Each result is checked, and a
  * watchdog turns a hang into a failure that shows what every worker was doing.
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
 
-enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 16, HANG_SECONDS = 30, INNER_ITEMS = 24 };
+enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 64, HANG_SECONDS = 30, INNER_ITEMS = 24 };
+enum { MAX_TREE_DEPTH = 7, FOREIGN_COUNT = 2 };
 
 typedef struct stress {
     quern_jobs *jobs;
     uint32_t thread_count;
+    uint32_t max_thread_count; /* 0: the number stays */
     random_source random;
     uint64_t seed;
     uint64_t step_count;
     _Atomic uint8_t hits[MAX_ITEMS];
     uint32_t pause_every; /* an item in so many takes a while; 0: none */
     _Atomic uint32_t inner_count;
+    _Atomic uint32_t job_count;
+    _Atomic uint32_t yield_state;
 } stress;
 
 typedef struct stress_node {
@@ -216,6 +222,156 @@ static void stress_graph(stress *of)
     quern_graph_destroy(graph);
 }
 
+/* --------------------------------------------------------------------------------------- single jobs */
+
+/* Not the test's own source: jobs run at the same time. */
+static uint32_t draw(stress *of)
+{
+    uint32_t number = atomic_fetch_add_explicit(&of->yield_state, 1, memory_order_relaxed) * 2654435761u;
+    return number ^ number >> 15;
+}
+
+static void disturb(stress *of)
+{
+    uint32_t number = draw(of);
+    if (number % 5 == 0) sched_yield();
+    if (number % 11 == 0) burn_ns(number % 4096);
+    if (number % 251 == 0) sleep_ns(number % 300000);
+}
+
+typedef struct branch {
+    stress *of;
+    quern_counter *counter; /* of the whole tree */
+    uint32_t depth;
+    uint32_t kind; /* how children are made and waited for */
+} branch;
+
+static void grow(void *argument, uint32_t worker_index);
+
+static void submit_branch(const branch *child, quern_counter *counter)
+{
+    quern_job_def def = quern_job_def_default();
+    uint32_t number = draw(child->of);
+    def.function = grow;
+    def.payload = child;
+    def.payload_bytes = sizeof *child;
+    def.counter = counter;
+    def.priority = number % 4 == 0 ? (quern_priority)(number / 4 % 3) : QUERN_PRIORITY_NORMAL;
+    def.caller_only = number % 64 == 7;
+    cr_expect(quern_jobs_submit(child->of->jobs, &def) == QUERN_OK);
+}
+
+/* Two children and a third that starts when both are done. */
+static void continue_with(const branch *child)
+{
+    quern_counter both = {0}, third = {0};
+    quern_job_def def = quern_job_def_default();
+    quern_counter_hold(&both);
+    submit_branch(child, &both);
+    submit_branch(child, &both);
+    def.function = grow;
+    def.payload = child;
+    def.payload_bytes = sizeof *child;
+    def.counter = &third;
+    cr_expect(quern_jobs_submit_after(child->of->jobs, &def, &both) == QUERN_OK);
+    cr_expect(quern_jobs_release(child->of->jobs, &both) == QUERN_OK);
+    cr_expect(quern_jobs_wait(child->of->jobs, &third) == QUERN_OK);
+}
+
+static void fork_three(branch *child, uint32_t worker_index)
+{
+    quern_fork forks[2];
+    branch children[2] = {*child, *child};
+    bool in_order = draw(child->of) % 2 == 0;
+    for (uint32_t i = 0; i < 2; i++)
+        cr_expect(quern_jobs_fork(child->of->jobs, &forks[i], grow, &children[i]) == QUERN_OK);
+    grow(child, worker_index);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_expect(quern_jobs_join(child->of->jobs, &forks[in_order ? i : 1 - i]) == QUERN_OK);
+}
+
+/* Three children in every case, so a tree has (3^(depth + 1) - 1) / 2 jobs. */
+static void grow(void *argument, uint32_t worker_index)
+{
+    branch mine = *(branch *)argument;
+    stress *of = mine.of;
+    quern_counter own = {0};
+    cr_expect(worker_index < of->thread_count);
+    atomic_fetch_add_explicit(&of->job_count, 1, memory_order_relaxed);
+    disturb(of);
+    if (mine.depth-- == 0) return;
+    switch (mine.kind++ % 4) {
+    case 0:
+        fork_three(&mine, worker_index);
+        break;
+    case 1:
+        continue_with(&mine);
+        break;
+    case 2:
+        for (uint32_t i = 0; i < 3; i++)
+            submit_branch(&mine, mine.counter);
+        break;
+    default:
+        for (uint32_t i = 0; i < 3; i++)
+            submit_branch(&mine, &own);
+        cr_expect(quern_jobs_wait(of->jobs, &own) == QUERN_OK);
+        break;
+    }
+}
+
+static void stress_tree(stress *of)
+{
+    quern_counter counter = {0};
+    branch root = {of, &counter, random_below(&of->random, MAX_TREE_DEPTH), random_below(&of->random, 4)};
+    uint32_t expected = 1;
+    for (uint32_t level = 0; level < root.depth; level++)
+        expected = expected * 3 + 1;
+    atomic_store(&of->job_count, 0);
+    atomic_store(&of->yield_state, (uint32_t)of->seed + (uint32_t)of->step_count);
+    submit_branch(&root, &counter);
+    cr_assert_eq(quern_jobs_wait(of->jobs, &counter), QUERN_OK);
+    cr_assert_eq(atomic_load(&of->job_count), expected, "seed %llu, step %llu",
+                 (unsigned long long)of->seed, (unsigned long long)of->step_count);
+}
+
+/* Threads of their own that submit trees and wait for them while the test goes on. */
+static void *plant_trees(void *argument)
+{
+    stress own = *(stress *)argument;
+    atomic_init(&own.yield_state, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        own.step_count = i;
+        quern_counter counter = {0};
+        branch root = {&own, &counter, 3, i % 4};
+        atomic_init(&own.job_count, 0);
+        submit_branch(&root, &counter);
+        cr_expect(quern_jobs_wait(own.jobs, &counter) == QUERN_OK);
+        cr_expect(atomic_load(&own.job_count) == 40, "tree %u: %u jobs", i, atomic_load(&own.job_count));
+        atomic_fetch_add(&heart_beat, 1);
+    }
+    return NULL;
+}
+
+static void stress_foreign(stress *of)
+{
+    static stress copy; /* too large for a stack */
+    pthread_t threads[FOREIGN_COUNT];
+    copy.jobs = of->jobs;
+    copy.thread_count = of->thread_count;
+    copy.seed = of->seed;
+    for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, plant_trees, &copy), 0);
+    for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void stress_resize(stress *of)
+{
+    uint32_t thread_count = 1 + random_below(&of->random, of->max_thread_count);
+    cr_assert_eq(quern_jobs_resize(of->jobs, thread_count), QUERN_OK);
+    of->thread_count = thread_count;
+}
+
 /* --------------------------------------------------------------------------------------------- tests */
 
 static void pause_between(stress *of)
@@ -234,9 +390,18 @@ static void pause_between(stress *of)
 
 static void take_step(stress *of)
 {
-    switch (random_below(&of->random, 4)) {
+    if (of->max_thread_count != 0 && random_chance(&of->random, 20)) stress_resize(of);
+    switch (random_below(&of->random, 8)) {
     case 0:
+    case 4:
         stress_graph(of);
+        break;
+    case 2:
+        if (random_chance(&of->random, 10)) stress_foreign(of);
+        stress_tree(of);
+        break;
+    case 3:
+        stress_tree(of);
         break;
     case 1:
         stress_nested_loop(of);
@@ -258,7 +423,7 @@ static double chosen_seconds(double otherwise)
 }
 
 /* The seed is fixed for runs of the usual length, and varies with the length. */
-static void stress_pool(uint32_t thread_count, double seconds)
+static void stress_pool(uint32_t thread_count, double seconds, bool may_resize)
 {
     quern_jobs_def def = quern_jobs_def_default();
     stress *of = calloc(1, sizeof *of);
@@ -266,6 +431,7 @@ static void stress_pool(uint32_t thread_count, double seconds)
     def.thread_count = thread_count;
     cr_assert_eq(quern_jobs_create(&def, &of->jobs), QUERN_OK);
     of->thread_count = thread_count;
+    of->max_thread_count = may_resize ? thread_count : 0;
     of->seed = (uint64_t)(seconds * 1000) * 100 + thread_count;
     of->random = (random_source){of->seed};
     atomic_store(&watched_pool, of->jobs);
@@ -296,22 +462,32 @@ TestSuite(stress_jobs, .init = start_watchdog, .fini = stop_watchdog);
 Test(stress_jobs, as_many_threads_as_processors)
 {
     stress_pool(quern_processor_count() < MAX_POOL_THREADS ? quern_processor_count() : MAX_POOL_THREADS,
-                chosen_seconds(1.5));
+                chosen_seconds(1.5), false);
 }
 
 Test(stress_jobs, two_threads)
 {
-    stress_pool(2, chosen_seconds(1.5));
+    stress_pool(2, chosen_seconds(1.5), false);
 }
 
 Test(stress_jobs, five_threads)
 {
-    stress_pool(5, chosen_seconds(1.5));
+    stress_pool(5, chosen_seconds(1.5), false);
 }
 
 Test(stress_jobs, sixteen_threads)
 {
-    stress_pool(MAX_POOL_THREADS, chosen_seconds(1.5));
+    stress_pool(16, chosen_seconds(1.5), false);
+}
+
+Test(stress_jobs, sixty_four_threads)
+{
+    stress_pool(MAX_POOL_THREADS, chosen_seconds(1.5), false);
+}
+
+Test(stress_jobs, as_many_threads_as_it_likes)
+{
+    stress_pool(12, chosen_seconds(1.5), true);
 }
 
 /* Pools that live for a few steps only, so that workers are stopped in every state. */
@@ -320,5 +496,5 @@ Test(stress_jobs, pools_come_and_go)
     random_source random = {5};
     uint64_t start_ns = now_ns();
     while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9)
-        stress_pool(1 + random_below(&random, MAX_POOL_THREADS), 0.001 * random_below(&random, 20));
+        stress_pool(1 + random_below(&random, 16), 0.001 * random_below(&random, 20), false);
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/jobs.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The least job system there is: every call gets a thread. Yours has a queue. */
+typedef struct own_call {
+    void (*function)(void *argument);
+    void *argument;
+    bool is_used;
+    pthread_t thread;
+} own_call;
+
+typedef struct own_system {
+    own_call calls[64];
+    uint32_t call_count;
+    pthread_mutex_t mutex;
+} own_system;
+
+static void *run(void *argument)
+{
+    own_call *call = argument;
+    call->function(call->argument);
+    return NULL;
+}
+
+/* Called from any thread. Must not make the call itself. */
+static void submit(void *user, void (*function)(void *argument), void *argument)
+{
+    own_system *system = user;
+    pthread_mutex_lock(&system->mutex);
+    own_call *call = &system->calls[system->call_count++ % 64];
+    if (call->is_used) pthread_join(call->thread, NULL);
+    *call = (own_call){.function = function, .argument = argument, .is_used = true};
+    if (pthread_create(&call->thread, NULL, run, call) != 0) abort();
+    pthread_mutex_unlock(&system->mutex);
+}
+
+static void count(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    ((uint32_t *)argument)[worker_index] += end - begin;
+}
+
+int main(void)
+{
+    static own_system system = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    uint32_t counts[3] = {0};
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *jobs;
+    def.thread_count = 3; /* at most two calls at a time, and the caller */
+    def.scheduler = (quern_scheduler){submit, &system};
+    if (quern_jobs_create(&def, &jobs) != QUERN_OK) return 1;
+    quern_jobs_parallel_for(jobs, 1000, 1, count, counts);
+    quern_jobs_destroy(jobs); /* waits for the calls that are under way */
+    for (uint32_t i = 0; i < 64; i++)
+        if (system.calls[i].is_used) pthread_join(system.calls[i].thread, NULL);
+    printf("%u items\n", counts[0] + counts[1] + counts[2]);
+    return 0;
+}

@@ -2,13 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
 /* The life of a pool: threads, and outside threads that come in. How workers find jobs is in search.c. */
 
-enum { DEFAULT_SPIN_NS = 200000, LENT_POLL_NS = 50000 };
+enum { DEFAULT_SPIN_NS = 200000, LENT_POLL_NS = 50000, LINE_BYTES = 200 };
 
 QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
@@ -475,14 +474,12 @@ typedef struct text_end {
     size_t length; /* of the whole text, also beyond the capacity */
 } text_end;
 
-QUERN__PRINTF(2, 3) static void append(text_end *end, const char *format, ...)
+static void append(text_end *end, const char *line)
 {
-    size_t room = end->length < end->capacity_bytes ? end->capacity_bytes - end->length : 0;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(room != 0 ? end->text + end->length : NULL, room, format, arguments);
-    va_end(arguments);
-    if (length > 0) end->length += (size_t)length;
+    size_t length = strlen(line);
+    if (end->length < end->capacity_bytes)
+        snprintf(end->text + end->length, end->capacity_bytes - end->length, "%s", line);
+    end->length += length;
 }
 
 static bool has_bit(const quern__mask *mask, uint32_t index)
@@ -506,25 +503,38 @@ static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
     return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
 }
 
+static void append_pool(text_end *end, const quern_jobs *jobs)
+{
+    char line[LINE_BYTES];
+    snprintf(
+        line, sizeof line,
+        "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
+        jobs->name, (unsigned)jobs->thread_count,
+        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
+    append(end, line);
+}
+
+static void append_worker(text_end *end, const quern_jobs *jobs, const quern__worker *worker)
+{
+    char line[LINE_BYTES];
+    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
+    int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
+    snprintf(line, sizeof line, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)worker->index,
+             state_of(jobs, worker), (long long)top, (long long)bottom,
+             (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
+    append(end, line);
+}
+
 /* Relaxed reads: a picture of about now. */
 size_t quern_jobs_describe(const quern_jobs *jobs, char *text, size_t capacity_bytes)
 {
     text_end end = {text, text != NULL ? capacity_bytes : 0, 0};
     if (end.capacity_bytes != 0) text[0] = '\0';
     if (jobs == NULL) return 0;
-    append(&end,
-           "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
-           jobs->name, (unsigned)jobs->thread_count,
-           (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
-           (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
-           (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
-    for (uint32_t index = 0; index < jobs->thread_count; index++) {
-        const quern__worker *worker = &jobs->workers[index];
-        int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
-        int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-        append(&end, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)index,
-               state_of(jobs, worker), (long long)top, (long long)bottom,
-               (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
-    }
+    append_pool(&end, jobs);
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        append_worker(&end, jobs, &jobs->workers[index]);
     return end.length;
 }

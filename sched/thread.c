@@ -15,12 +15,11 @@
 #endif
 #if QUERN__FUTEX
 #include <linux/futex.h>
-#include <sys/syscall.h>
 #endif
-#if defined(__linux__) && defined(__has_include)
+#if defined(__linux__)
+#include <sys/syscall.h>
 #if __has_include(<linux/membarrier.h>)
 #include <linux/membarrier.h>
-#include <sys/syscall.h>
 #define HAS_MEMBARRIER 1
 #endif
 #endif

@@ -434,7 +434,7 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
     if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
     if (result != QUERN_OK) return result;
     char *item = append_item(commands, operation, &head);
-    if (operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
+    if (value != NULL && operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
     return QUERN_OK;
 }
 

@@ -158,7 +158,8 @@ typedef struct quern__playback {
     QUERN__ARRAY(uintptr_t) gaps;             /* locations, ascending for each flow */
     QUERN__ARRAY(uintptr_t) tails;            /* what moves into the gaps of one flow */
     QUERN__ARRAY(uint32_t) destroyed;         /* slots, in the order in which they are freed */
-    QUERN__ARRAY(quern_entity) created;       /* handles of creates, in order */
+    uint32_t freed_count;               /* that the latest sync point has freed: they still stand there */
+    QUERN__ARRAY(quern_entity) created; /* handles of creates, in order */
     QUERN__ARRAY(quern__scratch *) scratches; /* one per thread */
     QUERN__ARRAY(quern__arena_block) arena;
     uint32_t arena_block;

@@ -90,9 +90,19 @@ static void fill_rows(const quern__scratch *scratch, const quern__program_node *
 
 /* -------------------------------------------------------------------------------------------- handles */
 
+/* Most slots taken now are those freed by the latest sync point. Their list is still there, and the free list is a
+ * chain: without a hint each link of it would be waited for. */
+static void fetch_freed(const quern__playback *playback)
+{
+    const quern__entities *entities = &playback->storage->entities;
+    for (uint32_t i = 0; i < playback->freed_count; i++)
+        __builtin_prefetch(quern__entities_record(entities, playback->destroyed.items[i]), 1);
+}
+
 static void take_handles(quern__playback *playback)
 {
     quern__entities *entities = &playback->storage->entities;
+    fetch_freed(playback);
     for (uint32_t i = 0; i < playback->create_sheets.count; i++)
         for (uint32_t k = 0; k < playback->create_sheets.items[i]->row_count; k++)
             playback->created.items[playback->created.count++] = quern__entities_take(entities);
@@ -177,12 +187,6 @@ static void move_rows(const commit *it, const quern__program_node *node, quern__
     }
 }
 
-static void list_destroyed(commit *it, const quern_entity *handles, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        *it->destroyed++ = quern_entity_index(handles[i]);
-}
-
 static void commit_rows(commit *it, const quern__row_run *run)
 {
     const quern__sheet *sheet = it->sheet;
@@ -196,7 +200,9 @@ static void commit_rows(commit *it, const quern__row_run *run)
     }
     if (node->is_destroyed) {
         quern__storage_destroy_values(sheet->archetype, location, count);
-        list_destroyed(it, quern__archetype_entities(sheet->archetype, sheet->chunk) + row, count);
+        for (uint32_t i = 0; i < count; i++)
+            *it->destroyed++ =
+                quern_entity_index(((const quern__item *)(const void *)sheet->edits[row + i].item)->entity);
     } else {
         move_rows(it, node, &tallies[tallies[run->tally].leader], row, count);
     }
@@ -266,7 +272,9 @@ static void commit_creates(quern__playback *playback, const quern__sheet *sheet)
     for (const quern__row_run *end = run + sheet->run_count; run < end; run++) {
         const quern__program_node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
         if (node->is_destroyed)
-            list_destroyed(&it, playback->created.items + sheet->first_created + run->row, run->count);
+            for (uint32_t i = 0; i < run->count; i++)
+                *it.destroyed++ =
+                    quern_entity_index(playback->created.items[sheet->first_created + run->row + i]);
         else
             create_rows(&it, node, &tallies[tallies[run->tally].leader], run->row, run->count);
     }
@@ -428,6 +436,7 @@ static void free_slots(quern__playback *playback)
 {
     for (uint32_t i = 0; i < playback->destroyed.count; i++)
         quern__entities_give(&playback->storage->entities, playback->destroyed.items[i]);
+    playback->freed_count = playback->destroyed.count;
 }
 
 void quern__playback_commit(quern__playback *playback)

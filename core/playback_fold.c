@@ -10,6 +10,8 @@
 #include "core/bitset.h"
 #include "core/playback.h"
 
+enum { STREAMS_AHEAD = 4, STREAMS_PER_CALL = 4, SHEETS_PER_CALL = 4 };
+
 /* -------------------------------------------------------------------------------------------- edits */
 
 /* What came of handing a command to an edit. */
@@ -389,11 +391,21 @@ static bool sort_sheets(quern__playback *playback)
 
 /* --------------------------------------------------------------------------------------- on one thread */
 
+/* Headers of chunks all fall on the same few sets of the caches, so each is waited for unless it is fetched ahead. */
+static void fetch_first_chunk(const quern__sorted_stream *sorted)
+{
+    const quern__item *item = quern__run_item(sorted->stream->first, 0);
+    if (item->location != 0 && sorted->is_located) __builtin_prefetch(quern__chunk_of(item->location));
+}
+
 static bool fold_serially(quern__playback *playback)
 {
     quern__scratch *scratch = playback->scratches.items[0];
-    for (uint32_t i = 0; i < playback->streams.count; i++)
+    for (uint32_t i = 0; i < playback->streams.count; i++) {
+        if (i + STREAMS_AHEAD < playback->streams.count)
+            fetch_first_chunk(&playback->streams.items[i + STREAMS_AHEAD]);
         walk_stream(playback, scratch, &playback->streams.items[i], WALK_FOLD);
+    }
     if (scratch->is_out_of_memory || !sort_sheets(playback)) return false;
     for (uint32_t i = 0; i < playback->streams.count; i++)
         count_created(playback, &playback->streams.items[i]);
@@ -472,9 +484,11 @@ static void fold_sheets(void *argument, uint32_t begin, uint32_t end, uint32_t w
 
 static bool fold_in_parallel(quern__playback *playback)
 {
-    quern__executor_run(playback->executor, playback->streams.count, 4, note_streams, playback);
+    quern__executor_run(playback->executor, playback->streams.count, STREAMS_PER_CALL, note_streams,
+                        playback);
     if (any_out_of_memory(playback) || !link_pieces(playback) || !sort_sheets(playback)) return false;
-    quern__executor_run(playback->executor, playback->sorted_sheets.count, 4, fold_sheets, playback);
+    quern__executor_run(playback->executor, playback->sorted_sheets.count, SHEETS_PER_CALL, fold_sheets,
+                        playback);
     return !any_out_of_memory(playback);
 }
 

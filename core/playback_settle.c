@@ -335,6 +335,8 @@ static bool reserve_lists(quern__playback *playback, uint64_t gap_count, uint32_
     uint32_t drops = playback->drops.count;
     for (uint32_t i = 0; i < playback->scratches.count; i++)
         drops += playback->scratches.items[i]->drops.count;
+    playback->destroyed.count = 0;
+    if (sums->destroyed > playback->destroyed.capacity) playback->freed_count = 0;
     return quern__array_reserve(allocator, &playback->gaps, (uint32_t)gap_count) &&
            quern__array_reserve(allocator, &playback->tails, most_left_over) &&
            quern__array_reserve(allocator, &playback->destroyed, (uint32_t)sums->destroyed) &&

@@ -60,23 +60,26 @@ void quern__commands_close(quern_commands *commands)
     close_stream(commands);
 }
 
-static void destroy_values(const quern__operation *operation, char *item)
+static void destroy_item_values(const quern__operation *operation, char *item)
 {
     char *living = item + operation->living_offset_bytes;
     for (uint32_t i = 0; i < operation->operand_count; i++) {
         const quern__operand *operand = &operation->operands[i];
-        if (living[i]) quern__type_destroy(operand->type, item + operand->offset_bytes, 1);
+        if (!living[i]) continue;
+        quern__type_destroy(operand->type, item + operand->offset_bytes, 1);
+        living[i] = 0;
     }
 }
 
-static void destroy_stream_values(const quern__stream *stream)
+void quern__stream_destroy_values(const quern__stream *stream)
 {
+    if (!stream->has_owned_values) return;
     quern__run *run = stream->first;
     for (uint32_t i = 0; i < stream->run_count; i++) {
         if (i > 0) run = quern__run_next(run);
         if (!run->operation->has_destroy) continue;
         for (uint32_t k = 0; k < run->item_count; k++)
-            destroy_values(run->operation, quern__run_items(run) + (size_t)k * run->operation->item_bytes);
+            destroy_item_values(run->operation, (char *)quern__run_item(run, k));
     }
 }
 
@@ -90,10 +93,8 @@ static void use_block(quern_commands *commands, uint32_t index)
 void quern__commands_reset(quern_commands *commands)
 {
     close_stream(commands);
-    if (commands->has_owned_values)
-        for (uint32_t i = 0; i < commands->streams.count; i++)
-            destroy_stream_values(&commands->streams.items[i]);
-    commands->has_owned_values = false;
+    for (uint32_t i = 0; i < commands->streams.count; i++)
+        quern__stream_destroy_values(&commands->streams.items[i]);
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
     if (commands->blocks.count > 0) use_block(commands, 0);
@@ -196,9 +197,9 @@ static void begin_run(quern_commands *commands, const quern__operation *operatio
     quern__stream *stream = open_stream(commands);
     stream->run_count++;
     stream->has_entity_fields |= operation->has_entity_fields;
+    stream->has_owned_values |= operation->has_destroy;
     commands->run = run;
     commands->operation = operation;
-    commands->has_owned_values |= operation->has_destroy;
     commands->next += run->first_item_bytes;
 }
 

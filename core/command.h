@@ -45,6 +45,7 @@ typedef struct quern__stream {
     uint64_t command_count;     /* known once the stream has been closed */
     uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
     bool has_entity_fields;     /* values with handles in them */
+    bool has_owned_values;      /* values that have to be destroyed when nobody wants them */
 } quern__stream;
 
 typedef struct quern__block {
@@ -61,7 +62,6 @@ struct quern_commands {
     quern__storage *storage;
     quern__origin origin; /* of the callback that is running */
     bool is_open;         /* the last stream is its */
-    bool has_owned_values;
     quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
     uint32_t block_index; /* the block in use; those behind it wait to be used again */
     QUERN__ARRAY(quern__block) blocks;
@@ -81,6 +81,9 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
 
 /* Ends the last stream; all streams know their command_count now. */
 void quern__commands_close(quern_commands *commands);
+
+/* Destroys the values of a stream that nobody has moved out. */
+void quern__stream_destroy_values(const quern__stream *stream);
 
 /* Forgets all streams, destroys values that nobody moved out, and keeps the memory. */
 void quern__commands_reset(quern_commands *commands);

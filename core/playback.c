@@ -273,6 +273,15 @@ static quern_result apply(quern__playback *playback, const quern_commands *recor
     return result;
 }
 
+/* Values that nobody wanted go in the order of streams, and not by who recorded them. */
+static void reset(const quern__playback *playback, quern_commands *recorders, uint32_t count)
+{
+    for (uint32_t i = 0; i < playback->streams.count; i++)
+        quern__stream_destroy_values(playback->streams.items[i].stream);
+    for (uint32_t i = 0; i < count; i++)
+        quern__commands_reset(&recorders[i]);
+}
+
 quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
                                  const quern__executor *executor, quern__playback_stats *stats)
 {
@@ -292,8 +301,7 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
     if (result == QUERN_OK) {
         report_drops(playback, first_drop, &found);
         add_stats(stats, &found);
-        for (uint32_t i = 0; i < count; i++)
-            quern__commands_reset(&recorders[i]);
+        reset(playback, recorders, count);
     }
     clear(playback);
     playback->executor = NULL;

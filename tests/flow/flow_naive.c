@@ -181,6 +181,7 @@ static naive_command *command_add(naive_world *world, naive_kind kind, quern_ent
     naive_command *command = &world->commands[world->command_count++];
     memset((void *)command, 0, sizeof *command);
     command->kind = kind;
+    command->source = world->source;
     command->entity = entity;
     return command;
 }
@@ -253,6 +254,14 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     return fresh;
 }
 
+static void note_drop(naive_stats *stats, const naive_command *command, bool is_dead)
+{
+    naive_drop *drop =
+        is_dead ? &stats->dead_drops[command->source] : &stats->destroyed_drops[command->source];
+    if (drop->count++ == 0) drop->first = command->entity;
+    stats->dropped_count++;
+}
+
 static void apply_command(const naive_world *world, edit_list *edits, naive_command *command,
                           naive_stats *stats)
 {
@@ -261,7 +270,7 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
     edit *it =
         alive ? edit_of(world, edits, quern_entity_index(entity), command->kind == NAIVE_CREATE) : NULL;
     if (it == NULL || it->is_destroyed) {
-        stats->dropped_count++;
+        note_drop(stats, command, it == NULL);
     } else if (command->kind == NAIVE_DESTROY) {
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {

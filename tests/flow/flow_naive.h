@@ -30,14 +30,22 @@ typedef enum naive_kind { NAIVE_CREATE, NAIVE_DESTROY, NAIVE_ADD, NAIVE_REMOVE }
 
 typedef struct naive_command {
     naive_kind kind;
+    uint32_t source;     /* the system */
     quern_entity entity; /* provisional: its index is the number of the create */
     uint32_t type;
     bool has_value;
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
 
+/* Commands that one system lost for one reason. */
+typedef struct naive_drop {
+    uint64_t count;
+    quern_entity first;
+} naive_drop;
+
 typedef struct naive_stats {
     uint64_t command_count, dropped_count, created_count, destroyed_count;
+    naive_drop destroyed_drops[FLOW_MAX_SYSTEMS], dead_drops[FLOW_MAX_SYSTEMS];
 } naive_stats;
 
 typedef struct naive_world {
@@ -52,6 +60,7 @@ typedef struct naive_world {
     naive_command *commands;
     uint32_t command_count, command_capacity;
     uint32_t create_count; /* among the commands */
+    uint32_t source;       /* of the commands that are recorded now */
 } naive_world;
 
 void naive_open(naive_world *world, uint32_t tag);

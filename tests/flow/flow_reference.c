@@ -216,6 +216,7 @@ static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks
     if (!is_wanted(reference, index, moment, &hands)) return;
     if (system->interval_ticks > 0) pay_interval(reference, index);
     uint32_t command_count = reference->world.command_count;
+    reference->world.source = index;
     if (system->has_begin) flow_act_begin(system, moment, &hands);
     flow_digest sum = run_middle(reference, index, moment, &hands);
     if (!system->has_partial) sum = (flow_digest){0};
@@ -302,6 +303,31 @@ static void compare_stats(const flow_reference *reference, const flow_subject *s
     }
 }
 
+/* Provisional handles are numbered over a stream there, and over a sync point here. */
+static bool is_same_first(quern_entity actual, quern_entity expected)
+{
+    return quern_entity_is_provisional(actual) ? quern_entity_is_provisional(expected)
+                                               : quern_entity_equal(actual, expected);
+}
+
+static void compare_drops(const flow_reference *reference, const flow_subject *subject)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < quern_schedule_drop_count(subject->schedule); i++) {
+        quern_dropped actual;
+        cr_assert_eq(quern_schedule_drop_at(subject->schedule, i, &actual), QUERN_OK);
+        uint32_t index = actual.system.bits - 1;
+        const naive_drop *expected = actual.reason == QUERN_DROP_DEAD
+                                         ? &reference->stats.dead_drops[index]
+                                         : &reference->stats.destroyed_drops[index];
+        cr_assert_str_eq(actual.system_name, reference->plan->systems[index].name);
+        cr_assert_eq(actual.count, expected->count, "%s", actual.system_name);
+        cr_assert(is_same_first(actual.first, expected->first), "%s", actual.system_name);
+        count += actual.count;
+    }
+    cr_assert_eq(count, reference->stats.dropped_count);
+}
+
 static void compare_entity(const flow_reference *reference, const flow_subject *subject,
                            const naive_entity *expected, quern_entity entity)
 {
@@ -356,6 +382,7 @@ void flow_reference_compare(const flow_reference *reference, const flow_subject 
 {
     assert_valid(subject->world);
     compare_stats(reference, subject);
+    compare_drops(reference, subject);
     compare_rows(reference, subject);
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
         const flow_resource *actual = quern_resource_get(subject->world, subject->resources[i]);

@@ -16,12 +16,29 @@ enum { FRAME_COUNT = 7, SEED_COUNT = 10, ENTITY_COUNT = 1500 };
 /* What of a frame must not depend on threads. */
 typedef struct outcome {
     uint64_t hash;
+    uint64_t drops;
     quern_frame_stats stats;
 } outcome;
 
+/* All of the report of dropped commands but where names lie. */
+static uint64_t hash_drops(const quern_schedule *schedule)
+{
+    uint64_t hash = quern_schedule_drop_count(schedule);
+    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
+        quern_dropped dropped;
+        cr_assert_eq(quern_schedule_drop_at(schedule, i, &dropped), QUERN_OK);
+        hash = flow_mix(hash ^ dropped.system.bits);
+        hash = flow_mix(hash ^ dropped.reason);
+        hash = flow_mix(hash ^ dropped.count);
+        hash = flow_mix(hash ^ (dropped.first.bits & UINT32_MAX));
+    }
+    return hash;
+}
+
 static outcome outcome_of(const flow_subject *subject)
 {
-    outcome it = {quern_world_hash(subject->world), quern_schedule_frame_stats(subject->schedule)};
+    outcome it = {quern_world_hash(subject->world), hash_drops(subject->schedule),
+                  quern_schedule_frame_stats(subject->schedule)};
     it.stats.time_ns = 0;
     it.stats.sync_ns = 0;
     return it;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
 #include "tests/support/failing_allocator.h"
@@ -34,6 +35,7 @@ static quern_component types[TYPES], tracked_component;
 static quern_resource sum;
 static tracked_counts counts;
 static cut here;
+static bool plays_back_in_parallel;
 static _Atomic uint32_t phases_begun; /* in this frame */
 static _Atomic uint32_t refused_count;
 
@@ -258,6 +260,7 @@ static void open_program(cut where)
     here = where;
     open_world();
     schedule = setup_phases(world, PHASES);
+    if (plays_back_in_parallel) schedule->playback.parallel_command_count = 1;
     for (uint32_t i = 0; i < SYSTEMS; i++)
         must(add_system(i));
 }
@@ -381,6 +384,7 @@ static bool play_with_failure(uint64_t call, quern_jobs *jobs)
 static void play_with_every_failure(uint32_t thread_count)
 {
     find_expectations();
+    plays_back_in_parallel = thread_count > 0;
     quern_jobs *jobs = setup_jobs(thread_count);
     uint64_t call = 1;
     while (play_with_failure(call, jobs))

@@ -17,7 +17,12 @@ void bench_die_of(quern_result result, const char *call)
 
 void bench_world_open(bench_world *bench)
 {
-    REQUIRE(quern_world_create(NULL, &bench->world));
+    bench_world_open_with(bench, NULL);
+}
+
+void bench_world_open_with(bench_world *bench, const quern_world_def *def)
+{
+    REQUIRE(quern_world_create(def, &bench->world));
     REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Position, &bench->position));
     REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Velocity, &bench->velocity));
     REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Rotation, &bench->rotation));

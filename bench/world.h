@@ -31,6 +31,8 @@ typedef struct bench_world {
 } bench_world;
 
 void bench_world_open(bench_world *bench);
+/* def may be NULL. */
+void bench_world_open_with(bench_world *bench, const quern_world_def *def);
 void bench_world_close(bench_world *bench);
 
 /* An entity with the start values of Position and Velocity, in one call. */

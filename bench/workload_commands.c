@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add (recording
+ * without applying), and playback_mixed (recording and applying all kinds at once). The control writes its commands into
+ * plain arrays and applies them one after the other on one thread, however many threads the case asks for. */
+
+#include "bench/raw.h"
+#include "bench/workloads.h"
+#include "bench/world.h"
+
+#include <stdlib.h>
+
+static const Health added_health = {.points = 100, .maximum = 100};
+
+/* --------------------------------------------------------------------------------------------- raw */
+
+typedef enum raw_kind { RAW_SET_HEALTH, RAW_REMOVE_HEALTH, RAW_SET_POSITION, RAW_REPLACE } raw_kind;
+
+typedef struct raw_command {
+    raw_entity entity;
+    raw_kind kind;
+    uint32_t seed; /* of the one that takes its place */
+    union {
+        Health health;
+        Position position;
+    };
+} raw_command;
+
+typedef struct raw_scene {
+    raw_store store;
+    raw_command *commands;
+    uint32_t count, capacity;
+    uint32_t frame_index;
+} raw_scene;
+
+static void *open_raw(const bench_case *scene)
+{
+    raw_scene *raw = bench_allocate(1, sizeof *raw);
+    raw->capacity = 3 * scene->entity_count;
+    raw->commands = bench_allocate(raw->capacity, sizeof *raw->commands);
+    raw_store_open(&raw->store, RAW_MOVING);
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        raw_create_moving(&raw->store, i);
+    return raw;
+}
+
+static void close_raw(void *state)
+{
+    raw_scene *raw = state;
+    raw_store_close(&raw->store);
+    free(raw->commands);
+    free(raw);
+}
+
+static inline raw_command *raw_write(raw_scene *raw, raw_entity entity, raw_kind kind)
+{
+    if (raw->count == raw->capacity) bench_die("too many commands");
+    raw_command *command = &raw->commands[raw->count++];
+    command->entity = entity;
+    command->kind = kind;
+    return command;
+}
+
+static void raw_set_health(raw_store *store, uint32_t index, Health health)
+{
+    uint32_t row = store->records[index].row;
+    if (store->records[index].table == RAW_MAIN)
+        row = raw_migrate(store, index, RAW_WITH_HEALTH, RAW_MOVING, RAW_MOVING_HEALTH);
+    ((Health *)raw_column(&store->tables[RAW_WITH_HEALTH], RAW_HEALTH))[row] = health;
+}
+
+static void raw_remove_health(raw_store *store, uint32_t index)
+{
+    if (store->records[index].table == RAW_WITH_HEALTH)
+        raw_migrate(store, index, RAW_MAIN, RAW_MOVING_HEALTH, RAW_MOVING);
+}
+
+static void raw_set_position(raw_store *store, uint32_t index, Position position)
+{
+    const raw_record record = store->records[index];
+    ((Position *)raw_column(&store->tables[record.table], RAW_POSITION))[record.row] = position;
+}
+
+static void raw_replace(raw_store *store, raw_entity entity, uint32_t seed)
+{
+    const bool has_health = store->records[(uint32_t)entity].table == RAW_WITH_HEALTH;
+    raw_destroy(store, entity, has_health ? RAW_MOVING_HEALTH : RAW_MOVING);
+    raw_create_moving(store, seed);
+}
+
+static void raw_apply(raw_scene *raw)
+{
+    for (uint32_t i = 0; i < raw->count; i++) {
+        const raw_command *command = &raw->commands[i];
+        const uint32_t index = (uint32_t)command->entity;
+        if (!raw_is_alive(&raw->store, command->entity)) continue;
+        if (command->kind == RAW_SET_HEALTH) raw_set_health(&raw->store, index, command->health);
+        if (command->kind == RAW_REMOVE_HEALTH) raw_remove_health(&raw->store, index);
+        if (command->kind == RAW_SET_POSITION) raw_set_position(&raw->store, index, command->position);
+        if (command->kind == RAW_REPLACE) raw_replace(&raw->store, command->entity, command->seed);
+    }
+    raw->count = 0;
+}
+
+static uint64_t checksum_raw(void *state)
+{
+    const raw_scene *raw = state;
+    uint64_t sum = 0;
+    for (uint32_t t = 0; t < RAW_TABLE_COUNT; t++)
+        sum += raw_checksum_moving(&raw->store.tables[t]);
+    const raw_table *healthy = &raw->store.tables[RAW_WITH_HEALTH];
+    for (uint32_t i = 0; i < healthy->count; i++)
+        sum += hash_health(&((const Health *)raw_column(healthy, RAW_HEALTH))[i]);
+    return sum;
+}
+
+/* ------------------------------------------------------------------------------------------- quern */
+
+typedef struct command_scene {
+    bench_world bench;
+    quern_schedule *schedule;
+    quern_jobs *jobs;
+    uint32_t frame_index;
+    bool refuses_memory; /* of record_add */
+} command_scene;
+
+static void open_world(command_scene *scene, const bench_case *bench_case)
+{
+    for (uint32_t i = 0; i < bench_case->entity_count; i++)
+        bench_world_create_moving(&scene->bench, i);
+    scene->jobs = bench_jobs_create(bench_case->thread_count);
+}
+
+/* With two phases, so that each half of add_remove_deferred has its sync point. */
+static void open_schedule(command_scene *scene)
+{
+    quern_schedule_def def = quern_schedule_def_default();
+    def.phases = (const char *const[]){"first", "second"};
+    def.phase_count = 2;
+    REQUIRE(quern_schedule_create(scene->bench.world, &def, &scene->schedule));
+}
+
+static quern_system_def system_def(const char *name, quern_system_function *run, const quern_term *term,
+                                   command_scene *scene)
+{
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    def.terms = term;
+    def.term_count = 1;
+    def.user_data = scene;
+    return def;
+}
+
+static void enter_quern(void *state)
+{
+    const command_scene *scene = state;
+    bench_jobs_wake(scene->jobs);
+}
+
+static void run_frames(void *state, uint32_t frame_count)
+{
+    command_scene *scene = state;
+    for (uint32_t frame = 0; frame < frame_count; frame++) {
+        REQUIRE(quern_schedule_run(scene->schedule, scene->jobs, (double)STEP_SECONDS));
+        scene->frame_index++;
+    }
+}
+
+static uint64_t checksum_quern(void *state)
+{
+    command_scene *scene = state;
+    uint64_t sum = bench_world_checksum_moving(&scene->bench);
+    const quern_term term = quern_term_read(scene->bench.health);
+    quern_query *query = bench_world_query(&scene->bench, &term, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        const Health *healths = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            sum += hash_health(&healths[i]);
+    }
+    REQUIRE(it.result);
+    quern_query_destroy(query);
+    return sum;
+}
+
+static void close_quern(void *state)
+{
+    command_scene *scene = state;
+    quern_schedule_destroy(scene->schedule);
+    quern_jobs_destroy(scene->jobs);
+    bench_world_close(&scene->bench);
+    free(scene);
+}
+
+/* ------------------------------------------------------------------------------ add_remove_deferred */
+
+static void run_add_remove_raw(void *state, uint32_t pass_count)
+{
+    raw_scene *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        const raw_table *main = &raw->store.tables[RAW_MAIN], *other = &raw->store.tables[RAW_WITH_HEALTH];
+        for (uint32_t i = 0; i < main->count; i++)
+            raw_write(raw, main->entities[i], RAW_SET_HEALTH)->health = added_health;
+        raw_apply(raw);
+        for (uint32_t i = 0; i < other->count; i++)
+            raw_write(raw, other->entities[i], RAW_REMOVE_HEALTH);
+        raw_apply(raw);
+    }
+}
+
+static void add_health(quern_context *context, const quern_view *view)
+{
+    const command_scene *scene = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        REQUIRE(quern_commands_add(commands, view->entities[i], scene->bench.health, &added_health));
+}
+
+static void remove_health(quern_context *context, const quern_view *view)
+{
+    const command_scene *scene = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        REQUIRE(quern_commands_remove(commands, view->entities[i], scene->bench.health));
+}
+
+static void *open_add_remove(const bench_case *bench_case)
+{
+    command_scene *scene = bench_allocate(1, sizeof *scene);
+    bench_world_open(&scene->bench);
+    open_world(scene, bench_case);
+    open_schedule(scene);
+    const quern_term position = quern_term_with(scene->bench.position);
+    const quern_term health = quern_term_with(scene->bench.health);
+    quern_system_def def = system_def("add", add_health, &position, scene);
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    def = system_def("remove", remove_health, &health, scene);
+    def.phase = 1;
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    return scene;
+}
+
+/* --------------------------------------------------------------------------------------- record_add */
+
+static void run_record_raw(void *state, uint32_t pass_count)
+{
+    raw_scene *raw = state;
+    const raw_table *main = &raw->store.tables[RAW_MAIN];
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        for (uint32_t i = 0; i < main->count; i++)
+            if (raw_is_alive(&raw->store, main->entities[i]))
+                raw_write(raw, main->entities[i], RAW_SET_HEALTH)->health = added_health;
+        raw->count = 0;
+    }
+}
+
+static void *allocate(void *context, size_t size_bytes, size_t alignment_bytes)
+{
+    const command_scene *scene = context;
+    if (scene->refuses_memory) return NULL;
+    return aligned_alloc(alignment_bytes,
+                         (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
+}
+
+static void release(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)context;
+    (void)size_bytes;
+    (void)alignment_bytes;
+    free(pointer);
+}
+
+static void refuse_memory(quern_context *context)
+{
+    command_scene *scene = quern_context_user_data(context);
+    scene->refuses_memory = true;
+}
+
+/* Nothing is applied because no memory is given to the sync point; what was recorded is then given up. */
+static void run_record(void *state, uint32_t frame_count)
+{
+    command_scene *scene = state;
+    for (uint32_t frame = 0; frame < frame_count; frame++) {
+        if (quern_schedule_run(scene->schedule, scene->jobs, (double)STEP_SECONDS) !=
+            QUERN_ERROR_OUT_OF_MEMORY)
+            bench_die("record_add: the commands were applied");
+        scene->refuses_memory = false;
+        REQUIRE(quern_schedule_discard_commands(scene->schedule));
+    }
+}
+
+static void *open_record(const bench_case *bench_case)
+{
+    command_scene *scene = bench_allocate(1, sizeof *scene);
+    quern_world_def world_def = quern_world_def_default();
+    world_def.allocator = (quern_allocator){.allocate = allocate, .release = release, .context = scene};
+    bench_world_open_with(&scene->bench, &world_def);
+    open_world(scene, bench_case);
+    open_schedule(scene);
+    const quern_term position = quern_term_with(scene->bench.position);
+    quern_system_def def = system_def("add", add_health, &position, scene);
+    def.end = refuse_memory;
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    return scene;
+}
+
+/* ----------------------------------------------------------------------------------- playback_mixed */
+
+/* What to do with an entity follows from its values, the system and the frame, not from its handle. */
+static uint32_t choose(const Position *position, const Velocity *velocity, uint32_t salt)
+{
+    uint64_t hash = hash_moving(position, velocity);
+    return (uint32_t)hash_mix(hash ^ salt);
+}
+
+static uint32_t salt_of(uint32_t frame_index, uint32_t system)
+{
+    return frame_index * 2u + system + 1u;
+}
+
+static Health mixed_health(uint32_t roll)
+{
+    return (Health){.points = (int32_t)(roll >> 8), .maximum = 100};
+}
+
+static void record_mixed_raw(raw_scene *raw, const raw_table *table, uint32_t system)
+{
+    const Position *positions = raw_column(table, RAW_POSITION);
+    const Velocity *velocities = raw_column(table, RAW_VELOCITY);
+    for (uint32_t i = 0; i < table->count; i++) {
+        uint32_t roll = choose(&positions[i], &velocities[i], salt_of(raw->frame_index, system));
+        if (roll % 8 < 3)
+            raw_write(raw, table->entities[i], RAW_SET_HEALTH)->health = mixed_health(roll);
+        else if (roll % 8 < 5)
+            raw_write(raw, table->entities[i], RAW_REMOVE_HEALTH);
+        else if (roll % 8 < 7 || system == 0)
+            raw_write(raw, table->entities[i], RAW_SET_POSITION)->position = start_position(roll);
+        else
+            raw_write(raw, table->entities[i], RAW_REPLACE)->seed = roll;
+    }
+}
+
+static void run_mixed_raw(void *state, uint32_t pass_count)
+{
+    raw_scene *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++, raw->frame_index++) {
+        for (uint32_t system = 0; system < 2; system++)
+            for (uint32_t t = 0; t < RAW_TABLE_COUNT; t++)
+                record_mixed_raw(raw, &raw->store.tables[t], system);
+        raw_apply(raw);
+    }
+}
+
+static void replace(quern_commands *commands, const bench_world *bench, quern_entity entity, uint32_t seed)
+{
+    const Position position = start_position(seed);
+    const Velocity velocity = start_velocity(seed);
+    const quern_component components[] = {bench->position, bench->velocity};
+    const void *const values[] = {&position, &velocity};
+    REQUIRE(quern_commands_destroy(commands, entity));
+    if (quern_entity_is_null(quern_commands_create_with(commands, components, values, 2)))
+        bench_die("quern_commands_create_with: %s", quern_error_message());
+}
+
+static void record_mixed(quern_commands *commands, const bench_world *bench, quern_entity entity,
+                         uint32_t roll, uint32_t system)
+{
+    const Health health = mixed_health(roll);
+    const Position position = start_position(roll);
+    if (roll % 8 < 3)
+        REQUIRE(quern_commands_set(commands, entity, bench->health, &health));
+    else if (roll % 8 < 5)
+        REQUIRE(quern_commands_remove(commands, entity, bench->health));
+    else if (roll % 8 < 7 || system == 0)
+        REQUIRE(quern_commands_set(commands, entity, bench->position, &position));
+    else
+        replace(commands, bench, entity, roll);
+}
+
+static void mix(quern_context *context, const quern_view *view, uint32_t system)
+{
+    const command_scene *scene = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    const Position *positions = quern_view_read(view, 0);
+    const Velocity *velocities = quern_view_read(view, 1);
+    for (uint32_t i = 0; i < view->count; i++)
+        record_mixed(commands, &scene->bench, view->entities[i],
+                     choose(&positions[i], &velocities[i], salt_of(scene->frame_index, system)), system);
+}
+
+static void mix_first(quern_context *context, const quern_view *view)
+{
+    mix(context, view, 0);
+}
+
+static void mix_second(quern_context *context, const quern_view *view)
+{
+    mix(context, view, 1);
+}
+
+static void *open_mixed(const bench_case *bench_case)
+{
+    command_scene *scene = bench_allocate(1, sizeof *scene);
+    bench_world_open(&scene->bench);
+    open_world(scene, bench_case);
+    open_schedule(scene);
+    const quern_term terms[] = {quern_term_read(scene->bench.position),
+                                quern_term_read(scene->bench.velocity)};
+    quern_system_def def = system_def("first", mix_first, terms, scene);
+    def.term_count = 2;
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    def.name = "second";
+    def.run = mix_second;
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    return scene;
+}
+
+static uint32_t mixed_pass_count(uint32_t entity_count)
+{
+    return entity_count < 1000000 ? 1 + 1000000 / entity_count : 1;
+}
+
+static uint64_t two_operations(uint32_t entity_count)
+{
+    return 2ull * entity_count;
+}
+
+/* --------------------------------------------------------------------------------------- workloads */
+
+const bench_workload workload_add_remove_deferred = {
+    .name = "add_remove_deferred",
+    .summary = "add a third component to all by commands, apply, remove it from all, apply",
+    .unit = "pair",
+    .entity_counts = {100000},
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern},
+        },
+};
+
+const bench_workload workload_record_add = {
+    .name = "record_add",
+    .summary = "record an add with a value of 12 bytes for each entity, and apply nothing",
+    .unit = "command",
+    .entity_counts = {100000},
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, NULL, run_record_raw, NULL, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_record, enter_quern, run_record, NULL, checksum_quern, close_quern},
+        },
+};
+
+const bench_workload workload_playback_mixed = {
+    .name = "playback_mixed",
+    .summary = "record and apply two commands of random kinds for each entity",
+    .unit = "command",
+    .entity_counts = {500000},
+    .pass_count = mixed_pass_count,
+    .operation_count = two_operations,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw},
+            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern},
+        },
+};

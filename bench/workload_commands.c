@@ -124,11 +124,11 @@ typedef struct command_scene {
     bool refuses_memory; /* of record_add */
 } command_scene;
 
-static void open_world(command_scene *scene, const bench_case *bench_case)
+static void open_world(command_scene *scene, const bench_case *size)
 {
-    for (uint32_t i = 0; i < bench_case->entity_count; i++)
+    for (uint32_t i = 0; i < size->entity_count; i++)
         bench_world_create_moving(&scene->bench, i);
-    scene->jobs = bench_jobs_create(bench_case->thread_count);
+    scene->jobs = bench_jobs_create(size->thread_count);
 }
 
 /* With two phases, so that each half of add_remove_deferred has its sync point. */
@@ -225,11 +225,11 @@ static void remove_health(quern_context *context, const quern_view *view)
         REQUIRE(quern_commands_remove(commands, view->entities[i], scene->bench.health));
 }
 
-static void *open_add_remove(const bench_case *bench_case)
+static void *open_add_remove(const bench_case *size)
 {
     command_scene *scene = bench_allocate(1, sizeof *scene);
     bench_world_open(&scene->bench);
-    open_world(scene, bench_case);
+    open_world(scene, size);
     open_schedule(scene);
     const quern_term position = quern_term_with(scene->bench.position);
     const quern_term health = quern_term_with(scene->bench.health);
@@ -290,13 +290,13 @@ static void run_record(void *state, uint32_t frame_count)
     }
 }
 
-static void *open_record(const bench_case *bench_case)
+static void *open_record(const bench_case *size)
 {
     command_scene *scene = bench_allocate(1, sizeof *scene);
     quern_world_def world_def = quern_world_def_default();
     world_def.allocator = (quern_allocator){.allocate = allocate, .release = release, .context = scene};
     bench_world_open_with(&scene->bench, &world_def);
-    open_world(scene, bench_case);
+    open_world(scene, size);
     open_schedule(scene);
     const quern_term position = quern_term_with(scene->bench.position);
     quern_system_def def = system_def("add", add_health, &position, scene);
@@ -399,11 +399,11 @@ static void mix_second(quern_context *context, const quern_view *view)
     mix(context, view, 1);
 }
 
-static void *open_mixed(const bench_case *bench_case)
+static void *open_mixed(const bench_case *size)
 {
     command_scene *scene = bench_allocate(1, sizeof *scene);
     bench_world_open(&scene->bench);
-    open_world(scene, bench_case);
+    open_world(scene, size);
     open_schedule(scene);
     const quern_term terms[] = {quern_term_read(scene->bench.position),
                                 quern_term_read(scene->bench.velocity)};

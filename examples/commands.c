@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Commands: what systems may ask for while others run. docs/commands.md explains it. */
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Fuse {
+    int32_t frames_left;
+} Fuse;
+
+typedef struct Shard {
+    quern_entity next; /* described as a handle, so that it may name an entity that is still to come */
+    float angle;
+} Shard;
+
+typedef struct Types {
+    quern_component fuse, shard, burning;
+} Types;
+
+static void check(quern_result result)
+{
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s: %s\n", quern_result_string(result), quern_error_message());
+    exit(EXIT_FAILURE);
+}
+
+/* What is about to explode burns in its last frame, and is gone in the next. */
+static void burn(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    Fuse *fuses = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        fuses[i].frames_left--;
+        if (fuses[i].frames_left == 1)
+            check(quern_commands_add(commands, view->entities[i], types->burning, NULL));
+        if (fuses[i].frames_left == 0) check(quern_commands_destroy(commands, view->entities[i]));
+    }
+}
+
+enum { SHARDS = 3 };
+
+/* Each shard knows the one created after it. */
+static void scatter(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    const Fuse *fuses = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (fuses[i].frames_left > 0) continue;
+        quern_entity created[SHARDS];
+        Shard shards[SHARDS] = {{.angle = 0}, {.angle = 120}, {.angle = 240}};
+        const void *columns[] = {shards};
+        check(quern_commands_create_many(commands, &types->shard, columns, 1, SHARDS, created));
+        for (uint32_t k = 0; k < SHARDS; k++) {
+            shards[k].next = created[(k + 1) % SHARDS];
+            check(quern_commands_set(commands, created[k], types->shard, &shards[k]));
+        }
+    }
+}
+
+/* Comes after burn and knows nothing of it: some of its entities end at the same sync point. */
+static void extinguish(quern_context *context, const quern_view *view)
+{
+    const Types *types = quern_context_user_data(context);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        check(quern_commands_remove(commands, view->entities[i], types->burning));
+}
+
+static Types register_types(quern_world *world)
+{
+    Types types;
+    check(QUERN_COMPONENT_REGISTER(world, Fuse, &types.fuse));
+    const quern_field fields[] = {{"next", QUERN_FIELD_ENTITY, offsetof(Shard, next), 1},
+                                  {"angle", QUERN_FIELD_F32, offsetof(Shard, angle), 1}};
+    quern_component_def def = quern_component_def_default();
+    def.name = "Shard";
+    def.size_bytes = sizeof(Shard);
+    def.alignment_bytes = _Alignof(Shard);
+    def.fields = fields;
+    def.field_count = 2;
+    check(quern_component_register(world, &def, &types.shard));
+    def = quern_component_def_default();
+    def.name = "Burning"; /* a tag */
+    check(quern_component_register(world, &def, &types.burning));
+    return types;
+}
+
+static void add_system(quern_schedule *schedule, const char *name, quern_system_function *run,
+                       quern_term term, Types *types)
+{
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    def.terms = &term;
+    def.term_count = 1;
+    def.user_data = types;
+    check(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+static void report_drops(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
+        quern_dropped dropped;
+        check(quern_schedule_drop_at(schedule, i, &dropped));
+        printf("  %s: %llu dropped, %s\n", dropped.system_name, (unsigned long long)dropped.count,
+               quern_drop_reason_string(dropped.reason));
+    }
+}
+
+/* A frame that found no memory for its commands has kept them. */
+static void run_frame(quern_schedule *schedule, quern_jobs *jobs)
+{
+    quern_result result = quern_schedule_run(schedule, jobs, 1.0 / 60);
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s\n", quern_error_message());
+    if (quern_schedule_kept_command_count(schedule) > 0)
+        check(quern_schedule_discard_commands(schedule)); /* or free memory, and run the next frame */
+}
+
+static void create_fuses(quern_world *world, const Types *types)
+{
+    Fuse fuses[100];
+    for (int32_t i = 0; i < 100; i++)
+        fuses[i].frames_left = 1 + i % 3;
+    const void *columns[] = {fuses};
+    check(quern_entity_create_many(world, &types->fuse, columns, 1, 100, NULL));
+}
+
+int main(void)
+{
+    quern_world *world;
+    quern_jobs *jobs;
+    quern_schedule *schedule;
+    check(quern_world_create(NULL, &world));
+    check(quern_jobs_create(NULL, &jobs));
+    check(quern_schedule_create(world, NULL, &schedule));
+    Types types = register_types(world);
+    add_system(schedule, "burn", burn, quern_term_write(types.fuse), &types);
+    add_system(schedule, "scatter", scatter, quern_term_read(types.fuse), &types);
+    add_system(schedule, "extinguish", extinguish, quern_term_with(types.burning), &types);
+    create_fuses(world, &types);
+
+    for (int frame = 0; frame < 4; frame++) {
+        run_frame(schedule, jobs);
+        quern_frame_stats stats = quern_schedule_frame_stats(schedule);
+        printf("frame %d: %llu created, %llu destroyed\n", frame, (unsigned long long)stats.created_count,
+               (unsigned long long)stats.destroyed_count);
+        report_drops(schedule);
+    }
+
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    quern_world_destroy(world);
+    return EXIT_SUCCESS;
+}

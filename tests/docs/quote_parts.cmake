@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document stands word
+# for word in the source file, and there is at least one.
+cmake_minimum_required(VERSION 3.25)
+file(READ "${DOCUMENT}" left)
+file(READ "${SOURCE}" source)
+set(opening "```c\n")
+set(count 0)
+while(TRUE)
+  string(FIND "${left}" "${opening}" begin)
+  if(begin EQUAL -1)
+    break()
+  endif()
+  string(LENGTH "${opening}" opening_length)
+  math(EXPR begin "${begin} + ${opening_length}")
+  string(SUBSTRING "${left}" ${begin} -1 left)
+  string(FIND "${left}" "```" end)
+  string(SUBSTRING "${left}" 0 ${end} block)
+  string(SUBSTRING "${left}" ${end} -1 left)
+  string(FIND "${source}" "${block}" position)
+  if(position EQUAL -1)
+    message(FATAL_ERROR "${SOURCE} does not have this block of ${DOCUMENT}:\n${block}")
+  endif()
+  math(EXPR count "${count} + 1")
+endwhile()
+if(count EQUAL 0)
+  message(FATAL_ERROR "${DOCUMENT} quotes nothing")
+endif()

@@ -156,6 +156,19 @@ typedef struct commit {
     uint32_t *destroyed;
 } commit;
 
+/* A part of a list that may be empty: then it has no memory, and NULL is not counted from. */
+static uint32_t *destroyed_of(const quern__playback *playback, const quern__sheet *sheet)
+{
+    return playback->destroyed.count > 0 ? playback->destroyed.items + sheet->first_destroyed : NULL;
+}
+
+static uintptr_t *gaps_of(const quern__playback *playback, const quern__flow *flow,
+                          const quern__sheet *sheet)
+{
+    if (flow->is_emptied || flow->leaving_count == 0) return NULL;
+    return playback->gaps.items + flow->first_gap + sheet->first_gap;
+}
+
 /* Where the next row that comes to a target goes, and how many go behind it in the same chunk. */
 static uintptr_t next_arrival(quern__tally *leader, const quern__flow *flow, uint32_t wanted,
                               uint32_t *out_count)
@@ -215,8 +228,8 @@ static void commit_sheet(quern__playback *playback, const quern__sheet *sheet)
     const quern__flow *flow = quern__playback_flow(playback, sheet->archetype);
     commit it = {.playback = playback,
                  .sheet = sheet,
-                 .gap = flow->is_emptied ? NULL : playback->gaps.items + flow->first_gap + sheet->first_gap,
-                 .destroyed = playback->destroyed.items + sheet->first_destroyed};
+                 .gap = gaps_of(playback, flow, sheet),
+                 .destroyed = destroyed_of(playback, sheet)};
     const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
     for (const quern__row_run *end = run + sheet->run_count; run < end; run++)
         commit_rows(&it, run);
@@ -264,9 +277,7 @@ static void create_rows(const commit *it, const quern__program_node *node, quern
 
 static void commit_creates(quern__playback *playback, const quern__sheet *sheet)
 {
-    commit it = {.playback = playback,
-                 .sheet = sheet,
-                 .destroyed = playback->destroyed.items + sheet->first_destroyed};
+    commit it = {.playback = playback, .sheet = sheet, .destroyed = destroyed_of(playback, sheet)};
     quern__tally *tallies = sheet->scratch->tallies.items;
     const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
     for (const quern__row_run *end = run + sheet->run_count; run < end; run++) {

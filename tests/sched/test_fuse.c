@@ -137,6 +137,13 @@ Test(fuse, filters_on_changes_are_reads)
     cr_assert(fuses_either_way(filters, TERMS(WRITES(position))));
     cr_assert(fuses_either_way(filters, looks));
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
+    quern_system before = add("before", TERMS(quern_term_changed(quern_term_with(position))));
+    quern_system writer = add("writer", TERMS(WRITES(position)));
+    quern_system behind = add("behind", TERMS(quern_term_changed(quern_term_with(position))));
+    must(quern_schedule_compile(schedule));
+    cr_assert(quern_schedule_has_edge(schedule, before, writer));
+    cr_assert(quern_schedule_has_edge(schedule, writer, behind));
+    cr_assert_not(quern_schedule_has_edge(schedule, before, behind));
 }
 
 Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)

@@ -196,7 +196,11 @@ quern_result quern_schedule_compile(quern_schedule *schedule)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_compile", "schedule");
     quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_compile");
-    return result != QUERN_OK ? result : quern__compile(schedule);
+    if (result != QUERN_OK) return result;
+    if (schedule->is_running) /* from an exclusive system, whose pass compiling could destroy */
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_schedule_compile: the schedule is running a frame");
+    return quern__compile(schedule);
 }
 
 /* ---------------------------------------------------------------------------------------- looking */

@@ -143,8 +143,8 @@ QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, u
 /* The system of that name, or null. */
 QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const char *name);
 
-/* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run.
- * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), OUT_OF_MEMORY. */
+/* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run. Between frames.
+ * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 
 /* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds, finite and at least

@@ -441,6 +441,8 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_run(running, jobs, 0));
     assert_refused(world, code, quern_schedule_add_system(running, &def, NULL));
     assert_refused(world, code, quern_schedule_enable(running, (quern_system){1}, false));
+    assert_refused(world, code, quern_schedule_compile(running));
+    assert_refused(world, code, quern_schedule_describe(running, QUERN_DESCRIBE_TEXT, stderr));
     static captured_reports reports;
     capture_reports(&reports);
     quern_schedule_destroy(running);

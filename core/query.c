@@ -423,7 +423,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
     if (iterator.result == QUERN_OK) take_stops(query, &iterator);
     iterator.seen_version = query->seen_version;
-    if (query->filter_count > 0) /* what is written in the walk is not new to the next one */
+    if (iterator.result == QUERN_OK && query->filter_count > 0)
+        /* what is written in the walk is not new to the next one */
         iterator.view.version = query->seen_version = query->storage->clock++;
     return iterator;
 }

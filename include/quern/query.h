@@ -221,7 +221,7 @@ typedef struct quern_query_iterator {
 } quern_query_iterator;
 
 /* Starts an iteration on the thread that owns the world, between frames. Filters on changes take it for a look at
- * everything, even when it is left early. */
+ * everything, even when it is left early; but not when it is refused. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* The part of quern_query_next that finds the next stop, or says why there is none. */

@@ -174,6 +174,30 @@ Test(parallel, wrong_calls_are_refused)
     cr_assert_eq(counts.view_count, 0u);
 }
 
+static quern_query *looked_at;
+
+static void look_inside(void *argument, const quern_view *view, uint32_t worker_index)
+{
+    (void)view;
+    (void)worker_index;
+    quern_query_iterator it = quern_query_iterate(looked_at);
+    ((tally *)argument)->refused_count += it.result == QUERN_ERROR_WORLD_LOCKED;
+}
+
+Test(parallel, a_look_that_is_refused_is_none)
+{
+    quern_term term = quern_term_changed(quern_term_write(number));
+    looked_at = setup_query(world, &term, 1);
+    quern_jobs *jobs = setup_jobs(3);
+    reset_counts(3);
+    must(quern_query_run(query, jobs, look_inside, &counts));
+    cr_assert_gt(counts.refused_count, 1u);
+    must(quern_query_run(looked_at, jobs, increment, &counts));
+    cr_assert_eq(counts.row_count, ROWS, "all is new");
+    quern_query_destroy(looked_at);
+    quern_jobs_destroy(jobs);
+}
+
 Test(parallel, a_query_without_matches_calls_nothing)
 {
     quern_component absent = setup_component(world, "absent", 4, 4);

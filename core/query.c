@@ -231,6 +231,15 @@ bool quern__query_passes_filters(const quern__query *query, const quern_view_col
     return false;
 }
 
+/* What a loop over a query with filters writes has the version of the query's own look, and so is not new to it, unless
+ * somebody has looked since, inside the loop: then it is new to all, for better once too often than never. */
+uint64_t quern__query_write_version(const quern_query *query)
+{
+    const uint64_t clock = query->storage->clock;
+    const bool is_latest_look = query->filter_count > 0 && query->seen_version + 1 == clock;
+    return is_latest_look ? query->seen_version : clock;
+}
+
 /* -------------------------------------------------------------------------------------- refusals */
 
 static const char *const access_verbs[] = {"match", "read", "write"};
@@ -379,7 +388,6 @@ static void list_stops(quern__query *query)
 void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop)
 {
     iterator->view.versions = quern__versions_of(stop->versions, stop->slot);
-    iterator->view.version = iterator->query->storage->clock;
 }
 
 quern_result quern__query_list(quern__query *query)
@@ -424,8 +432,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     if (iterator.result == QUERN_OK) take_stops(query, &iterator);
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)
-        /* what is written in the walk is not new to the next one */
-        iterator.view.version = query->seen_version = query->storage->clock++;
+        query->seen_version = query->storage->clock++;
     return iterator;
 }
 
@@ -457,7 +464,6 @@ static bool advance(quern_query_iterator *iterator)
             if (!quern__query_passes(query, match->columns, iterator->view.versions,
                                      iterator->seen_version))
                 continue;
-            if (query->filter_count == 0) iterator->view.version = query->storage->clock;
             iterator->view.ordinal = iterator->view_count++;
             return true;
         }

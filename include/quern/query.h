@@ -97,7 +97,8 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
  *
  * A chunk counts as changed when a view of it was asked for the component by quern_view_write, when quern_entity_set or
  * a command gave it a value, by quern_entity_mark_changed, and when entities came to the chunk or moved within it; not by
- * writing through pointers from quern_entity_get. What a system or a loop over the query itself writes is not new to it.
+ * writing through pointers from quern_entity_get. What a system or a loop over the query itself writes is not new to it
+ * (to a loop it may be when other queries with filters were iterated inside it).
  * In a system the filter is a read access: changes that systems before it made in the same frame are there. */
 static inline quern_term quern_term_changed(quern_term term)
 {
@@ -134,11 +135,14 @@ typedef struct quern_view {
     const quern_query *query;
     quern_context *context; /* of the system; NULL in a plain iteration */
     uint64_t *versions;     /* of the chunk's columns; NULL: not kept */
-    uint64_t version;       /* of what is written now */
+    uint64_t version;       /* of what is written; 0: in a plain iteration, where it depends on when */
 } quern_view;
 
 /* Says why a column was refused (log, assert hook, error message) and returns NULL. */
 QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);
+
+/* The version of what is written now in an iteration of the query. */
+QUERN_API uint64_t quern__query_write_version(const quern_query *query);
 
 static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
 {
@@ -154,7 +158,9 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
         return quern__view_refuse(view, term, QUERN_WRITE);
     if (view->columns[term].offset_bytes == 0) return 0;
-    if (view->versions) view->versions[view->columns[term].version_index] = view->version;
+    if (view->versions)
+        view->versions[view->columns[term].version_index] =
+            view->version ? view->version : quern__query_write_version(view->query);
     return quern__view_column_at(view, term);
 }
 

@@ -124,6 +124,36 @@ Test(changed, writing_through_a_view_shows_the_chunk_to_others_and_not_to_the_wr
     quern_query_destroy(writer);
 }
 
+/* The watcher looks while a loop of the writer has a view, and the view is written after that. */
+static void look_before_write(quern_query *writer)
+{
+    quern_query *watcher = query_changed(number);
+    for (uint32_t i = 0; i < 3; i++) { /* from the second time on the chunks are known beforehand */
+        must(quern_entity_mark_changed(world, entities[0], number));
+        quern_query_iterator it = quern_query_iterate(writer);
+        cr_assert(quern_query_next(&it));
+        look(watcher);
+        cr_assert_not_null(quern_view_write(&it.view, 0));
+        while (quern_query_next(&it))
+            ;
+        cr_assert_eq(look(watcher), first_chunk_count(), "it was written after the look");
+        cr_assert_eq(look(watcher), 0u);
+    }
+    quern_query_destroy(watcher);
+    quern_query_destroy(writer);
+}
+
+Test(changed, what_is_written_in_a_loop_after_a_look_inside_is_new_to_it)
+{
+    look_before_write(setup_query(world, (quern_term[]){quern_term_write(number)}, 1));
+}
+
+Test(changed, what_a_loop_with_filters_writes_after_a_look_inside_is_new_to_it)
+{
+    quern_term term = quern_term_changed(quern_term_write(number));
+    look_before_write(setup_query(world, &term, 1));
+}
+
 Test(changed, a_walk_under_way_when_the_first_filter_comes_tells_what_it_writes)
 {
     quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);

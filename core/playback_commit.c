@@ -80,6 +80,7 @@ static void fill_columns(const quern__scratch *scratch, const quern__program_nod
 static void fill_rows(const quern__scratch *scratch, const quern__program_node *node, uintptr_t to,
                       const quern__edit *edits, uint32_t count)
 {
+    if (node->fill_count == 0) return; /* the list of all fills may have no memory */
     if (node->depth == 1) {
         fill_columns(scratch, node, to, edits, count);
         return;

@@ -411,7 +411,7 @@ static void take_stops(quern__query *query, quern_query_iterator *iterator)
     if (query->filter_count > 0) return;
     if (query->walked_version == version && query->stops_version != version) list_stops(query);
     query->walked_version = version;
-    if (query->stops_version != version) return;
+    if (query->stops_version != version || query->stops.count == 0) return;
     iterator->next_stop = query->stops.items;
     iterator->end_stop = query->stops.items + query->stops.count;
 }

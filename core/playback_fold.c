@@ -27,18 +27,25 @@ static bool push_link(quern__scratch *scratch, quern__edit *edit)
     return true;
 }
 
+/* Equal ones are the same, for each recorder has its own: programs, and with them the order of hooks, must not tell who
+ * recorded. */
+static inline bool is_same(const quern__operation *a, const quern__operation *b)
+{
+    return a == b || (a->key == b->key && quern__operation_equal(a, b));
+}
+
+/* A later command on an entity. */
 static inline outcome advance(quern__scratch *scratch, quern__edit *edit, const quern__operation *operation,
                               char *item)
 {
     const quern__program_node *node = &scratch->programs.nodes.items[edit->node];
     if (node->is_destroyed) return DROPPED;
-    bool is_first = node->depth == 0;
-    if (!is_first && node->operation == operation && quern__operation_replaces_itself(operation)) {
+    if (quern__operation_replaces_itself(operation) && is_same(node->operation, operation)) {
         edit->item = item;
         return FOLDED;
     }
     uint32_t to = quern__programs_step(&scratch->programs, edit->node, operation);
-    if (to == QUERN__NODE_NONE || (!is_first && !push_link(scratch, edit))) return NO_MEMORY;
+    if (to == QUERN__NODE_NONE || !push_link(scratch, edit)) return NO_MEMORY;
     edit->node = to;
     edit->item = item;
     return FOLDED;

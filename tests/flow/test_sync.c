@@ -270,15 +270,22 @@ static void change_logged(quern_context *context, const quern_view *view)
     }
 }
 
+static quern_component register_logged(const char *name)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = def.alignment_bytes = 8;
+    def.hooks = (quern_hooks){logged_construct, logged_copy, logged_move, logged_destroy, NULL};
+    quern_component component;
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
 /* A world whose `number` logs what is done to it. */
 static void open_logged(void)
 {
     world = setup_world();
-    quern_component_def def = quern_component_def_default();
-    def.name = "number";
-    def.size_bytes = def.alignment_bytes = 8;
-    def.hooks = (quern_hooks){logged_construct, logged_copy, logged_move, logged_destroy, NULL};
-    must(quern_component_register(world, &def, &number));
+    number = register_logged("number");
     links = setup_links(world, "links");
     tag = setup_tag(world, "tag");
     for (uint64_t i = 0; i < ENTITIES; i++) {
@@ -325,6 +332,48 @@ Test(sync, hooks_run_on_the_frames_thread_in_the_same_order_at_every_number_of_t
         cr_assert_eq(log_count, expected_log_count, "%u threads", threads[i]);
         cr_assert_arr_eq(hook_log, expected_log, log_count * sizeof *hook_log, "%u threads", threads[i]);
     }
+}
+
+/* Gives `other` to entities that have a number, and to one of them once more from another stream, which this recorder
+ * records. */
+static void play_recorded_by(uint32_t recorder)
+{
+    enum { ROWS = 4 };
+    open_logged();
+    quern_component other = register_logged("other");
+    quern_commands recorders[2];
+    for (uint32_t i = 0; i < 2; i++)
+        quern__commands_init(&recorders[i], &world->storage);
+    quern_entity entities[ROWS];
+    quern__commands_begin(&recorders[0], &(quern__origin){.key = 1, .serial = 1, .name = "first"});
+    for (uint64_t i = 0; i < ROWS; i++) {
+        const void *values[] = {&i};
+        must(quern_entity_create_with(world, &number, values, 1, &entities[i]));
+    }
+    for (uint64_t i = 0; i < ROWS; i++)
+        must(quern_commands_set(&recorders[0], entities[i], other, &(uint64_t){100 + i}));
+    quern__commands_begin(&recorders[recorder], &(quern__origin){.key = 2, .serial = 2, .name = "second"});
+    must(quern_commands_set(&recorders[recorder], entities[1], other, &(uint64_t){200}));
+    log_count = 0;
+    frame_thread = pthread_self();
+    is_logging = true;
+    quern__playback_stats stats = {0};
+    must(quern__playback_run(&schedule->playback, recorders, 2, NULL, &stats));
+    is_logging = false;
+    for (uint32_t i = 0; i < 2; i++)
+        quern__commands_release(&recorders[i]);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+Test(sync, the_order_of_hooks_does_not_tell_who_recorded)
+{
+    play_recorded_by(0);
+    memcpy(expected_log, hook_log, sizeof hook_log);
+    expected_log_count = log_count;
+    play_recorded_by(1);
+    cr_assert_eq(log_count, expected_log_count);
+    cr_assert_arr_eq(hook_log, expected_log, log_count * sizeof *hook_log);
 }
 
 /* ----------------------------------------------------------------------------------------- create many */

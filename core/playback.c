@@ -54,10 +54,13 @@ void quern__playback_release(quern__playback *playback)
 
 /* --------------------------------------------------------------------------------------------- arena */
 
-static bool arena_add(quern__playback *playback, size_t size_bytes)
+/* Blocks double, so that sync points that grow a little from one to the next do not leave one behind each. */
+static bool arena_add(quern__playback *playback, size_t wanted_bytes)
 {
     const quern_allocator *allocator = &playback->storage->allocator;
-    if (size_bytes < ARENA_BLOCK_BYTES) size_bytes = ARENA_BLOCK_BYTES;
+    size_t size_bytes = ARENA_BLOCK_BYTES;
+    while (size_bytes < wanted_bytes)
+        size_bytes *= 2;
     if (!quern__array_reserve(allocator, &playback->arena, playback->arena.count + 1)) return false;
     char *memory = quern__allocate(allocator, size_bytes, ARENA_ALIGNMENT_BYTES);
     if (memory == NULL) return false;

@@ -623,6 +623,31 @@ Test(sync_memory, commands_are_kept_on_several_threads_too, .timeout = 600)
     refuse_each(3, 3);
 }
 
+/* Somewhat more each frame, and nothing is left of them. */
+static void create_and_destroy_more(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    quern_commands *commands = quern_context_commands(context);
+    uint32_t count = MANY - 4000 + 80 * (uint32_t)quern_context_frame_index(context);
+    must(quern_commands_create_many(commands, NULL, NULL, 0, count, many));
+    for (uint32_t i = 0; i < count; i++)
+        must(quern_commands_destroy(commands, many[i]));
+}
+
+Test(sync_memory, sync_points_that_grow_slowly_leave_no_memory_behind)
+{
+    open_failing(0);
+    enable_systems(false);
+    quern_system_def def = system_def("create", create_and_destroy_more);
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    uint64_t bytes = failing_allocator_outstanding_bytes(memory);
+    for (uint32_t frame = 1; frame <= 50; frame++)
+        must_run(schedule, NULL);
+    cr_assert_lt(failing_allocator_outstanding_bytes(memory), bytes + 2 * 1024 * 1024);
+    close_failing();
+}
+
 /* Back and forth between two sets, and some come and go. */
 static void breathe(quern_context *context, const quern_view *view)
 {

@@ -11,7 +11,7 @@ _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 /* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head before it, a
  * jump behind it, and padding. */
 _Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
-                       (QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
+                       (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
                    BLOCK_BYTES,
                "blocks are too small");
@@ -138,6 +138,7 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
     uint32_t fitting = items_that_fit(operation, left_bytes(commands));
     if (fitting >= count) return true;
     uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
+    assert(per_block > 0);
     uint32_t blocks = (count - fitting + per_block - 1) / per_block;
     uint32_t used = commands->blocks.count > 0 ? commands->block_index + 1 : 0;
     while (commands->blocks.count - used < blocks)
@@ -232,7 +233,7 @@ static inline void give_value(const quern__operation *operation, char *item, uin
     }
     quern__type_copy(operand->type, target, value, 1);
     if (operation->has_destroy)
-        item[operation->living_offset_bytes + i] = operand->type->hooks.destroy != NULL;
+        item[operation->living_offset_bytes + i] = operand->type->hooks.destroy != NULL ? '\1' : '\0';
 }
 
 static void forget_living(const quern__operation *operation, char *item)
@@ -301,6 +302,14 @@ static quern_result check_value(const quern_commands *commands, const quern__typ
 
 /* ------------------------------------------------------------------------------------ public calls */
 
+/* The i-th value that is given for the k-th component. */
+static inline const void *given_value(const quern__operation *operation, const void *const *columns,
+                                      uint32_t k, uint32_t i)
+{
+    assert(columns != NULL && operation->operands[k].offset_bytes != 0);
+    return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
+}
+
 /* count creates; values[i] are the values of the i-th component, one behind the other. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
                                    const void *const *values, uint32_t count, quern_entity *out_entities)
@@ -315,8 +324,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
         forget_living(operation, item);
         for (uint32_t k = 0; k < operation->operand_count; k++)
             if (operation->operands[k].offset_bytes != 0)
-                give_value(operation, item, k,
-                           (const char *)values[k] + (size_t)i * operation->operands[k].size_bytes);
+                give_value(operation, item, k, given_value(operation, values, k, i));
         if (out_entities != NULL) out_entities[i] = entity;
     }
     return QUERN_OK;
@@ -327,11 +335,12 @@ static quern_result check_columns(const quern_commands *commands, const quern__o
 {
     quern_result result = QUERN_OK;
     if (!operation->has_entity_fields) return QUERN_OK;
-    for (uint32_t k = 0; k < operation->operand_count; k++)
-        for (uint32_t i = 0; i < count && operation->operands[k].offset_bytes != 0 && result == QUERN_OK;
-             i++)
-            result = check_value(commands, operation->operands[k].type,
-                                 (const char *)values[k] + (size_t)i * operation->operands[k].size_bytes);
+    for (uint32_t k = 0; k < operation->operand_count; k++) {
+        if (operation->operands[k].offset_bytes == 0) continue;
+        for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+            result =
+                check_value(commands, operation->operands[k].type, given_value(operation, values, k, i));
+    }
     return result;
 }
 

@@ -648,6 +648,58 @@ Test(sync_memory, sync_points_that_grow_slowly_leave_no_memory_behind)
     close_failing();
 }
 
+/* Records, and leaves no memory for the sync point. */
+static void record_and_refuse(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint64_t i = 0; i < 10; i++)
+        must(quern_commands_set(commands, known[i], number, &i));
+    quern_entity created = quern_commands_create_with(commands, &tag, NULL, 1);
+    must(quern_commands_set(commands, known[3], links, &(link3){.targets = {created}}));
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+}
+
+static void keep_commands(void)
+{
+    memory = failing_allocator_create();
+    quern_allocator allocator = failing_allocator_interface(memory);
+    open_with(&allocator);
+    add_hook("keeper", record_and_refuse, QUERN_SYSTEM_DEFAULT);
+    must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(memory);
+    enable_systems(false);
+    cr_assert_eq(quern_schedule_kept_command_count(schedule), 13u);
+}
+
+Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
+{
+    keep_commands();
+    must(quern_entity_destroy(world, known[0]));
+    for (uint32_t i = 1; i < ENTITIES; i += 2) /* they and their neighbours are elsewhere now */
+        must(quern_entity_add(world, known[i], tracked_component, NULL));
+    add_hook("later", idle_hook, QUERN_SYSTEM_DEFAULT);
+    quern_jobs *jobs = setup_jobs(3);
+    schedule->playback.parallel_command_count = 1;
+    must_run(schedule, jobs);
+    assert_valid(world);
+    for (uint64_t i = 1; i < 10; i++) {
+        const uint64_t *value = quern_entity_get(world, known[i], number);
+        cr_assert(value != NULL && *value == i, "entity %llu", (unsigned long long)i);
+    }
+    const link3 *link = quern_entity_get(world, known[3], links);
+    cr_assert(quern_entity_has(world, link->targets[0], tag));
+    cr_assert_eq(quern_schedule_drop_count(schedule), 1u);
+    assert_drop(0, "keeper", QUERN_DROP_DEAD, 1, known[0]);
+    quern_jobs_destroy(jobs);
+    close_failing();
+}
+
+Test(sync_memory, a_schedule_may_end_with_commands_that_it_keeps)
+{
+    keep_commands();
+    close_failing();
+}
+
 /* Back and forth between two sets, and some come and go. */
 static void breathe(quern_context *context, const quern_view *view)
 {

@@ -31,10 +31,12 @@ uint64_t bench_burn_steps(double nanoseconds);
 /* Keeps the calling thread busy. */
 void bench_burn_for(uint64_t nanoseconds);
 
-/* What one worker has done: a cache line or more for each, so that counting does not become the work. */
+/* What one worker has done: away from the others and from what stands before and behind, so that counting does not become
+ * the work. */
 typedef struct bench_tally {
+    uint64_t before[8];
     uint64_t count;
-    uint64_t unused[15];
+    uint64_t behind[7];
 } bench_tally;
 
 /* Over QUERN_MAX_THREADS of them. */

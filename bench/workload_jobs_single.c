@@ -15,7 +15,8 @@ enum { NODE_COUNT = LAYERS * NODES_PER_LAYER, NODE_ITEMS = 64, ITEM_NS = 2000 };
 typedef struct job_scene {
     quern_jobs *jobs;
     quern_graph *graph;
-    uint64_t steps; /* of a job, or of an item */
+    uint32_t thread_count; /* of the control */
+    uint64_t steps;        /* of a job, or of an item */
     uint64_t result;
     bench_tally tallies[QUERN_MAX_THREADS];
 } job_scene;
@@ -231,7 +232,9 @@ static void burn_items(void *argument, uint32_t begin, uint32_t end, uint32_t wo
 
 static void *open_graph_raw(const bench_case *bench)
 {
-    return open_raw((double)ITEM_NS / bench->thread_count);
+    job_scene *scene = open_raw(ITEM_NS);
+    scene->thread_count = bench->thread_count;
+    return scene;
 }
 
 static void add_edges(quern_graph *graph, uint32_t node)
@@ -259,10 +262,13 @@ static void *open_graph(const bench_case *bench)
     return scene;
 }
 
+/* What one of the threads would do if they shared perfectly. */
 static void run_graph_raw(void *state, uint32_t pass_count)
 {
-    for (uint32_t i = 0; i < pass_count * NODE_COUNT; i++)
-        burn_items(state, 0, NODE_ITEMS, 0);
+    const job_scene *scene = state;
+    const uint32_t item_count = pass_count * NODE_COUNT * NODE_ITEMS / scene->thread_count;
+    for (uint32_t i = 0; i < item_count; i++)
+        burn_items(state, i, i + 1, 0);
 }
 
 static void run_graph(void *state, uint32_t pass_count)
@@ -278,6 +284,19 @@ static uint64_t checksum_graph(void *state)
     return bench_tally_sum(scene->tallies) % ((uint64_t)NODE_COUNT * NODE_ITEMS);
 }
 
+static uint64_t checksum_graph_raw(void *state)
+{
+    (void)state;
+    return 0;
+}
+
+/* Frame after frame. */
+static uint32_t passes_of_graph(uint32_t entity_count)
+{
+    (void)entity_count;
+    return 5;
+}
+
 const bench_workload workload_jobs_graph = {
     .name = "jobs_graph",
     .summary =
@@ -285,11 +304,11 @@ const bench_workload workload_jobs_graph = {
     .unit = "run",
     .entity_counts = {NODE_COUNT},
     .fixed_size = true,
-    .pass_count = one_pass,
+    .pass_count = passes_of_graph,
     .operation_count = one_operation,
     .subjects =
         {
-            [BENCH_RAW] = {open_graph_raw, NULL, run_graph_raw, NULL, checksum_graph, close_scene},
+            [BENCH_RAW] = {open_graph_raw, NULL, run_graph_raw, NULL, checksum_graph_raw, close_scene},
             [BENCH_QUERN] = {open_graph, enter_awake, run_graph, NULL, checksum_graph, close_scene},
         },
 };

@@ -47,6 +47,8 @@ struct quern__worker {
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
+    uint64_t loop_end_ns; /* when the latest shared loop of this worker ended */
+    uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
 };
 

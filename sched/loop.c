@@ -27,7 +27,8 @@
  * share with a worker that is awake takes a few transfers of a cache line between two processors, which is longer
  * than very small loops run. So a worker remembers what an item of a function took lately: alone, and in a shared loop from
  * beginning to end. A loop that is expected to take less than INLINE_NS, or less than sharing it would, runs here.
- * One that is expected to be over before a sleeper comes (QUIET_NS) wakes nobody; whoever is awake may help. What is known
+ * One that is expected to be over before a sleeper comes (QUIET_NS) wakes nobody, unless others went before it in a row;
+ * whoever is awake may help. What is known
  * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is tried alone
  * once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop is shared: there, finding
  * races matters more than time. */
@@ -373,6 +374,15 @@ static bool is_for_one(const quern__cost *cost, double count)
     return alone_ns < INLINE_NS || (alone_ns < TRY_INLINE_NS && cost->alone_ns <= cost->shared_ns);
 }
 
+/* A row of short loops, one soon after the other, is as good as a long one. */
+static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now_ns)
+{
+    if (now_ns - worker->loop_end_ns > QUIET_NS) worker->quiet_ns = 0;
+    bool wake = known_ns == 0 || known_ns + (double)worker->quiet_ns >= QUIET_NS;
+    if (wake) worker->quiet_ns = 0;
+    return wake;
+}
+
 /* Part of a range, from its first item to `count`. */
 static quern__range until(const quern__range *range, uint32_t count)
 {
@@ -384,11 +394,13 @@ static quern__range until(const quern__range *range, uint32_t count)
 static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
 {
     uint32_t count = range->count - range->first;
-    double known_ns = cost->alone_ns * count;
     uint64_t start_ns = quern__clock_ns();
     quern__part own = {0};
-    share(worker, range, known_ns == 0 || known_ns >= QUIET_NS, &own);
-    double took_ns = (double)(quern__clock_ns() - start_ns);
+    bool wake = is_worth_waking(worker, cost->alone_ns * count, start_ns);
+    share(worker, range, wake, &own);
+    worker->loop_end_ns = quern__clock_ns();
+    double took_ns = (double)(worker->loop_end_ns - start_ns);
+    if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
     if (cost->function != range->function || own.item_count == 0) return;
     mix(&cost->shared_ns, took_ns / count);
     double own_ns = (double)own.time_ns / (double)own.item_count;

@@ -139,11 +139,11 @@ typedef struct quern_job_def {
     const void *payload;          /* copied when the job is submitted; may be NULL when there is none */
     uint32_t payload_bytes;       /* 0, the default, to QUERN_JOB_PAYLOAD_BYTES */
     quern_priority priority;      /* default QUERN_PRIORITY_NORMAL */
-    bool caller_only;             /* runs on an outside thread, while that is inside a call of this pool:
-                                     quern_jobs_wait or quern_jobs_run_caller_jobs. In order; priority has no
-                                     meaning then. Default false */
-    quern_counter *counter;       /* counts this job; NULL, the default: nothing does */
-    uint32_t cookie;              /* internal: set by _default() */
+    bool caller_only;       /* runs on an outside thread: while that waits in any call of this pool, or in
+                                     quern_jobs_run_caller_jobs. In order; priority has no meaning then. Default
+                                     false */
+    quern_counter *counter; /* counts this job; NULL, the default: nothing does */
+    uint32_t cookie;        /* internal: set by _default() */
 } quern_job_def;
 
 QUERN_API quern_job_def quern_job_def_default(void);

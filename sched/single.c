@@ -430,6 +430,9 @@ quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
 
 /* ------------------------------------------------------------------------------------- fork and join */
 
+/* These two take a few nanoseconds; where they lie in cache lines of code makes a difference of a fifth. */
+#define ALIGNED __attribute__((aligned(QUERN__CACHE_LINE_BYTES)))
+
 static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
 {
     int64_t floor = worker->floor;
@@ -461,8 +464,8 @@ static quern_result refuse_fork(const quern_jobs *jobs, const quern_fork *fork, 
                        jobs->name);
 }
 
-quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_job_function *function,
-                             void *argument)
+ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_job_function *function,
+                                     void *argument)
 {
     quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     if (QUERN__UNLIKELY(worker == NULL || fork == NULL || function == NULL))
@@ -516,7 +519,7 @@ static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
     return false;
 }
 
-quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
+ALIGNED quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
 {
     quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     if (QUERN__UNLIKELY(worker == NULL || fork == NULL))

@@ -22,6 +22,7 @@ typedef struct quern__cost {
     quern_range_function *function;
     double alone_ns;  /* on one thread; 0: not known */
     double shared_ns; /* from beginning to end, when shared */
+    uint32_t size_class;
     bool is_measured; /* alone_ns is from a loop that one thread ran, not only a guess */
 } quern__cost;
 

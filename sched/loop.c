@@ -350,11 +350,15 @@ static void share(quern__worker *caller, const quern__range *range, bool wake, q
 
 /* -------------------------------------------------------------------------------------------- costs */
 
-static quern__cost *cost_of(quern__worker *worker, quern_range_function *function)
+/* By size as well, in powers of two: one function often stands for loops of several kinds. Who comes first has a place
+ * until another needs it. */
+static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)function * 0x9E3779B97F4A7C15u;
+    uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);
+    uint64_t hash = ((uint64_t)(uintptr_t)range->function + size_class) * 0x9E3779B97F4A7C15u;
     quern__cost *cost = &worker->costs[hash >> 32 & (QUERN__COST_COUNT - 1)];
-    if (cost->function != function) *cost = (quern__cost){.function = function};
+    if (cost->function != range->function || cost->size_class != size_class)
+        *cost = (quern__cost){.function = range->function, .size_class = size_class};
     return cost;
 }
 
@@ -447,7 +451,7 @@ static void run_on(quern__worker *worker, const quern__range *range)
         share(worker, range, true, NULL);
         return;
     }
-    quern__cost *cost = cost_of(worker, range->function);
+    quern__cost *cost = cost_of(worker, range);
     if (is_for_one(cost, range->count))
         run_alone(worker, range, cost);
     else

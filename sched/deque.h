@@ -28,6 +28,19 @@ struct quern__job {
     uintptr_t data[QUERN__JOB_DATA_WORDS]; /* for run */
 };
 
+/* A scope may be *closed*: then who waits inside a job takes jobs of it only when that scope is what it waits for.
+ * Jobs of a graph are so: a system that waits must not find that its worker has run another system meanwhile. Closed
+ * scopes are told by an address that is odd. */
+static inline const void *quern__scope_close(const void *scope)
+{
+    return (const char *)scope + 1;
+}
+
+static inline bool quern__scope_allows(const void *scope, const void *awaited)
+{
+    return ((uintptr_t)scope & 1) == 0 || scope == awaited;
+}
+
 #define QUERN__DEQUE_CAPACITY 512 /* jobs; a power of two */
 
 /* Relaxed accesses: a thief may read a slot while the owner writes it, and then its swap of top fails. */
@@ -55,7 +68,7 @@ void quern__deque_init(quern__deque *deque, bool is_alone);
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
-/* The same, but only when that job has this scope or stands at from_index or later. */
+/* The same, but only when that job has this scope, or stands at from_index or later and its scope allows it. */
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index,
                             quern__job *out_job);
 

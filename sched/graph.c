@@ -351,7 +351,8 @@ static void start_loop(graph_task *starting, const quern__range *range, uint32_t
 {
     quern_graph *graph = starting->graph;
     quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
-    quern__loop_init(&starting->loop, run_task_offer, graph, range, slots, thread_count);
+    quern__loop_init(&starting->loop, run_task_offer, quern__scope_close(graph), range, slots,
+                     thread_count);
     starting->loop.wake = graph->wake;
     /* The starter's own. Relaxed: nobody else knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
@@ -382,7 +383,7 @@ static graph_task *offer(quern_graph *graph, quern__worker *worker, graph_task *
     graph_task *rest = list;
     while (rest != NULL) {
         graph_task *next = rest->next_ready; /* gone once the task is in the deque */
-        quern__job start = {.run = run_start, .scope = graph, .target = rest};
+        quern__job start = {.run = run_start, .scope = quern__scope_close(graph), .target = rest};
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
@@ -454,7 +455,8 @@ static bool has_finished_or_needs_caller(const quern__wait *wait)
 /* A permit is given for each reason to come back: a task for the caller alone, and the end. */
 static void run_shared(quern_graph *graph, quern__worker *caller)
 {
-    quern__wait wait = {.scope = graph, .target = graph, .is_done = has_finished_or_needs_caller};
+    quern__wait wait = {
+        .scope = quern__scope_close(graph), .target = graph, .is_done = has_finished_or_needs_caller};
     int64_t floor = caller->floor;
     caller->floor = quern__deque_bottom(&caller->deque);
     run_ready(graph, caller, reset(graph, caller));

@@ -4,6 +4,8 @@
 
 #include "sched/schedule.h"
 
+enum { MANY_COLUMNS = 4 };
+
 void quern__pass_destroy(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
@@ -68,6 +70,18 @@ static void add_spans(quern__pass *pass, const quern__pass_table *table)
     }
 }
 
+/* Processors foresee a few streams through memory, as long as not much lies between their pieces. With many columns,
+ * or where most of a chunk is passed over, they do not, and fetching ahead pays; elsewhere it costs. */
+static bool scatters(const quern__pass *pass, const quern__pass_table *table)
+{
+    size_t row_bytes = sizeof(quern_entity), touched_bytes = 0;
+    for (uint32_t i = 0; i < table->archetype->column_count; i++)
+        row_bytes += table->archetype->columns[i].size_bytes;
+    for (uint32_t i = table->first_span; i < table->end_span; i++)
+        touched_bytes += pass->spans.items[i].size_bytes;
+    return table->end_span - table->first_span >= MANY_COLUMNS || touched_bytes * 2 < row_bytes;
+}
+
 static bool any_collected(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)
@@ -100,6 +114,7 @@ quern_result quern__pass_extend(quern__pass *pass)
         table->end_call = pass->calls.count;
         add_spans(pass, table);
         table->end_span = pass->spans.count;
+        table->scatters = scatters(pass, table);
     }
     return QUERN_OK;
 }

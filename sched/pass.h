@@ -38,6 +38,7 @@ typedef struct quern__pass_table {
     uint32_t first_call, end_call;
     uint32_t first_span, end_span; /* all columns that the calls touch */
     uint32_t first_item;           /* prepared */
+    bool scatters;                 /* the processor does not foresee what the calls touch */
 } quern__pass_table;
 
 typedef struct quern__pass {

@@ -166,7 +166,7 @@ static const quern__chunk_slot *slot_of(const quern__pass_table *table, uint32_t
 static fetch fetch_start(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index)
 {
     const quern__pass_span *spans = pass->spans.items;
-    if (!pass->prefetches || chunk_index >= table->archetype->chunk_count)
+    if (!pass->prefetches || !table->scatters || chunk_index >= table->archetype->chunk_count)
         return (fetch){.span = spans, .end_span = spans};
     const quern__chunk_slot *slot = slot_of(table, chunk_index);
     fetch next = {.span = spans + table->first_span,

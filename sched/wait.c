@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs.h"
 
+#include <assert.h>
 #include <limits.h>
 
 /* Waiting.
@@ -10,7 +11,8 @@
  * one could wait as well and so on: stacks would grow without bound, and a wait for something short could be
  * held up by something long. So it helps with what it waits for, and nothing else:
  *
- *     1. jobs in its own deque that the current job has put there (above `floor`),
+ *     1. jobs in its own deque that the current job has put there (above `floor`), but none of a graph that the job
+ *        is a node of: see closed scopes in deque.h,
  *     2. jobs whose scope is what it waits for, wherever they are,
  *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's scope
  *        (`serving`) and how full its deque was then (`serving_from`); everything above is a part of that scope;
@@ -26,13 +28,15 @@
  * instead of elsewhere: a matter of time, not of correctness. Nothing that is taken depends on it.
  *
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is not
- * asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit of depth.
+ * asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit of depth. Only
+ * nodes of graphs have to wait for it: what somebody waits for inside a node must not depend on other nodes.
  * A pusher that finds all of them asleep wakes one (search.c), and a caller that leaves looks, too. */
 
 enum {
     LOOKS_PER_CLOCK = 16,
-    MAX_SCOPES = 8,       /* how many waits one helper follows */
-    MAX_RESCUE_DEPTH = 64 /* jobs on one stack that nobody but a waiting worker was left for */
+    MAX_SCOPES = 8,        /* how many waits one helper follows */
+    MAX_RESCUE_DEPTH = 64, /* jobs on one stack that nobody but a waiting worker was left for */
+    MAX_ASIDE = 32         /* jobs that a rescuer looks behind */
 };
 
 /* ------------------------------------------------------------------------------------ running a job */
@@ -62,10 +66,14 @@ void quern__worker_run(quern__worker *worker, quern__job *job)
 
 /* ------------------------------------------------------------------------------------ finding a part */
 
-static bool pop_own(quern__worker *worker, quern__job *out_job)
+static bool pop_own(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
-    if (quern__deque_bottom(&worker->deque) <= worker->floor) return false;
-    if (quern__deque_looks_empty(&worker->deque)) return false;
+    int64_t bottom = quern__deque_bottom(&worker->deque);
+    if (bottom <= worker->floor || quern__deque_looks_empty(&worker->deque)) return false;
+    const quern__deque_slot *newest = quern__deque_slot_of(&worker->deque, bottom - 1);
+    /* Looked at before it is popped, so that nobody misses it meanwhile. Relaxed: the worker wrote it itself. */
+    const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
+    if (!quern__scope_allows(scope, awaited)) return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot != NULL) quern__deque_read_slot(slot, out_job);
     return slot != NULL;
@@ -127,7 +135,7 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
 {
     quern__job job;
-    if (pop_own(worker, &job)) {
+    if (pop_own(worker, wait->scope, &job)) {
         quern__worker_run_own(worker, &job);
         return true;
     }
@@ -148,12 +156,38 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
+static bool has_room_for(const quern__worker *worker, uint32_t count)
+{
+    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_acquire);
+    return quern__deque_bottom(&worker->deque) - top + count <= QUERN__DEQUE_CAPACITY;
+}
+
+/* Any job that the waiting worker may run. What it may not is put aside while it looks what lies behind, and then into
+ * its own deque, for all to take. */
+static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    quern__job aside[MAX_ASIDE];
+    uint32_t aside_count = 0;
+    bool found = false;
+    while (!found && aside_count < MAX_ASIDE && has_room_for(worker, aside_count + 1) &&
+           quern__worker_take_any(worker, out_job)) {
+        found = quern__scope_allows(out_job->scope, wait->scope);
+        if (!found) aside[aside_count++] = *out_job;
+    }
+    while (aside_count > 0) {
+        bool has_room = quern__deque_push(&worker->deque, &aside[--aside_count], QUERN__JOB_DATA_WORDS);
+        assert(has_room); /* it was there a moment ago, and thieves only make more */
+        (void)has_room;
+    }
+    return found;
+}
+
 /* A last look after the announcement that this worker sleeps. */
 static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (take_from_others(worker, wait, out_job)) return true;
     if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
-    return quern__worker_take_any(worker, out_job);
+    return find_any(worker, wait, out_job);
 }
 
 /* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a job

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 /* What a frame hands to its systems, and what each kind of system may count on. */
 
@@ -612,6 +613,83 @@ Test(frame, statistics_tell_what_happened)
         cr_assert_gt(stats.time_ns, 0u);
         cr_assert_eq(stats.command_count, 2u);
         cr_assert_eq(stats.entity_count, (uint64_t)CROWD);
+    }
+    quern_schedule_destroy(schedule);
+}
+
+/* ------------------------------------------------------------------------------- waiting inside a system */
+
+enum { WAITERS = 2, OTHERS = 6 };
+
+static quern_counter outside; /* held until the others have run */
+static _Atomic uint32_t others_count, waiting_count, lost_count;
+
+static void record_create(quern_context *context)
+{
+    cr_assert_neq(quern_commands_create(quern_context_commands(context)).bits, 0u);
+}
+
+/* All workers may be in here, so that one of them has to run the others meanwhile. */
+static void wait_for_others(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    const void *own = quern_context_user_data(context);
+    record_create(context);
+    waiting_count++;
+    quern_jobs_wait(quern_context_jobs(context), &outside);
+    if (quern_context_user_data(context) != own) lost_count++;
+    record_create(context);
+}
+
+static void run_beside(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    record_create(context);
+    others_count++;
+}
+
+/* A limit, since nobody promises that others run meanwhile. */
+static void *release_outside(void *argument)
+{
+    (void)argument;
+    struct timespec pause = {.tv_nsec = 1000000};
+    for (uint32_t i = 0; i < 300 && (others_count < OTHERS || waiting_count < WAITERS); i++)
+        nanosleep(&pause, NULL);
+    cr_assert_eq(quern_jobs_release(jobs, &outside), QUERN_OK);
+    return NULL;
+}
+
+static void run_waiting_frame(quern_schedule *schedule)
+{
+    pthread_t thread;
+    others_count = waiting_count = 0;
+    quern_counter_hold(&outside);
+    cr_assert_eq(pthread_create(&thread, NULL, release_outside, NULL), 0);
+    must_run(schedule, jobs);
+    pthread_join(thread, NULL);
+}
+
+Test(frame, a_system_that_waits_has_its_context_afterwards, .timeout = 120)
+{
+    static const char *const system_names[WAITERS + OTHERS] = {"w0", "w1", "o0", "o1",
+                                                               "o2", "o3", "o4", "o5"};
+    quern_jobs_destroy(jobs);
+    jobs = setup_jobs(WAITERS);
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system systems[WAITERS + OTHERS];
+    for (uint32_t i = 0; i < WAITERS + OTHERS; i++) {
+        quern_system_def def = system_def(system_names[i], i < WAITERS ? wait_for_others : run_beside);
+        def.user_data = (void *)(uintptr_t)system_names[i];
+        systems[i] = setup_system(schedule, &def);
+    }
+    for (uint32_t frame = 0; frame < 5; frame++) {
+        run_waiting_frame(schedule);
+        cr_assert_eq(lost_count, 0u);
+        for (uint32_t i = 0; i < WAITERS + OTHERS; i++) {
+            quern_system_stats stats;
+            must(quern_schedule_system_stats(schedule, systems[i], &stats));
+            cr_assert_eq(stats.command_count, i < WAITERS ? 2u : 1u, "%s", stats.name);
+        }
     }
     quern_schedule_destroy(schedule);
 }

@@ -231,6 +231,16 @@ Test(fuse, begin_end_and_condition_alone_prevent_nothing)
     cr_assert(fuses_either_way(writes, writes));
 }
 
+Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
+{
+    quern_component rage = setup_component(world, "rage", 8, 8); /* that nobody has */
+    declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_WRITE)}};
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {rage}};
+    cr_assert(fuses(writes, looks), "nothing to meet on");
+    looks.after = "a";
+    cr_assert_not(fuses(writes, looks), "their terms share nothing");
+}
+
 /* ---------------------------------------------------------------------------------------- more than two */
 
 Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)

@@ -385,7 +385,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
     static const char *const texts[] = {
         [QUERN_DROP_DESTROYED] = "entity destroyed by an earlier command",
         [QUERN_DROP_DEAD] = "entity gone before the sync point",
-        [QUERN_DROP_REFUSED] = "more than an entity can have",
+        [QUERN_DROP_REFUSED] = "more than an entity, or the world, can have",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "(unknown)";
 }

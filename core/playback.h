@@ -172,7 +172,8 @@ typedef struct quern__playback_stats {
     uint64_t dropped_count; /* their entity did not live any more, or was refused */
     uint64_t created_count;
     uint64_t destroyed_count;
-    uint64_t refused_count;      /* entities whose commands ask for more than an entity can have; dropped */
+    uint64_t
+        refused_count; /* entities whose commands ask for more than it, or the world, can have; dropped */
     quern_result refused_result; /* of the first of them, or QUERN_OK */
 } quern__playback_stats;
 

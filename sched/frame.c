@@ -213,7 +213,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
 /* What goes wrong in a frame without ending it. */
 typedef struct frame_report {
     quern_result record_result;  /* a command could not be recorded */
-    quern_result refused_result; /* an entity asked for more than it can have */
+    quern_result refused_result; /* an entity asked for more than it, or the world, can have */
     uint64_t refused_count;      /* such entities */
 } frame_report;
 
@@ -361,9 +361,12 @@ static quern_result finish_frame(const quern_schedule *schedule, const frame_rep
     if (report->refused_result != QUERN_OK)
         return quern__fail(
             report->refused_result,
-            "frame %llu: the commands on %llu entities ask for more components or bytes than one "
-            "entity can have, and were dropped; the others were applied",
-            frame, (unsigned long long)report->refused_count);
+            "frame %llu: the commands on %llu entities ask for %s, and were dropped; the others "
+            "were applied",
+            frame, (unsigned long long)report->refused_count,
+            report->refused_result == QUERN_ERROR_LIMIT
+                ? "more archetypes than the world can have (QUERN_MAX_ARCHETYPES)"
+                : "more components or bytes than one entity can have");
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts[i].refused_system != NULL)
             return quern__fail(

@@ -21,8 +21,8 @@
  * (but see copy in quern_hooks).
  *
  * Commands whose entity is gone are dropped: quern_schedule_drop_at says whose, how many and why. An entity whose commands
- * add up to more than it can have (components, bytes) stays as it was, those commands are dropped, too, and the frame
- * says so when it is done.
+ * add up to more than it can have (components, bytes), or to a set that the world has no archetype left for, stays as
+ * it was, those commands are dropped, too, and the frame says so when it is done; a new entity does not live then.
  *
  * Nothing is lost when memory is missing: a sync point gets all it needs before it changes anything. If it cannot, the
  * frame returns an error, the world is as before the sync point, and the commands are kept: quern_schedule_run tries
@@ -47,7 +47,7 @@ typedef struct quern_commands quern_commands;
 typedef enum quern_drop_reason {
     QUERN_DROP_DESTROYED, /* an earlier command of the same sync point destroyed their entity */
     QUERN_DROP_DEAD, /* it was gone when the sync point began: an exclusive system, or the program, destroyed it */
-    QUERN_DROP_REFUSED /* the commands on it add up to more than an entity can have */
+    QUERN_DROP_REFUSED /* the commands on it add up to more than an entity, or the world, can have */
 } quern_drop_reason;
 
 /* A few words, such as "entity destroyed by an earlier command". Never NULL. Any thread. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/tracked.h"
 
@@ -707,6 +708,51 @@ static void setup_many(void)
         snprintf(name, sizeof name, "m%u", i);
         many[i] = setup_component(world, name, i % 2 ? 0 : 4, i % 2 ? 1 : 4);
     }
+}
+
+/* As many archetypes as there may be, of tags alone. */
+static void use_up_archetypes(void)
+{
+    enum { TAGS = 16 };
+    uint16_t tags[TAGS];
+    for (uint32_t i = 0; i < TAGS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%u", i);
+        tags[i] = (uint16_t)quern__component_index(setup_tag(world, name));
+    }
+    quern_result result = QUERN_OK;
+    for (uint32_t mask = 1; mask < 1u << TAGS && result == QUERN_OK; mask++) {
+        uint16_t set[TAGS];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < TAGS; i++)
+            if (mask & 1u << i) set[count++] = tags[i];
+        quern__archetype *archetype;
+        result = quern__storage_archetype(&world->storage, set, count, &archetype);
+    }
+    cr_assert_eq(result, QUERN_ERROR_LIMIT);
+}
+
+static void ask_for_another_archetype(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    must(quern_commands_add(commands, second, position, NULL));
+    must(quern_commands_set(commands, first, number, &(uint64_t){3}));
+}
+
+Test(playback, an_entity_that_asks_for_an_archetype_beyond_the_limit_stays_as_it_was)
+{
+    use_up_archetypes();
+    quern_schedule *schedule = setup_phases(world, 1);
+    quern_system_def def = system_def("greedy", NULL);
+    def.begin = ask_for_another_archetype;
+    setup_system(schedule, &def);
+    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ARCHETYPES"), "%s", quern_error_message());
+    cr_assert_eq(number_of(first), 3u);
+    cr_assert_not(quern_entity_has(world, second, position));
+    cr_assert_eq(quern_schedule_kept_command_count(schedule), 0u);
+    assert_valid(world);
+    quern_schedule_destroy(schedule);
 }
 
 Test(playback, an_entity_that_asks_for_too_many_components_stays_as_it_was)

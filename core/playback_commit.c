@@ -91,19 +91,28 @@ static void fill_rows(const quern__scratch *scratch, const quern__program_node *
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the latest sync point. Their list is still there, and the free list is a
- * chain: without a hint each link of it would be waited for. */
-static void fetch_freed(const quern__playback *playback)
+/* Most slots taken now are those freed by the latest sync point, the last one first. Their list is still there, and the
+ * free list is a chain: without a hint each link of it would be waited for. */
+static void fetch_freed(const quern__playback *playback, uint32_t wanted_count)
 {
     const quern__entities *entities = &playback->storage->entities;
-    for (uint32_t i = 0; i < playback->freed_count; i++)
+    uint32_t first = playback->freed_count > wanted_count ? playback->freed_count - wanted_count : 0;
+    for (uint32_t i = first; i < playback->freed_count; i++)
         __builtin_prefetch(quern__entities_record(entities, playback->destroyed.items[i]), 1);
+}
+
+/* Of all streams: the last sheet ends the list. */
+static uint32_t created_count(const quern__playback *playback)
+{
+    if (playback->create_sheets.count == 0) return 0;
+    const quern__sheet *last = playback->create_sheets.items[playback->create_sheets.count - 1];
+    return (uint32_t)last->first_created + last->row_count;
 }
 
 static void take_handles(quern__playback *playback)
 {
     quern__entities *entities = &playback->storage->entities;
-    fetch_freed(playback);
+    fetch_freed(playback, created_count(playback));
     for (uint32_t i = 0; i < playback->create_sheets.count; i++)
         for (uint32_t k = 0; k < playback->create_sheets.items[i]->row_count; k++)
             playback->created.items[playback->created.count++] = quern__entities_take(entities);

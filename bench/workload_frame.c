@@ -100,20 +100,10 @@ static uint32_t sum_points(const void *read, size_t count)
     return kernel_sum_points(read, count);
 }
 
-#define WRITE(name, component, read)        \
-    {                                       \
-#name, WIDE_WRITE, component, read, \
-        {                                   \
-            .write = name                   \
-        }                                   \
-    }
-#define SUM(name, component)                      \
-    {                                             \
-#name, WIDE_SUM, component, WIDE_NOTHING, \
-        {                                         \
-            .sum = name                           \
-        }                                         \
-    }
+/* clang-format off */
+#define WRITE(system, component, read) {#system, WIDE_WRITE, (component), (read), {.write = (system)}}
+#define SUM(system, component)         {#system, WIDE_SUM, (component), WIDE_NOTHING, {.sum = (system)}}
+/* clang-format on */
 
 static const wide_system seven_systems[] = {
     WRITE(move, RAW_POSITION, RAW_VELOCITY),

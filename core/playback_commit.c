@@ -223,6 +223,7 @@ static void commit_rows(commit *it, const quern__row_run *run)
     }
     if (node->is_destroyed) {
         quern__storage_destroy_values(sheet->archetype, location, count);
+        assert(it->destroyed != NULL);
         for (uint32_t i = 0; i < count; i++)
             *it->destroyed++ =
                 quern_entity_index(((const quern__item *)(const void *)sheet->edits[row + i].item)->entity);
@@ -292,6 +293,7 @@ static void commit_creates(quern__playback *playback, const quern__sheet *sheet)
     const quern__row_run *run = &sheet->scratch->runs.items[sheet->first_run];
     for (const quern__row_run *end = run + sheet->run_count; run < end; run++) {
         const quern__program_node *node = &sheet->scratch->programs.nodes.items[tallies[run->tally].node];
+        assert(it.destroyed != NULL || !node->is_destroyed);
         if (node->is_destroyed)
             for (uint32_t i = 0; i < run->count; i++)
                 *it.destroyed++ =

@@ -80,8 +80,8 @@ void quern__pass_finish(quern__pass *pass);
 
 /* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the argument a
  * pass: they are the nodes of a step's graph. The first and the last pay no heed to the range. */
-void quern__pass_begin(void *pass, uint32_t begin, uint32_t end, uint32_t worker_index);
-void quern__pass_run(void *pass, uint32_t begin, uint32_t end, uint32_t worker_index);
-void quern__pass_end(void *pass, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
 #endif

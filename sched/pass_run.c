@@ -295,9 +295,8 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
     const quern__pass *pass = argument;
     quern_context *context = &pass->schedule->contexts[worker_index];
     context->stage = QUERN__STAGE_RUN;
-    if (begin == end)
-        return;
-    else if (pass->kind == QUERN__PASS_ONCE)
+    if (begin == end) return;
+    if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
     else if (pass->kind == QUERN__PASS_SERIAL)
         run_chunks(pass, 0, pass->chunk_count, ALL_LANES, context);

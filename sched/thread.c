@@ -113,13 +113,15 @@ uint64_t quern__clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+enum { ASSUMED_CACHE_BYTES = 1024 * 1024 };
+
 size_t quern__core_cache_bytes(void)
 {
     long bytes = 0;
 #if defined(_SC_LEVEL2_CACHE_SIZE)
     bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
 #endif
-    return bytes > 0 ? (size_t)bytes : 1024 * 1024;
+    return bytes > 0 ? (size_t)bytes : ASSUMED_CACHE_BYTES;
 }
 
 uint32_t quern_processor_count(void)

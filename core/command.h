@@ -79,6 +79,19 @@ void quern__commands_release(quern_commands *commands);
 /* What is recorded from now on belongs to the stream of this origin, which is new. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
 
+/* A stream that others have to come in between of. */
+typedef struct quern__suspension {
+    quern__origin origin;
+    char *jump; /* where its runs end, with room for one; NULL: it has no runs */
+    char *next; /* of the recorder, behind that */
+    uint32_t stream_index;
+} quern__suspension;
+
+/* For a callback that is interrupted by others on its worker. What those record comes to streams of their own; then the
+ * stream goes on, with its provisional handles. */
+quern__suspension quern__commands_suspend(quern_commands *commands);
+void quern__commands_resume(quern_commands *commands, const quern__suspension *suspension);
+
 /* Ends the last stream; all streams know their command_count now. */
 void quern__commands_close(quern_commands *commands);
 
@@ -98,10 +111,12 @@ static inline bool quern__commands_any(const quern_commands *recorders, uint32_t
 
 /* ------------------------------------------------------------------------------------ walking streams */
 
-/* The run that begins here, or at the end of a jump from here. */
+/* The run that begins here, or at the end of the jumps from here. */
 static inline quern__run *quern__run_here(quern__run *run)
 {
-    return run->operation != NULL ? run : run->next;
+    while (run->operation == NULL)
+        run = run->next;
+    return run;
 }
 
 static inline char *quern__run_items(quern__run *run)

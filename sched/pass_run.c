@@ -7,6 +7,47 @@
 
 /* Running a pass: the calls of callbacks, each with the context of the worker that makes it. */
 
+/* ---------------------------------------------------------------------------------------- interruptions */
+
+/* A callback that waits, in a loop or for a counter, may find that parts of passes have run on its stack meanwhile, with the
+ * same context. The pool here lets no worker do that (closed scopes, deque.h), but a user's own scheduler may. The callback
+ * finds its context, and its stream of commands, as it left them. */
+typedef struct interruption {
+    quern_context context;
+    quern__suspension commands;
+} interruption;
+
+static void interrupt(quern_context *context, interruption *outer)
+{
+    outer->context = *context;
+    outer->commands = quern__commands_suspend(context->commands);
+    context->scope.refused = QUERN_OK;
+}
+
+static void go_on(quern_context *context, const interruption *outer)
+{
+    const char *refused_system = context->refused_system;
+    *context = outer->context;
+    context->refused_system = refused_system;
+    quern__commands_resume(context->commands, &outer->commands);
+}
+
+typedef void pass_part(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
+
+static void run_part(const quern__pass *pass, quern__stage stage, pass_part *part, uint32_t begin,
+                     uint32_t end, uint32_t worker_index)
+{
+    quern_context *context = &pass->schedule->contexts[worker_index];
+    const bool was_busy = context->is_busy;
+    interruption outer;
+    if (QUERN__UNLIKELY(was_busy)) interrupt(context, &outer);
+    context->is_busy = true;
+    context->stage = stage;
+    part(pass, begin, end, context);
+    context->is_busy = false;
+    if (QUERN__UNLIKELY(was_busy)) go_on(context, &outer);
+}
+
 /* ---------------------------------------------------------------------------------------- callbacks */
 
 static void enter(quern_context *context, const quern__system *system, uint32_t part)
@@ -113,13 +154,10 @@ static bool opens(quern__system *system, quern_context *context)
     return true;
 }
 
-void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void begin_systems(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     (void)begin;
     (void)end;
-    const quern__pass *pass = argument;
-    quern_context *context = &pass->schedule->contexts[worker_index];
-    context->stage = QUERN__STAGE_BEGIN;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         if (!system->enabled) continue;
@@ -130,13 +168,15 @@ void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     }
 }
 
-void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    run_part(argument, QUERN__STAGE_BEGIN, begin_systems, begin, end, worker_index);
+}
+
+static void end_systems(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     (void)begin;
     (void)end;
-    const quern__pass *pass = argument;
-    quern_context *context = &pass->schedule->contexts[worker_index];
-    context->stage = QUERN__STAGE_END;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active || system->end == NULL) continue;
@@ -144,6 +184,11 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
         call_hook(context, system->end);
         quern__context_note_refusal(context);
     }
+}
+
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    run_part(argument, QUERN__STAGE_END, end_systems, begin, end, worker_index);
 }
 
 /* -------------------------------------------------------------------------------------------- items */
@@ -290,11 +335,8 @@ static void run_once(const quern__pass *pass, quern_context *context)
     call_run(context, &view);
 }
 
-void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
-    const quern__pass *pass = argument;
-    quern_context *context = &pass->schedule->contexts[worker_index];
-    context->stage = QUERN__STAGE_RUN;
     if (begin == end) return;
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
@@ -306,4 +348,9 @@ void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t work
         run_lanes(pass, begin, end, context);
     else
         run_chunks(pass, begin, end, ALL_LANES, context);
+}
+
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    run_part(argument, QUERN__STAGE_RUN, run_items, begin, end, worker_index);
 }

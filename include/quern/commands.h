@@ -3,8 +3,8 @@
 #ifndef QUERN_COMMANDS_H
 #define QUERN_COMMANDS_H
 
-/* Commands: structural changes asked for inside a system, applied at the next sync point (the end of
- * the phase).
+/* Commands: structural changes asked for inside a system, applied at the next sync point: at the end of the phase, and
+ * within it before each exclusive system.
  *
  * Each job (one system on one chunk) records into a stream of its own, without locks. At the sync point
  * streams are applied in the order system, chunk, record, whichever thread recorded them, and however many threads
@@ -53,7 +53,7 @@ typedef enum quern_drop_reason {
 /* A few words, such as "entity destroyed by an earlier command". Never NULL. Any thread. */
 QUERN_API const char *quern_drop_reason_string(quern_drop_reason reason);
 
-/* Common errors: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (destroyed before this phase), FOREIGN_ENTITY,
+/* Common errors: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the latest sync point or before), FOREIGN_ENTITY,
  * PROVISIONAL_ENTITY (not created by this callback; a build with QUERN_CHECKS hands the message to the assert hook),
  * UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 

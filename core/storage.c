@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage.h"
 
+#include "core/storage_move.h"
+
 #include <quern/world.h>
 
 /* ------------------------------------------------------------------------------------- life cycle */
@@ -351,12 +353,6 @@ quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *so
 
 /* ------------------------------------------------------------------------------------------- rows */
 
-static char *at(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
-{
-    return (char *)quern__chunk_of(location) + offset_bytes +
-           (size_t)quern__location_row(location) * size_bytes;
-}
-
 static void place(quern__storage *storage, quern_entity entity, const quern__archetype *archetype,
                   uintptr_t location)
 {
@@ -411,28 +407,11 @@ quern_result quern__storage_trim_rows(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-static void carry_hooked_values(const quern__move_plan *plan, uintptr_t target, uintptr_t source)
-{
-    const quern__move_step *step = plan->steps;
-    for (const quern__move_step *end = step + plan->shared_count; step < end; step++) {
-        char *to = at(target, step->target_offset_bytes, step->size_bytes);
-        char *from = at(source, step->source_offset_bytes, step->size_bytes);
-        if (step->type != NULL)
-            quern__type_move(step->type, to, from, 1);
-        else
-            memcpy(to, from, step->size_bytes);
-    }
-    step += plan->added_count;
-    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
-        if (step->type != NULL)
-            quern__type_destroy(step->type, at(source, step->source_offset_bytes, step->size_bytes), 1);
-}
-
 static void move_slowly(quern__storage *storage, quern__archetype *source, quern_entity entity,
                         const quern__record *record, const quern__move_plan *plan, uintptr_t to)
 {
     uintptr_t from = record->location;
-    carry_hooked_values(plan, to, from);
+    quern__storage_carry(plan, to, from, 1);
     place(storage, entity, plan->target, to);
     storage->structure_version++;
     quern__storage_close_gap(storage, source, quern__row_of(from), false);
@@ -448,19 +427,11 @@ void quern__storage_move(quern__storage *storage, quern_entity entity, quern__re
         move_slowly(storage, source, entity, record, plan, to);
 }
 
-static void destroy_row(const quern__archetype *archetype, uintptr_t location)
-{
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        quern__type_destroy(column->type, at(location, column->offset_bytes, column->size_bytes), 1);
-    }
-}
-
 static void erase_slowly(quern__storage *storage, quern__archetype *archetype, quern_entity entity,
                          const quern__record *record)
 {
     uintptr_t gap = record->location;
-    destroy_row(archetype, gap);
+    quern__storage_destroy_values(archetype, gap, 1);
     quern__entities_give(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;
     quern__storage_close_gap(storage, archetype, quern__row_of(gap), false);
@@ -493,26 +464,13 @@ void quern__storage_insert_run(quern__storage *storage, quern__archetype *archet
 }
 
 /* Rows of one chunk to rows of one chunk. */
-static void move_run(quern__storage *storage, const quern__archetype *source, const quern__move_plan *plan,
-                     uintptr_t from, uintptr_t to, uint32_t count)
+static void move_run(const quern__storage *storage, const quern__archetype *source,
+                     const quern__move_plan *plan, uintptr_t from, uintptr_t to, uint32_t count)
 {
-    const quern__move_step *step = plan->steps;
-    for (const quern__move_step *end = step + plan->shared_count; step < end; step++) {
-        char *targets = at(to, step->target_offset_bytes, step->size_bytes);
-        char *sources = at(from, step->source_offset_bytes, step->size_bytes);
-        if (step->type != NULL)
-            quern__type_move(step->type, targets, sources, count);
-        else
-            memcpy(targets, sources, (size_t)step->size_bytes * count);
-    }
-    step += plan->added_count;
-    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
-        if (step->type != NULL)
-            quern__type_destroy(step->type, at(from, step->source_offset_bytes, step->size_bytes), count);
+    quern__storage_carry(plan, to, from, count);
     const quern_entity *handles =
         quern__archetype_entities(source, quern__chunk_of(from)) + quern__location_row(from);
-    for (uint32_t i = 0; i < count; i++)
-        place(storage, handles[i], plan->target, to + i);
+    quern__storage_place(storage, plan->target, to, handles, count);
 }
 
 static void copy_value(const quern__move_step *step, void *target, const void *value)
@@ -528,7 +486,7 @@ static void fill_added(const quern__move_plan *plan, uintptr_t to, uint32_t coun
 {
     const quern__move_step *step = plan->steps + plan->shared_count;
     for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
-        char *targets = at(to, step->target_offset_bytes, step->size_bytes);
+        char *targets = quern__location_value(to, step->target_offset_bytes, step->size_bytes);
         for (uint32_t i = 0; value != NULL && i < count; i++)
             copy_value(step, targets + (size_t)i * step->size_bytes, value);
         if (value != NULL) continue;

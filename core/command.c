@@ -23,12 +23,19 @@ void quern__commands_init(quern_commands *commands, quern__storage *storage)
     *commands = (quern_commands){.storage = storage};
 }
 
+static void blocks_trim(quern_commands *commands, uint32_t keep_count)
+{
+    while (commands->blocks.count > keep_count)
+        quern__release(&commands->storage->allocator,
+                       commands->blocks.items[--commands->blocks.count].memory, BLOCK_BYTES,
+                       BLOCK_ALIGNMENT_BYTES);
+}
+
 void quern__commands_release(quern_commands *commands)
 {
     quern__commands_reset(commands);
     const quern_allocator *allocator = &commands->storage->allocator;
-    for (uint32_t i = 0; i < commands->blocks.count; i++)
-        quern__release(allocator, commands->blocks.items[i].memory, BLOCK_BYTES, BLOCK_ALIGNMENT_BYTES);
+    blocks_trim(commands, 0);
     quern__array_release(allocator, &commands->blocks);
     quern__array_release(allocator, &commands->streams);
     quern__operations_release(&commands->operations, allocator);
@@ -168,7 +175,7 @@ static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes
     return 1 + (bytes - run_bytes(operation)) / operation->item_bytes;
 }
 
-/* Blocks for `count` more items, beside what is left of the one in use. */
+/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that was not before. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
     if (count == 1 && left_bytes(commands) >= run_bytes(operation)) return true;
@@ -176,10 +183,14 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
     if (fitting >= count) return true;
     uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
     assert(per_block > 0);
-    uint32_t blocks = (count - fitting + per_block - 1) / per_block;
-    uint32_t used = commands->blocks.count > 0 ? commands->block_index + 1 : 0;
+    uint32_t blocks = (count - fitting - 1) / per_block + 1;
+    uint32_t held = commands->blocks.count;
+    uint32_t used = held > 0 ? commands->block_index + 1 : 0;
     while (commands->blocks.count - used < blocks)
-        if (!block_add(commands)) return false;
+        if (!block_add(commands)) {
+            blocks_trim(commands, held);
+            return false;
+        }
     return true;
 }
 

@@ -570,3 +570,29 @@ Test(commands_memory, a_command_without_memory_fails_the_frame_but_not_the_other
     cr_assert_eq(tracked_live_count(&counts), recorded_count);
     cr_assert_eq(counts.broken_count, 0u);
 }
+
+static void create_all_there_can_be(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    must(quern_commands_create_many(commands, &tracked_component, NULL, 1, 1, NULL));
+    uint64_t bytes = failing_allocator_outstanding_bytes(memory);
+    for (uint32_t i = 1; i < 3; i++) { /* the most, and a little less */
+        failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 40);
+        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY,
+                       quern_commands_create_many(commands, NULL, NULL, 0, QUERN_MAX_ENTITIES - i, NULL));
+        failing_allocator_heal(memory);
+    }
+    cr_assert_lt(failing_allocator_outstanding_bytes(memory), bytes + 64 * 1024, "blocks are still held");
+}
+
+Test(commands_memory, more_creates_than_memory_holds_are_refused_and_hold_none, .init = open_failing,
+     .fini = close_failing)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("recorder", NULL);
+    def.begin = create_all_there_can_be;
+    setup_system(schedule, &def);
+    must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
+    quern_schedule_destroy(schedule);
+    cr_assert_eq(quern_world_stats_get(world).entity_count, 1u);
+}

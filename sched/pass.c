@@ -42,7 +42,6 @@ static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
 {
     const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
     return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
-           quern__array_reserve(allocator, &pass->calls, pass->calls.count + pass->systems.count) &&
            quern__array_reserve(allocator, &pass->spans, pass->spans.count + archetype->column_count);
 }
 
@@ -100,13 +99,27 @@ static void clear_tables(quern__pass *pass)
     }
 }
 
+/* For all calls at once: where all archetypes are new, growing step by step takes as long as all the rest. */
+static bool reserve_calls(quern__pass *pass)
+{
+    uint32_t count = pass->calls.count;
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->merged_count;
+    return quern__array_reserve(quern__schedule_allocator(pass->schedule), &pass->calls, count);
+}
+
+static quern_result fail_memory(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the chunks of system '%s'",
+                       pass->systems.items[0]->name);
+}
+
 quern_result quern__pass_extend(quern__pass *pass)
 {
     if (any_collected(pass)) clear_tables(pass);
+    if (!reserve_calls(pass)) return fail_memory(pass);
     for (quern__archetype *archetype; (archetype = next_archetype(pass)) != NULL;) {
-        if (!reserve_table(pass, archetype))
-            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the chunks of system '%s'",
-                               pass->systems.items[0]->name);
+        if (!reserve_table(pass, archetype)) return fail_memory(pass);
         quern__pass_table *table = &pass->tables.items[pass->tables.count++];
         *table = (quern__pass_table){
             .archetype = archetype, .first_call = pass->calls.count, .first_span = pass->spans.count};

@@ -11,6 +11,16 @@
 /* Works on the items begin to end - 1, as worker 0 to thread_count - 1. */
 typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
+/* What a sync point does, one after another. */
+typedef enum quern__sync_stage {
+    QUERN__STAGE_SYNC, /* all of it */
+    QUERN__STAGE_GATHER,
+    QUERN__STAGE_FOLD,
+    QUERN__STAGE_SETTLE,
+    QUERN__STAGE_COMMIT,
+    QUERN__SYNC_STAGE_COUNT
+} quern__sync_stage;
+
 typedef struct quern__executor {
     uint32_t thread_count; /* at least 1 */
     void *context;
@@ -19,11 +29,18 @@ typedef struct quern__executor {
      * never run at the same time. */
     void (*parallel_for)(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
                          void *argument);
+    /* Hears, on the caller, of each stage of a sync point that begins. NULL: nobody asks. */
+    void (*begin_stage)(void *context, quern__sync_stage stage);
 } quern__executor;
 
 static inline uint32_t quern__executor_thread_count(const quern__executor *executor)
 {
     return executor != NULL ? executor->thread_count : 1;
+}
+
+static inline void quern__executor_begin_stage(const quern__executor *executor, quern__sync_stage stage)
+{
+    if (executor != NULL && executor->begin_stage != NULL) executor->begin_stage(executor->context, stage);
 }
 
 /* executor NULL: on the caller. */

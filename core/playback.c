@@ -263,12 +263,17 @@ static void add_stats(quern__playback_stats *stats, const quern__playback_stats 
 }
 
 static quern_result apply(quern__playback *playback, const quern_commands *recorders, uint32_t count,
-                          uint32_t stream_count, quern__playback_stats *found)
+                          uint32_t stream_count, const quern__executor *watcher,
+                          quern__playback_stats *found)
 {
+    quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
     quern_result result = gather(playback, recorders, count, stream_count);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_FOLD);
     if (result == QUERN_OK) result = quern__playback_fold(playback, found->command_count);
     if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_SETTLE);
     result = quern__playback_settle(playback, found);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_COMMIT);
     if (result == QUERN_OK)
         quern__playback_commit(playback);
     else
@@ -300,7 +305,7 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
     bool is_parallel = quern__executor_thread_count(executor) > 1 &&
                        found.command_count >= playback->parallel_command_count;
     playback->executor = is_parallel ? executor : NULL;
-    quern_result result = apply(playback, recorders, count, stream_count, &found);
+    quern_result result = apply(playback, recorders, count, stream_count, executor, &found);
     if (result == QUERN_OK) {
         report_drops(playback, first_drop, &found);
         add_stats(stats, &found);

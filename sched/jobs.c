@@ -374,6 +374,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_coun
     memset((void *)jobs, 0, sizeof *jobs);
     jobs->allocator = def->allocator;
     jobs->scheduler = def->scheduler;
+    jobs->trace = def->trace;
     jobs->def_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);

@@ -4,12 +4,13 @@
 #define QUERN_SCHED_JOBS_H
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c). Single jobs
- * (single.c), loops (loop.h) and graphs are built from that. */
+ * (single.c), loops (loop.h) and graphs are built from that. What can be seen of it from outside is in watch.c. */
 
 #include "core/base.h"
 #include "sched/deque.h"
 #include "sched/queue.h"
 #include "sched/thread.h"
+#include "sched/trace.h"
 
 #include <quern/jobs.h>
 
@@ -41,10 +42,12 @@ struct quern__worker {
     const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
     uint32_t done_count;
     uint32_t index;
-    uint32_t random;       /* where the next search for work starts */
-    uint32_t full_count;   /* submitted jobs for which the deque still counts as full */
-    uint32_t rescue_depth; /* jobs on the stack that a wait took although it did not wait for them */
-    bool has_slept;        /* since it last searched */
+    uint32_t random;           /* where the next search for work starts */
+    uint32_t full_count;       /* submitted jobs for which the deque still counts as full */
+    uint32_t rescue_depth;     /* jobs on the stack that a wait took although it did not wait for them */
+    bool has_slept;            /* since it last searched */
+    _Atomic uint64_t slept_ns; /* in all, up to its latest waking */
+    _Atomic uint64_t asleep_since_ns; /* 0: awake */
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
@@ -62,6 +65,7 @@ typedef struct quern__mask {
 struct quern_jobs {
     quern_allocator allocator;
     quern_scheduler scheduler;
+    quern_trace *trace; /* or NULL */
     uint32_t thread_count;
     uint32_t def_spin_ns;
     uint64_t spin_ns;
@@ -155,6 +159,23 @@ bool quern__mask_clear(quern__mask *mask, uint32_t index);
 
 /* Between "I am going to sleep" and the last look: the fence of both sides where pushers have none. */
 void quern__jobs_sleeper_fence(const quern_jobs *jobs);
+
+/* -------------------------------------------------------------------------------- watch.c: looking on */
+
+/* quern__parker_take, with the time that passes meanwhile. */
+void quern__worker_park(quern__worker *worker);
+
+/* Time asleep since the pool began, with that of a sleep that lasts. Any thread. */
+uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns);
+
+/* The time when a search begins, where somebody wants to know. */
+static inline uint64_t quern__worker_start_search(const quern__worker *worker)
+{
+    return quern__trace_wants(worker->jobs->trace) ? quern__clock_ns() : 0;
+}
+
+/* At the end of a search that was started: so many items were stolen. */
+void quern__worker_show_steal(const quern__worker *worker, uint64_t start_ns, uint32_t count);
 
 /* --------------------------------------------------------------------------------- wait.c: waiting */
 

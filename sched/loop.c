@@ -134,24 +134,25 @@ static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_it
 }
 
 /* A plain store puts stolen items into the own slot: it is empty, and nobody swaps an empty slot. */
-static bool claim_stolen(quern__loop *loop, uint32_t own, uint64_t *out_call)
+static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
+    uint64_t start_ns = quern__worker_start_search(worker);
     uint64_t items;
-    uint32_t victim = own;
+    uint32_t own = worker->index, victim = own;
     do {
         if (++victim == loop->slot_count) victim = 0;
         if (victim == own) return false;
     } while (!steal_items(loop, &loop->slots[victim], &items));
+    if (start_ns != 0) quern__worker_show_steal(worker, start_ns, end_of(items) - begin_of(items));
     uint32_t end = claim_end(loop, items);
     *out_call = pack(begin_of(items), end);
     atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
     return true;
 }
 
-static bool claim(quern__loop *loop, uint32_t worker_index, uint64_t *out_call)
+static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
-    return claim_own(loop, &loop->slots[worker_index], out_call) ||
-           claim_stolen(loop, worker_index, out_call);
+    return claim_own(loop, &loop->slots[worker->index], out_call) || claim_stolen(loop, worker, out_call);
 }
 
 static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
@@ -237,14 +238,14 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
     return withdrawn_count;
 }
 
-static void work(quern__loop *loop, uint64_t items, uint32_t worker_index, quern__part *part)
+static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__part *part)
 {
     uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
     uint64_t item_count = 0;
     do {
         item_count += end_of(items) - begin_of(items);
-        call(loop, items, worker_index);
-    } while (claim(loop, worker_index, &items));
+        call(loop, items, worker->index);
+    } while (claim(loop, worker, &items));
     if (part == NULL) return;
     part->item_count = item_count;
     part->time_ns = quern__clock_ns() - start_ns;
@@ -255,11 +256,11 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part 
     uint64_t items;
     /* Relaxed: a thief that does not see it yet takes more than it might have. */
     atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
-    if (!claim(loop, worker->index, &items)) return 0;
+    if (!claim(loop, worker, &items)) return 0;
     uint32_t offer_count = invite(loop, worker);
     int64_t floor = worker->floor;
     worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
-    work(loop, items, worker->index, part);
+    work(loop, items, worker, part);
     worker->floor = floor;
     return withdraw(loop, worker, offer_count);
 }
@@ -295,7 +296,7 @@ static bool help_loop(const quern__wait *wait, quern__worker *caller)
 {
     quern__loop *loop = wait->target;
     uint64_t items;
-    if (!claim(loop, caller->index, &items)) return false;
+    if (!claim(loop, caller, &items)) return false;
     call(loop, items, caller->index);
     return true;
 }

@@ -150,7 +150,7 @@ void quern__worker_sleep(quern__worker *worker)
     quern__mask_set(&jobs->idle, worker->index);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    if (!quern__jobs_any(jobs)) quern__parker_take(&worker->parker);
+    if (!quern__jobs_any(jobs)) quern__worker_park(worker);
     /* A waker has cleared it already, unless the permit came from somebody else. */
     quern__mask_clear(&jobs->idle, worker->index);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
@@ -215,7 +215,9 @@ static bool search(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
     atomic_fetch_add_explicit(&jobs->searching_count, 1, memory_order_relaxed);
+    uint64_t start_ns = quern__worker_start_search(worker);
     bool found = spin(worker, out_job);
+    if (found && start_ns != 0) quern__worker_show_steal(worker, start_ns, 1);
     /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
     uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
     if (!found || before != 1) return found;

@@ -224,6 +224,13 @@ void quern__trace_record(quern_trace *trace, uint32_t track_index, const quern__
     atomic_store_explicit(&track->head, head + 1, memory_order_release);
 }
 
+void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event)
+{
+    if (!quern__trace_wants(trace) || track >= trace->track_count) return;
+    if (event->begin_ns < atomic_load_explicit(&trace->start_ns, memory_order_relaxed)) return;
+    quern__trace_record(trace, track, event);
+}
+
 quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
 {
     if (!quern__trace_wants(trace)) return (quern_trace_zone){0};
@@ -238,12 +245,11 @@ quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint
 void quern_trace_zone_end(const quern_trace_zone *zone)
 {
     if (zone == NULL || !quern__trace_wants(zone->trace)) return;
-    if (zone->begin_ns < atomic_load_explicit(&zone->trace->start_ns, memory_order_relaxed)) return;
     const quern__trace_event event = {.begin_ns = zone->begin_ns,
                                       .duration_ns = quern__clock_ns() - zone->begin_ns,
                                       .kind = QUERN__TRACE_ZONE,
                                       .name = zone->name};
-    quern__trace_record(zone->trace, zone->track, &event);
+    quern__trace_show(zone->trace, zone->track, &event);
 }
 
 /* ----------------------------------------------------------------------------------------- reading */

@@ -27,21 +27,24 @@
 typedef enum quern__trace_kind {
     QUERN__TRACE_ZONE, /* of the user */
     QUERN__TRACE_FRAME,
-    QUERN__TRACE_PASS,
-    QUERN__TRACE_SYSTEM, /* a system on one view */
-    QUERN__TRACE_SYNC,   /* a stage of a sync point */
+    QUERN__TRACE_PASS,   /* a job of a pass: a run of chunks */
+    QUERN__TRACE_SYSTEM, /* a system on one view, or one of its hooks */
+    QUERN__TRACE_SYNC, /* a stage of a sync point, or the whole of it; on worker 0, or what others do for it */
     QUERN__TRACE_STEAL,
     QUERN__TRACE_SLEEP,
     QUERN__TRACE_KIND_COUNT
 } quern__trace_kind;
+
+/* Of events whose kind, and for a sync point ordinal, says what they are. */
+#define QUERN__TRACE_NO_NAME UINT32_MAX
 
 typedef struct quern__trace_event {
     uint64_t begin_ns; /* of quern__clock_ns */
     uint64_t duration_ns;
     quern__trace_kind kind;
     uint32_t name;
-    uint32_t ordinal; /* of the view, the frame, the pass */
-    uint32_t count;   /* of rows, commands, stolen items; what of follows from the kind */
+    uint32_t ordinal; /* of the frame; the first chunk; the view; the stage */
+    uint32_t count;   /* of chunks in a job; of rows; of what was stolen */
 } quern__trace_event;
 
 enum { QUERN__TRACE_EVENT_WORDS = 4, QUERN__TRACE_KIND_BITS = 8 };
@@ -80,6 +83,9 @@ static inline bool quern__trace_wants(const quern_trace *trace)
 
 /* By the track's thread, for a trace that wants events. The track must exist. */
 void quern__trace_record(quern_trace *trace, uint32_t track, const quern__trace_event *event);
+
+/* Records where the trace runs and has the track, and did so when the event began. trace may be NULL. */
+void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event);
 
 /* The oldest event that can be read as a whole, by its number, when head is this. */
 static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint64_t head)

@@ -3,6 +3,7 @@
 /* The trace event format: an object with an array of events. "X" is one that has a begin and a duration, in
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and those that
  * begin together in the order of the file: so they are sorted by begin, the longer one first. */
+#include "core/executor.h"
 #include "sched/trace.h"
 
 #include <errno.h>
@@ -17,6 +18,11 @@ static const char *const categories[QUERN__TRACE_KIND_COUNT] = {
     [QUERN__TRACE_ZONE] = "zone",     [QUERN__TRACE_FRAME] = "frame", [QUERN__TRACE_PASS] = "pass",
     [QUERN__TRACE_SYSTEM] = "system", [QUERN__TRACE_SYNC] = "sync",   [QUERN__TRACE_STEAL] = "steal",
     [QUERN__TRACE_SLEEP] = "sleep",
+};
+
+static const char *const stages[] = {
+    [QUERN__STAGE_SYNC] = "sync",     [QUERN__STAGE_GATHER] = "gather", [QUERN__STAGE_FOLD] = "fold",
+    [QUERN__STAGE_SETTLE] = "settle", [QUERN__STAGE_COMMIT] = "commit",
 };
 
 typedef struct trace_writer {
@@ -109,13 +115,21 @@ static void write_time(FILE *file, const char *key, uint64_t time_ns)
     fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
 }
 
+static const char *name_of(const quern_trace *trace, const quern__trace_event *event)
+{
+    if (event->name < trace->names.count) return trace->names.items[event->name].text;
+    if (event->name != QUERN__TRACE_NO_NAME) return "?";
+    if (event->kind != QUERN__TRACE_SYNC) return categories[event->kind];
+    return event->ordinal < sizeof stages / sizeof stages[0] ? stages[event->ordinal] : "?";
+}
+
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
 {
     const quern_trace *trace = writer->trace;
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     begin_event(writer, 'X', track);
     fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", categories[event->kind]);
-    write_text(writer->file, event->name < trace->names.count ? trace->names.items[event->name].text : "?");
+    write_text(writer->file, name_of(trace, event));
     write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
     write_time(writer->file, "dur", event->duration_ns);
     if (event->kind != QUERN__TRACE_ZONE)

@@ -200,7 +200,7 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
-    if (!found && !wait->is_done(wait)) quern__parker_take(&worker->parker);
+    if (!found && !wait->is_done(wait)) quern__worker_park(worker);
     quern__mask_clear(&jobs->blocked, worker->index);
     atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);

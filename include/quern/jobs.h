@@ -51,6 +51,9 @@ typedef struct quern_jobs_def {
                               caller is left where it is. Where the system cannot, nothing. Default false */
     const char *name; /* threads are called name/1, name/2 …; default "quern" */
     quern_scheduler scheduler; /* submit NULL, the default: the pool has threads of its own */
+    /* Shows steals and sleeps while it runs, on track i for worker i; of no other pool, and alive longer than this one.
+     * Default NULL. See <quern/profile.h>. */
+    struct quern_trace *trace;
     quern_allocator allocator; /* default quern_allocator_default() */
     uint32_t cookie;           /* internal: set by _default() */
 } quern_jobs_def;

@@ -106,13 +106,17 @@ static bool must_wait(const quern__pass *pass, const quern__pass *other)
  * passes that i waits for, directly or not, as bits by place in the step. */
 static quern_result add_edges(const quern__step *step, uint32_t later, uint64_t *reached, uint32_t words)
 {
-    const quern__pass *pass = step->passes.items[later];
+    quern__pass *pass = step->passes.items[later];
     uint64_t *mine = reached + (size_t)later * words;
     for (uint32_t earlier = later; earlier-- > 0;) {
         const quern__pass *other = step->passes.items[earlier];
         if (quern__bitset_has(mine, earlier) || !must_wait(pass, other)) continue;
         quern_result result = quern_graph_add_edge(step->graph, other->end_node, pass->begin_node);
         if (result != QUERN_OK) return result;
+        if (!quern__array_reserve(quern__schedule_allocator(pass->schedule), &pass->waits_for,
+                                  pass->waits_for.count + 1))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an edge between passes");
+        pass->waits_for.items[pass->waits_for.count++] = earlier;
         quern__bitset_add(mine, earlier);
         for (uint32_t word = 0; word < words; word++)
             mine[word] |= reached[(size_t)earlier * words + word];

@@ -22,7 +22,14 @@ struct quern_context {
     uint32_t part;              /* of the system's streams: see frame.h */
     bool has_stream;            /* the recorder is set to this callback's stream */
     bool is_busy;               /* callbacks of a pass are under way */
+    bool is_timed;              /* the callbacks that it makes now: see profile.h */
+    bool is_shown;              /* likewise, in the trace */
+    uint32_t sample_countdown;  /* chunks up to and with the next that is timed by system; 0: none is */
     const char *refused_system; /* the latest that was refused something in this frame, or NULL */
+    uint64_t busy_ns;           /* in the jobs of passes, in this frame */
+    uint64_t sync_ns;           /* in loops of sync points that others lead */
+    uint64_t slept_ns;          /* by the worker's count when the frame began */
+    quern_worker_profile profile, profile_total;
 };
 
 /* Remembers who was refused something in the callback that has returned, if anything was. */

@@ -6,6 +6,7 @@
 #include "sched/context.h"
 #include "sched/graph.h"
 #include "sched/jobs.h"
+#include "sched/profile.h"
 
 #include <float.h>
 
@@ -54,7 +55,8 @@ static void move_recorders(quern_schedule *schedule, quern_commands *target, uin
 /* Makes sure that there is state for every worker and a time for every system. */
 static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_count)
 {
-    uint32_t stride = (uint32_t)quern__align_up(schedule->systems.count + 1u, TIMES_PER_LINE);
+    uint32_t stride =
+        (uint32_t)quern__align_up((schedule->systems.count + 1u) * QUERN__TIME_COUNT, TIMES_PER_LINE);
     if (worker_count <= schedule->worker_count && stride <= schedule->time_stride) return QUERN_OK;
     if (worker_count < schedule->worker_count) worker_count = schedule->worker_count;
     worker_parts parts = parts_of(worker_count, stride);
@@ -71,18 +73,11 @@ static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_co
     schedule->time_stride = stride;
     schedule->worker_count = worker_count;
     for (uint32_t i = 0; i < worker_count; i++)
-        schedule->contexts[i] =
-            (quern_context){.schedule = schedule, .commands = &schedule->recorders[i], .worker_index = i};
+        schedule->contexts[i] = (quern_context){.schedule = schedule,
+                                                .commands = &schedule->recorders[i],
+                                                .worker_index = i,
+                                                .is_timed = schedule->timing};
     return QUERN_OK;
-}
-
-uint64_t quern__frame_time_ns(const quern_schedule *schedule, const quern__system *system)
-{
-    if (system->index >= schedule->time_stride) return 0; /* added since the latest frame */
-    uint64_t time_ns = 0;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        time_ns += schedule->times_ns[(size_t)i * schedule->time_stride + system->index];
-    return time_ns;
 }
 
 /* -------------------------------------------------------------------------------------------- steps */
@@ -122,6 +117,7 @@ static quern_result prepare_step(const quern_schedule *schedule, quern__step *st
     for (uint32_t i = 0; i < step->passes.count; i++) {
         quern__pass *pass = step->passes.items[i];
         quern_result result = quern__pass_prepare(pass, thread_count);
+        if (result == QUERN_OK) result = quern__profile_name_pass(pass);
         if (result == QUERN_OK && step->graph != NULL)
             result = quern_graph_set_count(step->graph, pass->run_node, pass->item_count);
         if (result != QUERN_OK) return result;
@@ -156,6 +152,7 @@ static quern_result start_step(quern_schedule *schedule, quern__step *step)
     storage->clock += step->end - step->first;
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_start(step->passes.items[i]);
+    quern__profile_start_step(schedule, step);
     return QUERN_OK;
 }
 
@@ -170,8 +167,9 @@ static void count_views(const quern_schedule *schedule, const quern__step *step)
     }
 }
 
-static void finish_step(const quern_schedule *schedule, const quern__step *step)
+static void finish_step(quern_schedule *schedule, const quern__step *step)
 {
+    quern__profile_finish_step(schedule, step);
     if (schedule->phases[step->phase].step_seconds > 0) count_views(schedule, step);
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_finish(step->passes.items[i]);
@@ -241,10 +239,47 @@ static bool has_commands(const quern_schedule *schedule)
     return false;
 }
 
+/* A loop of a sync point in a frame that is watched. */
+typedef struct watched_loop {
+    quern_schedule *schedule;
+    quern__executor_function *function;
+    void *argument;
+} watched_loop;
+
+static void run_watched_part(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const watched_loop *loop = argument;
+    uint64_t start_ns = quern__clock_ns();
+    loop->function(loop->argument, begin, end, worker_index);
+    quern__profile_add_sync_part(&loop->schedule->contexts[worker_index], start_ns);
+}
+
 static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
                         void *argument)
 {
-    quern_jobs_parallel_for(context, count, grain, function, argument);
+    quern_schedule *schedule = context;
+    if (!schedule->watch.is_on) {
+        quern_jobs_parallel_for(schedule->jobs, count, grain, function, argument);
+        return;
+    }
+    watched_loop loop = {.schedule = schedule, .function = function, .argument = argument};
+    quern_jobs_parallel_for(schedule->jobs, count, grain, run_watched_part, &loop);
+}
+
+static void begin_stage(void *context, quern__sync_stage stage)
+{
+    quern__profile_begin_stage(context, stage);
+}
+
+static quern_result play_back(quern_schedule *schedule, quern__playback_stats *applied)
+{
+    quern__executor executor = {.parallel_for = run_on_jobs,
+                                .context = schedule,
+                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
+                                .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
+    quern__profile_start_sync(schedule);
+    return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
+                               applied);
 }
 
 /* Applies what has been recorded; that may make archetypes. */
@@ -254,17 +289,14 @@ static quern_result sync(quern_schedule *schedule, frame_report *report)
     uint64_t start_ns = quern__clock_ns();
     count_streams(schedule, report);
     quern__playback_stats applied = {0};
-    quern__executor executor = {.parallel_for = run_on_jobs,
-                                .context = schedule->jobs,
-                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
-    quern_result result = quern__playback_run(&schedule->playback, schedule->recorders,
-                                              schedule->worker_count, &executor, &applied);
+    quern_result result = play_back(schedule, &applied);
     schedule->stats.command_count += applied.command_count;
     schedule->stats.dropped_count += applied.dropped_count;
     schedule->stats.created_count += applied.created_count;
     schedule->stats.destroyed_count += applied.destroyed_count;
     report->refused_count += applied.refused_count;
     if (report->refused_result == QUERN_OK) report->refused_result = applied.refused_result;
+    quern__profile_finish_sync(schedule, start_ns, (uint32_t)applied.command_count);
     schedule->stats.sync_ns += quern__clock_ns() - start_ns;
     return result;
 }
@@ -272,7 +304,7 @@ static quern_result sync(quern_schedule *schedule, frame_report *report)
 /* ------------------------------------------------------------------------------------------- frame */
 
 /* Costs nothing for each system, but where it was asked to time them, or the latest frame had commands. */
-static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
+static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
 {
     schedule->jobs = jobs;
     schedule->delta_seconds = delta_seconds;
@@ -281,6 +313,7 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
     if (schedule->timing)
         memset(schedule->times_ns, 0,
                (size_t)schedule->worker_count * schedule->time_stride * sizeof(uint64_t));
+    quern__profile_start_frame(schedule, start_ns);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
     for (uint32_t i = 0; i < schedule->systems.count && schedule->has_command_counts; i++)
@@ -395,7 +428,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? jobs->thread_count : 1);
     if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, "quern_schedule_run");
     if (result != QUERN_OK) return result;
-    start_frame(schedule, jobs, delta_seconds);
+    start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
     schedule->world->locked = true;
     frame_report report = {0};
@@ -404,6 +437,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
+    quern__profile_finish_frame(schedule);
     schedule->frame_index++;
     schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;

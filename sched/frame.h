@@ -14,9 +14,6 @@
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 
-/* In all callbacks of a system in the latest frame, over all workers. */
-uint64_t quern__frame_time_ns(const quern_schedule *schedule, const quern__system *system);
-
 void quern__frame_release(quern_schedule *schedule);
 
 #endif

@@ -13,6 +13,7 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
     quern__array_release(allocator, &pass->spans);
+    quern__array_release(allocator, &pass->waits_for);
     quern__release(allocator, pass, sizeof *pass, _Alignof(quern__pass));
 }
 

@@ -14,6 +14,8 @@
 
 #include "sched/system.h"
 
+#include <stdatomic.h>
+
 typedef enum quern__pass_kind {
     QUERN__PASS_CHUNKS, /* systems that may be fused, over chunks in parallel */
     QUERN__PASS_SERIAL, /* one system, over its chunks in order, as one job */
@@ -61,6 +63,18 @@ typedef struct quern__pass {
     uint32_t item_count; /* chunks, times lanes when is_split */
     bool is_split;
     bool prefetches; /* more data than the cache of a core holds */
+
+    /* watched: see profile.h */
+    QUERN__ARRAY(uint32_t)
+    waits_for; /* places in the step of passes that must come before, less what follows */
+    bool is_named;
+    uint32_t trace_name;
+    uint32_t sample_stride;      /* one chunk in so many is timed by system */
+    _Atomic uint64_t busy_ns;    /* of all jobs, in this run */
+    _Atomic uint64_t longest_ns; /* a chunk, by the job whose chunks took longest */
+    uint64_t hooks_ns;           /* before and after the jobs */
+    uint64_t frame_ns;           /* busy_ns, over the runs of this frame */
+    uint64_t path_ns; /* from the step's beginning to this pass's end, by what it must wait for */
 } quern__pass;
 
 void quern__pass_destroy(quern__pass *pass);

@@ -3,6 +3,7 @@
 #include "core/hash.h"
 #include "sched/context.h"
 #include "sched/frame.h"
+#include "sched/profile.h"
 #include "sched/thread.h"
 
 /* Running a pass: the calls of callbacks, each with the context of the worker that makes it. */
@@ -24,18 +25,22 @@ static void interrupt(quern_context *context, interruption *outer)
     context->scope.refused = QUERN_OK;
 }
 
+/* What is counted over the frame goes on. */
 static void go_on(quern_context *context, const interruption *outer)
 {
-    const char *refused_system = context->refused_system;
-    *context = outer->context;
-    context->refused_system = refused_system;
+    context->scope = outer->context.scope;
+    context->system = outer->context.system;
+    context->stage = outer->context.stage;
+    context->part = outer->context.part;
+    context->has_stream = outer->context.has_stream;
+    context->is_busy = outer->context.is_busy;
     quern__commands_resume(context->commands, &outer->commands);
 }
 
-typedef void pass_part(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
+typedef void pass_part(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
 
-static void run_part(const quern__pass *pass, quern__stage stage, pass_part *part, uint32_t begin,
-                     uint32_t end, uint32_t worker_index)
+static void run_part(quern__pass *pass, quern__stage stage, pass_part *part, uint32_t begin, uint32_t end,
+                     uint32_t worker_index)
 {
     quern_context *context = &pass->schedule->contexts[worker_index];
     const bool was_busy = context->is_busy;
@@ -58,25 +63,21 @@ static void enter(quern_context *context, const quern__system *system, uint32_t 
     context->has_stream = false;
 }
 
-static uint64_t start_clock(const quern_schedule *schedule)
+static uint64_t start_clock(const quern_context *context)
 {
-    return schedule->timing ? quern__clock_ns() : 0;
+    return context->is_timed ? quern__clock_ns() : 0;
 }
 
-static void stop_clock(const quern_context *context, uint64_t start_ns)
+static void stop_clock(quern_context *context, uint64_t start_ns, uint32_t row_count)
 {
-    const quern_schedule *schedule = context->schedule;
-    if (schedule->timing)
-        schedule
-            ->times_ns[(size_t)context->worker_index * schedule->time_stride + context->system->index] +=
-            quern__clock_ns() - start_ns;
+    if (context->is_timed) quern__profile_add_call(context, start_ns, row_count);
 }
 
 static void call_hook(quern_context *context, quern_system_hook *hook)
 {
-    uint64_t start_ns = start_clock(context->schedule);
+    uint64_t start_ns = start_clock(context);
     hook(context);
-    stop_clock(context, start_ns);
+    stop_clock(context, start_ns, 0);
 }
 
 /* A build with checks notices a write through a column declared read, const cast away: nobody may write those
@@ -113,12 +114,12 @@ static void call_checked(quern_context *context, const quern_view *view)
 /* True when the call was refused something. */
 static bool call_run(quern_context *context, const quern_view *view)
 {
-    uint64_t start_ns = start_clock(context->schedule);
+    uint64_t start_ns = start_clock(context);
     if (QUERN_CHECKS)
         call_checked(context, view);
     else
         context->system->run(context, view);
-    stop_clock(context, start_ns);
+    stop_clock(context, start_ns, view->count);
     if (context->scope.refused == QUERN_OK) return false;
     quern__context_note_refusal(context);
     return true;
@@ -129,9 +130,9 @@ static bool call_run(quern_context *context, const quern_view *view)
 static bool is_wanted(const quern__system *system, quern_context *context)
 {
     if (system->condition == NULL) return true;
-    uint64_t start_ns = start_clock(context->schedule);
+    uint64_t start_ns = start_clock(context);
     bool is_wanted = system->condition(context);
-    stop_clock(context, start_ns);
+    stop_clock(context, start_ns, 0);
     return is_wanted;
 }
 
@@ -154,10 +155,11 @@ static bool opens(quern__system *system, quern_context *context)
     return true;
 }
 
-static void begin_systems(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void begin_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     (void)begin;
     (void)end;
+    uint64_t start_ns = quern__profile_start_hooks(context);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         if (!system->enabled) continue;
@@ -166,6 +168,7 @@ static void begin_systems(const quern__pass *pass, uint32_t begin, uint32_t end,
         if (system->is_active && system->begin != NULL) call_hook(context, system->begin);
         quern__context_note_refusal(context);
     }
+    quern__profile_finish_hooks(pass, context, start_ns);
 }
 
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -173,10 +176,11 @@ void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     run_part(argument, QUERN__STAGE_BEGIN, begin_systems, begin, end, worker_index);
 }
 
-static void end_systems(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void end_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     (void)begin;
     (void)end;
+    uint64_t start_ns = quern__profile_start_hooks(context);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active || system->end == NULL) continue;
@@ -184,6 +188,7 @@ static void end_systems(const quern__pass *pass, uint32_t begin, uint32_t end, q
         call_hook(context, system->end);
         quern__context_note_refusal(context);
     }
+    quern__profile_finish_hooks(pass, context, start_ns);
 }
 
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -249,6 +254,7 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
                       uint32_t lane, quern_context *context)
 {
     const quern__chunk_slot *slot = slot_of(table, chunk_index);
+    if (context->sample_countdown != 0) quern__profile_next_chunk(pass, context);
     fetch next = fetch_start(pass, table, chunk_index + 1);
     quern_view view = {.count = slot->row_count,
                        .entities = quern__archetype_entities(table->archetype, slot->chunk),
@@ -337,7 +343,6 @@ static void run_once(const quern__pass *pass, quern_context *context)
 
 static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
-    if (begin == end) return;
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
     else if (pass->kind == QUERN__PASS_SERIAL)
@@ -350,7 +355,19 @@ static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, que
         run_chunks(pass, begin, end, ALL_LANES, context);
 }
 
+static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    if (begin == end) return;
+    if (QUERN__UNLIKELY(pass->schedule->watch.is_on)) {
+        uint64_t start_ns = quern__profile_start_job(pass, context);
+        run_items(pass, begin, end, context);
+        quern__profile_finish_job(pass, context, start_ns, begin, end);
+    } else {
+        run_items(pass, begin, end, context);
+    }
+}
+
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    run_part(argument, QUERN__STAGE_RUN, run_items, begin, end, worker_index);
+    run_part(argument, QUERN__STAGE_RUN, run_job, begin, end, worker_index);
 }

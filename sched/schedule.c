@@ -4,6 +4,7 @@
 
 #include "sched/compile.h"
 #include "sched/frame.h"
+#include "sched/profile.h"
 #include "sched/thread.h"
 
 quern_schedule_def quern_schedule_def_default(void)
@@ -51,7 +52,8 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                  .timing = def->timing,
                                  .fuse = def->fuse,
                                  .shuffle_seed = def->shuffle_seed,
-                                 .cache_bytes = quern__core_cache_bytes()};
+                                 .cache_bytes = quern__core_cache_bytes(),
+                                 .watch.trace = def->trace};
     for (uint32_t i = 0; i < def->phase_count; i++) {
         schedule->phases[i] = (quern__phase){.step_seconds = 0};
         memcpy(schedule->phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
@@ -229,7 +231,7 @@ quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_s
         .entity_count = has_steps           ? system->step_entity_count
                         : system->is_active ? system->entity_count
                                             : 0,
-        .time_ns = quern__frame_time_ns(schedule, system),
+        .time_ns = quern__profile_time_ns(schedule, system),
         .command_count = system->command_count,
     };
     return QUERN_OK;

@@ -10,8 +10,28 @@
 #include "core/world.h"
 #include "sched/pass.h"
 #include "sched/seal.h"
+#include "sched/trace.h"
+
+#include <quern/schedule.h>
 
 struct quern_context;
+
+/* What is timed of a system: its views, and begin, end and condition. */
+enum { QUERN__TIME_VIEWS, QUERN__TIME_HOOKS, QUERN__TIME_COUNT };
+
+/* What the profile keeps of a schedule: see profile.h. */
+typedef struct quern__watch {
+    quern_trace *trace; /* or NULL */
+    bool is_profiling;
+    bool is_on;     /* in this frame: somebody wants to know */
+    bool is_traced; /* in this frame */
+    uint64_t start_ns;
+    quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
+    uint64_t stage_start_ns;
+    quern_frame_profile frame; /* the latest */
+    quern_frame_profile total; /* of all since the profile began */
+    uint64_t frame_count;      /* of those */
+} quern__watch;
 
 /* What a frame does, one step after another. */
 typedef enum quern__step_kind {
@@ -68,12 +88,13 @@ struct quern_schedule {
     uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
     quern_commands *recorders; /* one per worker */
     struct quern_context *contexts;
-    uint64_t *times_ns; /* [worker * time_stride + system] */
+    uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
     uint32_t worker_count; /* entries of the three above */
     quern__playback playback;
     quern__seals seals; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;
+    quern__watch watch;
 };
 
 static inline const quern_allocator *quern__schedule_allocator(const quern_schedule *schedule)

@@ -58,6 +58,11 @@ typedef struct quern__system {
     uint64_t command_count;
     uint32_t step_view_count; /* over the steps of a phase with a fixed one */
     uint64_t step_entity_count;
+
+    uint32_t trace_name;
+    uint64_t profile_ns; /* in the latest frame, by the profile */
+    uint64_t total_ns;   /* since the profile began */
+    uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;
 
 /* Checks and copies a definition whose cookie has been checked. Errors: as quern_schedule_add_system, less

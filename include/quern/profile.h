@@ -3,12 +3,18 @@
 #ifndef QUERN_PROFILE_H
 #define QUERN_PROFILE_H
 
-/* Traces: what each thread did when, for looking at in Perfetto (ui.perfetto.dev) or chrome://tracing.
+/* Where the time of frames goes: profiles, in figures, and traces, in pictures. docs/profiling.md shows both at work.
+ *
+ * Profiles: quern_schedule_set_profiling has each frame measured, cheap enough to be left on.
+ *
+ * Traces: what each thread did when, for looking at in Perfetto (ui.perfetto.dev) or chrome://tracing.
  *
  *     quern_trace *trace;
  *     quern_trace_def def = quern_trace_def_default();
  *     def.track_count = quern_jobs_thread_count(jobs);
  *     quern_trace_create(&def, &trace);
+ *     jobs_def.trace = trace;         steals and sleeps
+ *     schedule_def.trace = trace;     frames, passes, systems, sync points
  *     quern_trace_add_name(trace, "find paths", &find_paths);
  *     quern_trace_start(trace);
  *     ...
@@ -25,9 +31,62 @@
 
 #include <quern/base.h>
 
+#include <stdio.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ------------------------------------------------------------------------------------------ profiles */
+
+/* Of <quern/schedule.h>. */
+typedef struct quern_schedule quern_schedule;
+
+/* What a worker did with the time of a frame, in nanoseconds; together it is the time of the frame. */
+typedef struct quern_worker_profile {
+    uint64_t busy_ns;     /* in jobs of passes: in systems, and going from chunk to chunk */
+    uint64_t stealing_ns; /* awake without a job: looking for one, or taking part in the scheduler's work */
+    uint64_t idle_ns;     /* asleep */
+    uint64_t sync_ns;     /* at sync points; of workers but 0, in the loops that they help with */
+} quern_worker_profile;
+
+/* One frame. Time is in nanoseconds. */
+typedef struct quern_frame_profile {
+    uint64_t frame_index; /* as in quern_frame_stats */
+    uint32_t thread_count;
+    uint64_t time_ns;
+    /* What it would take with a thread for every chunk: the longest chain of passes that wait for each other, each as long as
+     * its slowest chunk, and the sync points. */
+    uint64_t critical_path_ns;
+    uint64_t sync_ns;             /* at sync points that had commands; nearly all of it in the stages */
+    uint64_t gather_ns;           /* putting the streams of commands in order */
+    uint64_t fold_ns;             /* finding what each entity's commands come to */
+    uint64_t settle_ns;           /* finding new archetypes and making room */
+    uint64_t commit_ns;           /* moving rows, and calling hooks */
+    quern_worker_profile workers; /* of all, added up */
+    double efficiency;            /* busy_ns of all, of thread_count times time_ns: 0 to 1 */
+} quern_frame_profile;
+
+/* Switches the profile of frames on or off; off in the beginning. What earlier frames took is forgotten. Between frames.
+ * Errors: NULL_ARGUMENT, WORLD_LOCKED.
+ *
+ * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took. Shares come
+ * from chunks that are measured now and then; the fewer there were, the rougher they are. Where a chunk takes long, and for
+ * a system with a pass of its own, all of it is measured. */
+QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
+
+/* The latest frame; all 0 before the first with profiling. */
+QUERN_API quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule);
+
+/* One worker in it. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (worker_index). */
+QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
+                                                     quern_worker_profile *out_profile);
+
+/* Writes a table: the mean of all frames since profiling was switched on, by frame, sync point, system and worker.
+ * Flushes the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
+QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file);
+
+/* -------------------------------------------------------------------------------------------- traces */
 
 #define QUERN_MAX_TRACKS       1024
 #define QUERN_MAX_TRACK_EVENTS (1u << 24) /* 32 bytes each */

@@ -105,6 +105,9 @@ typedef struct quern_schedule_def {
     const char *const *phases; /* names, in order; copied; default one phase, "update" */
     uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
     bool timing;               /* measure each system's time (two clock readings per view); default false */
+    /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for worker i;
+     * of no other schedule that runs meanwhile, and alive longer than this one. Default NULL. See <quern/profile.h>. */
+    struct quern_trace *trace;
     bool fuse; /* let systems share passes; default true. For comparing: results are the same */
     /* For tests: when not 0, what may be in any order is in a random one, by this seed. The result of a frame must
      * not change; if it does, a system touches what it has not declared. Default 0. */
@@ -205,9 +208,11 @@ QUERN_API quern_result quern_schedule_discard_commands(quern_schedule *schedule)
 typedef struct quern_system_stats {
     const char *name; /* valid as long as the schedule */
     uint32_t phase;
-    uint32_t view_count;    /* runs of rows it was called on, or left out by its filters on changes */
-    uint64_t entity_count;  /* their rows */
-    uint64_t time_ns;       /* in its callbacks, added up over the threads; 0 without timing */
+    uint32_t view_count;   /* runs of rows it was called on, or left out by its filters on changes */
+    uint64_t entity_count; /* their rows */
+    /* In its callbacks, added up over the threads: of every call with timing; with profiling from samples, see
+     * <quern/profile.h>; 0 without both. */
+    uint64_t time_ns;
     uint64_t command_count; /* it recorded */
 } quern_system_stats;
 

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/profile.h"
+
+#include "sched/jobs.h"
+#include "sched/thread.h"
+
+#include <inttypes.h>
+
+enum {
+    FIRST_STRIDE = 16,
+    MAX_STRIDE = 4096,
+    PROFILE_SHARE = 200, /* samples may cost one part in so many of a pass */
+    TRACE_SHARE = 64,
+    SHOW_NS = 30, /* about what recording an event takes */
+    FADE_SHARE = 4,
+    CLOCK_LOOKS = 32
+};
+
+/* -------------------------------------------------------------------------------------------- clock */
+
+/* What two looks at the clock, one after another, tell of as time gone by. */
+static uint64_t measure_clock_ns(void)
+{
+    uint64_t least_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < CLOCK_LOOKS; i++) {
+        const uint64_t start_ns = quern__clock_ns();
+        const uint64_t took_ns = quern__clock_ns() - start_ns;
+        if (took_ns < least_ns) least_ns = took_ns;
+    }
+    return least_ns;
+}
+
+/* Relaxed: every thread that measures it comes to about the same, and nothing else depends on it. */
+static uint64_t clock_cost_ns(void)
+{
+    static _Atomic uint64_t known_ns; /* and one, 0 being unknown */
+    uint64_t cost_ns = atomic_load_explicit(&known_ns, memory_order_relaxed);
+    if (cost_ns == 0) {
+        cost_ns = measure_clock_ns() + 1;
+        atomic_store_explicit(&known_ns, cost_ns, memory_order_relaxed);
+    }
+    return cost_ns - 1;
+}
+
+static uint64_t *time_of(const quern_schedule *schedule, uint32_t worker_index, uint32_t system_index,
+                         uint32_t what)
+{
+    return &schedule->times_ns[(size_t)worker_index * schedule->time_stride +
+                               (size_t)system_index * QUERN__TIME_COUNT + what];
+}
+
+/* --------------------------------------------------------------------------------------------- names */
+
+/* "move", or "move + 6" when six others share the pass: so that it fits, whatever the names. */
+static void describe_pass(const quern__pass *pass, char *name, size_t bytes)
+{
+    const char *first = pass->systems.items[0]->name;
+    if (pass->systems.count == 1)
+        snprintf(name, bytes, "%s", first);
+    else
+        snprintf(name, bytes, "%.*s + %" PRIu32, QUERN_MAX_NAME_BYTES - 13, first, pass->systems.count - 1);
+}
+
+quern_result quern__profile_name_pass(quern__pass *pass)
+{
+    quern_trace *trace = pass->schedule->watch.trace;
+    if (trace == NULL || pass->is_named) return QUERN_OK;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    describe_pass(pass, name, sizeof name);
+    quern_result result = quern_trace_add_name(trace, name, &pass->trace_name);
+    for (uint32_t i = 0; i < pass->systems.count && result == QUERN_OK; i++) {
+        quern__system *system = pass->systems.items[i];
+        result = quern_trace_add_name(trace, system->name, &system->trace_name);
+    }
+    pass->is_named = result == QUERN_OK;
+    return result;
+}
+
+static void show(const quern_schedule *schedule, uint32_t track, const quern__trace_event *event)
+{
+    if (schedule->watch.is_traced) quern__trace_show(schedule->watch.trace, track, event);
+}
+
+/* ------------------------------------------------------------------------------------ jobs and calls */
+
+uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context)
+{
+    const uint32_t stride = pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
+    if (context->sample_countdown == 0 || context->sample_countdown > stride)
+        context->sample_countdown = stride;
+    return quern__clock_ns();
+}
+
+void quern__profile_next_chunk(const quern__pass *pass, quern_context *context)
+{
+    const quern_schedule *schedule = context->schedule;
+    const bool is_sampled = --context->sample_countdown == 0;
+    if (is_sampled)
+        context->sample_countdown = pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
+    context->is_timed = is_sampled || schedule->timing;
+    context->is_shown = is_sampled && schedule->watch.is_traced;
+}
+
+void quern__profile_add_call(quern_context *context, uint64_t start_ns, uint32_t row_count)
+{
+    const quern_schedule *schedule = context->schedule;
+    const quern__system *system = context->system;
+    const uint64_t took_ns = quern__clock_ns() - start_ns;
+    const uint32_t what = context->stage == QUERN__STAGE_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
+    const uint64_t cost_ns = schedule->timing ? 0 : clock_cost_ns();
+    *time_of(schedule, context->worker_index, system->index, what) +=
+        took_ns > cost_ns ? took_ns - cost_ns : 0;
+    if (!context->is_shown) return;
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = took_ns,
+                                      .kind = QUERN__TRACE_SYSTEM,
+                                      .name = system->trace_name,
+                                      .ordinal = context->part,
+                                      .count = row_count};
+    show(schedule, context->worker_index, &event);
+}
+
+/* Relaxed: read when the step is over, which orders it. */
+static void raise_to(_Atomic uint64_t *largest, uint64_t value)
+{
+    uint64_t known = atomic_load_explicit(largest, memory_order_relaxed);
+    while (known < value && !atomic_compare_exchange_weak_explicit(
+                                largest, &known, value, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
+                               uint32_t end)
+{
+    const uint64_t took_ns = quern__clock_ns() - start_ns;
+    context->busy_ns += took_ns;
+    context->is_timed = context->schedule->timing;
+    context->is_shown = false;
+    atomic_fetch_add_explicit(&pass->busy_ns, took_ns, memory_order_relaxed);
+    raise_to(&pass->longest_ns, took_ns / (end - begin));
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = took_ns,
+                                      .kind = QUERN__TRACE_PASS,
+                                      .name = pass->trace_name,
+                                      .ordinal = begin,
+                                      .count = end - begin};
+    show(context->schedule, context->worker_index, &event);
+}
+
+uint64_t quern__profile_start_hooks(quern_context *context)
+{
+    const quern__watch *watch = &context->schedule->watch;
+    if (!watch->is_on) return 0;
+    context->is_timed = true;
+    context->is_shown = watch->is_traced;
+    return quern__clock_ns();
+}
+
+void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns)
+{
+    if (start_ns == 0) return;
+    const uint64_t took_ns = quern__clock_ns() - start_ns;
+    context->busy_ns += took_ns;
+    context->is_timed = context->schedule->timing;
+    context->is_shown = false;
+    pass->hooks_ns += took_ns;
+}
+
+/* --------------------------------------------------------------------------------------------- steps */
+
+void quern__profile_start_step(const quern_schedule *schedule, const quern__step *step)
+{
+    if (!schedule->watch.is_on) return;
+    for (uint32_t i = 0; i < step->passes.count; i++) {
+        quern__pass *pass = step->passes.items[i];
+        atomic_store_explicit(&pass->busy_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&pass->longest_ns, 0, memory_order_relaxed);
+        pass->hooks_ns = 0;
+    }
+}
+
+static uint32_t choose_stride(const quern__pass *pass, bool is_traced)
+{
+    const uint64_t busy_ns = atomic_load_explicit(&pass->busy_ns, memory_order_relaxed);
+    if (busy_ns == 0 || pass->chunk_count == 0) return pass->sample_stride;
+    const uint64_t call_ns = 2 * clock_cost_ns() + (is_traced ? SHOW_NS : 0);
+    const uint64_t sample_ns = pass->systems.count * call_ns * (is_traced ? TRACE_SHARE : PROFILE_SHARE);
+    const uint64_t stride = sample_ns * pass->chunk_count / busy_ns;
+    return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
+}
+
+/* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk. Passes
+ * stand in an order that respects what they wait for. */
+static uint64_t longest_path_ns(const quern__step *step)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; i < step->passes.count; i++) {
+        quern__pass *pass = step->passes.items[i];
+        uint64_t start_ns = 0;
+        for (uint32_t k = 0; k < pass->waits_for.count; k++) {
+            const quern__pass *before = step->passes.items[pass->waits_for.items[k]];
+            if (before->path_ns > start_ns) start_ns = before->path_ns;
+        }
+        pass->path_ns =
+            start_ns + pass->hooks_ns + atomic_load_explicit(&pass->longest_ns, memory_order_relaxed);
+        if (pass->path_ns > longest_ns) longest_ns = pass->path_ns;
+    }
+    return longest_ns;
+}
+
+void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step)
+{
+    quern__watch *watch = &schedule->watch;
+    if (!watch->is_on) return;
+    for (uint32_t i = 0; i < step->passes.count; i++) {
+        quern__pass *pass = step->passes.items[i];
+        pass->frame_ns += atomic_load_explicit(&pass->busy_ns, memory_order_relaxed);
+        pass->sample_stride = choose_stride(pass, watch->is_traced);
+    }
+    watch->frame.critical_path_ns += longest_path_ns(step);
+}
+
+/* --------------------------------------------------------------------------------------- sync points */
+
+static void show_stage(const quern_schedule *schedule, quern__sync_stage stage, uint32_t track,
+                       uint64_t start_ns, uint64_t end_ns, uint32_t count)
+{
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = end_ns - start_ns,
+                                      .kind = QUERN__TRACE_SYNC,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .ordinal = stage,
+                                      .count = count};
+    show(schedule, track, &event);
+}
+
+static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
+{
+    switch (stage) {
+    case QUERN__STAGE_GATHER:
+        return &frame->gather_ns;
+    case QUERN__STAGE_FOLD:
+        return &frame->fold_ns;
+    case QUERN__STAGE_SETTLE:
+        return &frame->settle_ns;
+    default:
+        return &frame->commit_ns;
+    }
+}
+
+/* The stage that runs ends now. */
+static void end_stage(quern_schedule *schedule, uint64_t now_ns)
+{
+    quern__watch *watch = &schedule->watch;
+    if (watch->stage == QUERN__STAGE_SYNC) return;
+    *stage_time(&watch->frame, watch->stage) += now_ns - watch->stage_start_ns;
+    show_stage(schedule, watch->stage, 0, watch->stage_start_ns, now_ns, 0);
+}
+
+void quern__profile_start_sync(quern_schedule *schedule)
+{
+    schedule->watch.stage = QUERN__STAGE_SYNC;
+}
+
+void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage)
+{
+    quern__watch *watch = &schedule->watch;
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(schedule, now_ns);
+    watch->stage = stage;
+    watch->stage_start_ns = now_ns;
+}
+
+void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uint32_t command_count)
+{
+    quern__watch *watch = &schedule->watch;
+    if (!watch->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(schedule, now_ns);
+    watch->frame.sync_ns += now_ns - start_ns;
+    watch->frame.critical_path_ns += now_ns - start_ns;
+    show_stage(schedule, QUERN__STAGE_SYNC, 0, start_ns, now_ns, command_count);
+}
+
+/* Worker 0 leads the sync point, so all of that is its time already. */
+void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns)
+{
+    if (context->worker_index == 0) return;
+    const quern_schedule *schedule = context->schedule;
+    const uint64_t now_ns = quern__clock_ns();
+    context->sync_ns += now_ns - start_ns;
+    show_stage(schedule, schedule->watch.stage, context->worker_index, start_ns, now_ns, 0);
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+static void fade(quern_schedule *schedule, uint32_t worker_index)
+{
+    for (uint32_t i = 0; i < schedule->systems.count; i++) {
+        uint64_t *views_ns = time_of(schedule, worker_index, i, QUERN__TIME_VIEWS);
+        *views_ns -= *views_ns / FADE_SHARE;
+        *time_of(schedule, worker_index, i, QUERN__TIME_HOOKS) = 0;
+    }
+}
+
+/* The worker's context as a frame finds it. */
+static void start_worker(quern_schedule *schedule, uint32_t index, uint64_t start_ns)
+{
+    const quern_jobs *jobs = schedule->jobs;
+    quern_context *context = &schedule->contexts[index];
+    context->is_timed = schedule->timing;
+    context->is_shown = false;
+    context->busy_ns = context->sync_ns = 0;
+    if (!schedule->watch.is_on) {
+        context->sample_countdown = 0;
+        return;
+    }
+    if (!schedule->timing) fade(schedule, index);
+    const bool has_thread = jobs != NULL && index < jobs->thread_count;
+    context->slept_ns = has_thread ? quern__worker_slept_ns(&jobs->workers[index], start_ns) : 0;
+}
+
+static void start_passes(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->steps.count; i++)
+        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
+            schedule->steps.items[i].passes.items[k]->frame_ns = 0;
+}
+
+void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
+{
+    quern__watch *watch = &schedule->watch;
+    const bool was_on = watch->is_on;
+    watch->is_traced = quern__trace_wants(watch->trace);
+    watch->is_on = watch->is_profiling || watch->is_traced;
+    if (!watch->is_on && !was_on) return;
+    watch->start_ns = start_ns;
+    watch->frame = (quern_frame_profile){.frame_index = schedule->frame_index,
+                                         .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        start_worker(schedule, i, start_ns);
+    start_passes(schedule);
+}
+
+static uint64_t sum_times(const quern_schedule *schedule, const quern__system *system, uint32_t what)
+{
+    uint64_t time_ns = 0;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        time_ns += *time_of(schedule, i, system->index, what);
+    return time_ns;
+}
+
+/* Divides what the jobs took by the samples; by rows where there are none yet. */
+static void divide_pass(const quern_schedule *schedule, const quern__pass *pass)
+{
+    double sampled_ns = 0, rows = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        if (!system->is_active) continue;
+        sampled_ns += (double)sum_times(schedule, system, QUERN__TIME_VIEWS);
+        rows += (double)system->entity_count + 1;
+    }
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->profile_ns = sum_times(schedule, system, QUERN__TIME_HOOKS);
+        if (!system->is_active) continue;
+        const double share = sampled_ns > 0
+                                 ? (double)sum_times(schedule, system, QUERN__TIME_VIEWS) / sampled_ns
+                                 : ((double)system->entity_count + 1) / rows;
+        system->profile_ns += (uint64_t)((double)pass->frame_ns * share);
+    }
+}
+
+static void divide_passes(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->steps.count; i++)
+        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
+            divide_pass(schedule, schedule->steps.items[i].passes.items[k]);
+}
+
+static quern_worker_profile worker_profile(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
+{
+    const quern_context *context = &schedule->contexts[index];
+    const uint64_t frame_ns = schedule->watch.frame.time_ns;
+    quern_worker_profile worker = {.busy_ns = context->busy_ns, .sync_ns = context->sync_ns};
+    if (index == 0) worker.sync_ns = schedule->watch.frame.sync_ns;
+    const uint64_t worked_ns = worker.busy_ns + worker.sync_ns;
+    const uint64_t left_ns = frame_ns > worked_ns ? frame_ns - worked_ns : 0;
+    if (schedule->jobs != NULL && index < schedule->jobs->thread_count)
+        worker.idle_ns =
+            quern__worker_slept_ns(&schedule->jobs->workers[index], now_ns) - context->slept_ns;
+    if (worker.idle_ns > left_ns) worker.idle_ns = left_ns; /* it slept inside a job, too */
+    worker.stealing_ns = left_ns - worker.idle_ns;
+    return worker;
+}
+
+static void add_worker(quern_worker_profile *sum, const quern_worker_profile *worker)
+{
+    sum->busy_ns += worker->busy_ns;
+    sum->stealing_ns += worker->stealing_ns;
+    sum->idle_ns += worker->idle_ns;
+    sum->sync_ns += worker->sync_ns;
+}
+
+static void finish_workers(const quern_schedule *schedule, quern_frame_profile *frame, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < frame->thread_count; i++) {
+        quern_context *context = &schedule->contexts[i];
+        context->profile = worker_profile(schedule, i, now_ns);
+        add_worker(&frame->workers, &context->profile);
+        add_worker(&context->profile_total, &context->profile);
+    }
+    const double all_ns = (double)frame->time_ns * frame->thread_count;
+    frame->efficiency = all_ns > 0 ? (double)frame->workers.busy_ns / all_ns : 0;
+}
+
+static void add_frame(quern__watch *watch)
+{
+    const quern_frame_profile *frame = &watch->frame;
+    quern_frame_profile *total = &watch->total;
+    watch->frame_count++;
+    total->time_ns += frame->time_ns;
+    total->sync_ns += frame->sync_ns;
+    total->gather_ns += frame->gather_ns;
+    total->fold_ns += frame->fold_ns;
+    total->settle_ns += frame->settle_ns;
+    total->commit_ns += frame->commit_ns;
+    total->critical_path_ns += frame->critical_path_ns;
+    add_worker(&total->workers, &frame->workers);
+}
+
+static void add_systems(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->systems.count; i++) {
+        quern__system *system = schedule->systems.items[i];
+        quern_system_stats stats;
+        const quern_system handle = {.bits = system->index + 1};
+        if (quern_schedule_system_stats(schedule, handle, &stats) != QUERN_OK) continue;
+        system->total_ns += stats.time_ns;
+        system->total_view_count += stats.view_count;
+        system->total_entity_count += stats.entity_count;
+        system->total_command_count += stats.command_count;
+    }
+}
+
+void quern__profile_finish_frame(quern_schedule *schedule)
+{
+    quern__watch *watch = &schedule->watch;
+    if (!watch->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    watch->frame.time_ns = now_ns - watch->start_ns;
+    const quern__trace_event event = {.begin_ns = watch->start_ns,
+                                      .duration_ns = watch->frame.time_ns,
+                                      .kind = QUERN__TRACE_FRAME,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .ordinal = (uint32_t)schedule->frame_index};
+    show(schedule, 0, &event);
+    if (!watch->is_profiling) return;
+    finish_workers(schedule, &watch->frame, now_ns);
+    divide_passes(schedule);
+    add_frame(watch);
+    add_systems(schedule);
+}
+
+uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system)
+{
+    if ((system->index + 1) * QUERN__TIME_COUNT > schedule->time_stride) return 0; /* added since */
+    if (schedule->timing)
+        return sum_times(schedule, system, QUERN__TIME_VIEWS) +
+               sum_times(schedule, system, QUERN__TIME_HOOKS);
+    return schedule->watch.is_profiling ? system->profile_ns : 0;
+}
+
+/* ------------------------------------------------------------------------------------------- asking */
+
+static void forget_totals(quern_schedule *schedule)
+{
+    schedule->watch.total = (quern_frame_profile){0};
+    schedule->watch.frame_count = 0;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        schedule->contexts[i].profile = schedule->contexts[i].profile_total = (quern_worker_profile){0};
+    for (uint32_t i = 0; i < schedule->systems.count; i++) {
+        quern__system *system = schedule->systems.items[i];
+        system->profile_ns = system->total_ns = 0;
+        system->total_view_count = system->total_entity_count = system->total_command_count = 0;
+    }
+}
+
+quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_set_profiling", "schedule");
+    if (schedule->is_running)
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                           "quern_schedule_set_profiling: the schedule is running a frame");
+    schedule->watch.is_profiling = is_on;
+    schedule->watch.frame = (quern_frame_profile){0};
+    forget_totals(schedule);
+    return QUERN_OK;
+}
+
+quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule)
+{
+    if (schedule != NULL) return schedule->watch.frame;
+    quern__fail_null("quern_schedule_frame_profile", "schedule");
+    return (quern_frame_profile){0};
+}
+
+quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
+                                           quern_worker_profile *out_profile)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_worker_profile", "schedule");
+    if (out_profile == NULL) return quern__fail_null("quern_schedule_worker_profile", "out_profile");
+    if (worker_index >= schedule->watch.frame.thread_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_worker_profile: worker %u; the latest profile has %u",
+                           worker_index, schedule->watch.frame.thread_count);
+    *out_profile = schedule->contexts[worker_index].profile;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- writing */
+
+typedef struct profile_writer {
+    const quern_schedule *schedule;
+    FILE *file;
+    double frames;
+} profile_writer;
+
+static double mean_us(const profile_writer *writer, uint64_t total_ns)
+{
+    return (double)total_ns / writer->frames / 1000;
+}
+
+static double share_of(uint64_t part_ns, uint64_t all_ns)
+{
+    return all_ns > 0 ? 100 * (double)part_ns / (double)all_ns : 0;
+}
+
+static void write_frame(const profile_writer *writer)
+{
+    const quern_frame_profile *total = &writer->schedule->watch.total;
+    const uint32_t thread_count = writer->schedule->watch.frame.thread_count;
+    fprintf(writer->file,
+            "frame %.1f us on %" PRIu32
+            " threads, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
+            mean_us(writer, total->time_ns), thread_count, writer->frames,
+            mean_us(writer, total->critical_path_ns),
+            share_of(total->workers.busy_ns, total->time_ns * thread_count));
+    fprintf(writer->file, "sync points %.1f us: gather %.1f, fold %.1f, settle %.1f, commit %.1f\n\n",
+            mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
+            mean_us(writer, total->fold_ns), mean_us(writer, total->settle_ns),
+            mean_us(writer, total->commit_ns));
+}
+
+static void write_system(const profile_writer *writer, const quern__system *system)
+{
+    fprintf(writer->file, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
+            mean_us(writer, system->total_ns),
+            share_of(system->total_ns, writer->schedule->watch.total.workers.busy_ns),
+            (double)system->total_view_count / writer->frames,
+            (double)system->total_entity_count / writer->frames,
+            (double)system->total_command_count / writer->frames);
+}
+
+static void write_systems(const profile_writer *writer)
+{
+    const quern_schedule *schedule = writer->schedule;
+    fprintf(writer->file, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
+            "commands");
+    for (uint32_t i = 0; i < schedule->order.count; i++)
+        write_system(writer, schedule->order.items[i]);
+}
+
+static void write_workers(const profile_writer *writer)
+{
+    const quern_schedule *schedule = writer->schedule;
+    fprintf(writer->file, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
+            "sync");
+    for (uint32_t i = 0; i < schedule->watch.frame.thread_count; i++) {
+        const quern_worker_profile *worker = &schedule->contexts[i].profile_total;
+        fprintf(writer->file, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
+                mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
+                mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
+    }
+}
+
+quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
+    if (file == NULL) return quern__fail_null("quern_schedule_write_profile", "file");
+    if (schedule->watch.frame_count == 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_write_profile: no frame was profiled; quern_schedule_set_profiling "
+            "says that frames are");
+    const profile_writer writer = {
+        .schedule = schedule, .file = file, .frames = (double)schedule->watch.frame_count};
+    write_frame(&writer);
+    write_systems(&writer);
+    write_workers(&writer);
+    if (fflush(file) == 0 && ferror(file) == 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "quern_schedule_write_profile: the file could not be written");
+}

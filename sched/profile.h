@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_PROFILE_H
+#define QUERN_SCHED_PROFILE_H
+
+/* Watching a frame: the profile, and the schedule's part of a trace.
+ *
+ * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every call can be
+ * timed. What is timed in every frame is each job, which is a run of chunks:
+ *
+ *     job of a pass:  | chunk | chunk | chunk | chunk | chunk |     two looks at the clock
+ *                             one in sample_stride:  | a | b | c |  two for each system
+ *
+ * What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks of this frame and,
+ * with a weight that fades, of earlier ones. The stride follows from what a chunk took in the frame before, such that
+ * samples cost less than half a percent, or one and a half while a trace runs; where chunks take long all of them are
+ * timed. A schedule with `timing` times every call anyway.
+ *
+ * Nothing here has an influence on what a frame does. */
+
+#include "sched/context.h"
+
+/* Whether somebody wants to know about the frame that begins. */
+void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns);
+void quern__profile_finish_frame(quern_schedule *schedule);
+
+/* In a schedule with a trace: the names of the pass and its systems. Errors: OUT_OF_MEMORY, LIMIT. */
+quern_result quern__profile_name_pass(quern__pass *pass);
+
+/* Around a step with passes. */
+void quern__profile_start_step(const quern_schedule *schedule, const quern__step *step);
+void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step);
+
+/* Around a sync point that has commands. */
+void quern__profile_start_sync(quern_schedule *schedule);
+void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage);
+void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uint32_t command_count);
+
+/* Around a part of a loop of the sync point, in a frame that is watched. */
+void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns);
+
+/* Around the callbacks of a job, in a frame that is watched. Any worker. Returns the time. */
+uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context);
+void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
+                               uint32_t end);
+
+/* Before a chunk: whether its calls are timed. */
+void quern__profile_next_chunk(const quern__pass *pass, quern_context *context);
+
+/* After a call that was timed. */
+void quern__profile_add_call(quern_context *context, uint64_t start_ns, uint32_t row_count);
+
+/* Around what a pass does before and after its jobs. 0: the frame is not watched. */
+uint64_t quern__profile_start_hooks(quern_context *context);
+void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns);
+
+/* Of the system in the latest frame: by every call, or by the profile; 0 without both. */
+uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system);
+
+#endif

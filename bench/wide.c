@@ -133,6 +133,7 @@ typedef struct quern_frame {
     bench_world bench;
     quern_schedule *schedule;
     quern_jobs *jobs;
+    quern_trace *trace; /* its own, or NULL */
     const wide_list *list;
     struct frame_system *systems; /* as many as the list has */
 } quern_frame;
@@ -210,16 +211,33 @@ static void create_wide(bench_world *bench, uint32_t i)
     REQUIRE(quern_entity_create_with(bench->world, components, values, 6, NULL));
 }
 
-void *wide_open_quern(const wide_list *list, const bench_case *scene, bool fuse)
+static void open_trace(quern_frame *frame, uint32_t thread_count)
+{
+    quern_trace_def def = quern_trace_def_default();
+    def.track_count = thread_count;
+    REQUIRE(quern_trace_create(&def, &frame->trace));
+    quern_trace_start(frame->trace);
+}
+
+static void open_schedule(quern_frame *frame, const bench_case *scene, wide_way way)
+{
+    if (way == WIDE_TRACED) open_trace(frame, scene->thread_count);
+    quern_trace *trace = frame->trace != NULL ? frame->trace : quern_bench_trace();
+    frame->jobs = bench_jobs_create_with(scene->thread_count, trace);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.fuse = way != WIDE_UNFUSED;
+    def.trace = trace;
+    REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
+    REQUIRE(quern_schedule_set_profiling(frame->schedule, way == WIDE_PROFILED));
+}
+
+void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way)
 {
     quern_frame *frame = bench_allocate(1, sizeof *frame);
     bench_world_open(&frame->bench);
     for (uint32_t i = 0; i < scene->entity_count; i++)
         create_wide(&frame->bench, i);
-    frame->jobs = bench_jobs_create(scene->thread_count);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.fuse = fuse;
-    REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
+    open_schedule(frame, scene, way);
     frame->list = list;
     frame->systems = bench_allocate(list->count, sizeof *frame->systems);
     for (uint32_t i = 0; i < list->count; i++) {
@@ -282,6 +300,7 @@ void wide_close_quern(void *state)
     quern_frame *frame = state;
     quern_schedule_destroy(frame->schedule);
     quern_jobs_destroy(frame->jobs);
+    quern_trace_destroy(frame->trace);
     bench_world_close(&frame->bench);
     free(frame->systems);
     free(frame);

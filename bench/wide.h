@@ -34,7 +34,15 @@ typedef struct wide_list {
 } wide_list;
 
 void *wide_open_raw(const wide_list *list, const bench_case *scene);
-void *wide_open_quern(const wide_list *list, const bench_case *scene, bool fuse);
+/* What differs between subjects. */
+typedef enum wide_way {
+    WIDE_PLAIN,
+    WIDE_UNFUSED,
+    WIDE_PROFILED,
+    WIDE_TRACED /* into a trace that runs */
+} wide_way;
+
+void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way);
 
 /* The rest of a subject; open is the workload's own, since only it knows the list. */
 void wide_enter_raw(void *state);

@@ -143,22 +143,32 @@ static const wide_list twenty = {twenty_systems, sizeof twenty_systems / sizeof 
 
 /* --------------------------------------------------------------------------------------- workloads */
 
-#define SUBJECTS(list)                                   \
-    static void *list##_raw(const bench_case *scene)     \
-    {                                                    \
-        return wide_open_raw(&(list), scene);            \
-    }                                                    \
-    static void *list##_quern(const bench_case *scene)   \
-    {                                                    \
-        return wide_open_quern(&(list), scene, true);    \
-    }                                                    \
-    static void *list##_unfused(const bench_case *scene) \
-    {                                                    \
-        return wide_open_quern(&(list), scene, false);   \
+#define SUBJECTS(list)                                        \
+    static void *list##_raw(const bench_case *scene)          \
+    {                                                         \
+        return wide_open_raw(&(list), scene);                 \
+    }                                                         \
+    static void *list##_quern(const bench_case *scene)        \
+    {                                                         \
+        return wide_open_quern(&(list), scene, WIDE_PLAIN);   \
+    }                                                         \
+    static void *list##_unfused(const bench_case *scene)      \
+    {                                                         \
+        return wide_open_quern(&(list), scene, WIDE_UNFUSED); \
     }
 
 SUBJECTS(seven)
 SUBJECTS(twenty)
+
+static void *seven_profiled(const bench_case *scene)
+{
+    return wide_open_quern(&seven, scene, WIDE_PROFILED);
+}
+
+static void *seven_traced(const bench_case *scene)
+{
+    return wide_open_quern(&seven, scene, WIDE_TRACED);
+}
 
 #define RAW(open)                                                                             \
     {                                                                                         \
@@ -193,4 +203,16 @@ const bench_workload workload_frame20 = {
     .operation_count = bench_operations_per_entity,
     .subjects = {RAW(twenty_raw), QUERN(twenty_quern), QUERN(twenty_unfused)},
     .subject_names = {NULL, NULL, "unfused"},
+};
+
+const bench_workload workload_frame7_watched = {
+    .name = "frame7_watched",
+    .summary = "frame7 as it is, and with the profile, and with a trace that runs",
+    .unit = "entity",
+    .entity_counts = {100000},
+    .bytes_per_entity = WIDE_ROW_BYTES,
+    .pass_count = bench_passes_of_4m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {QUERN(seven_quern), QUERN(seven_profiled), QUERN(seven_traced)},
+    .subject_names = {"quern", "profiled", "traced"},
 };

@@ -9,6 +9,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_iter_frag26,
     &workload_iter_frag_many,
     &workload_frame7,
+    &workload_frame7_watched,
     &workload_frame20,
     &workload_create,
     &workload_create_bulk,

@@ -12,6 +12,7 @@ extern const bench_workload workload_iter;
 extern const bench_workload workload_iter_frag26;
 extern const bench_workload workload_iter_frag_many;
 extern const bench_workload workload_frame7;
+extern const bench_workload workload_frame7_watched;
 extern const bench_workload workload_frame20;
 extern const bench_workload workload_create;
 extern const bench_workload workload_create_bulk;

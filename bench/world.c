@@ -90,8 +90,14 @@ void bench_add_move(quern_schedule *schedule, const bench_world *bench)
 
 quern_jobs *bench_jobs_create(uint32_t thread_count)
 {
+    return bench_jobs_create_with(thread_count, NULL);
+}
+
+quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace)
+{
     quern_jobs_def def = quern_jobs_def_default();
     def.thread_count = thread_count;
+    def.trace = trace;
     quern_jobs *jobs;
     REQUIRE(quern_jobs_create(&def, &jobs));
     return jobs;

@@ -62,6 +62,8 @@ void bench_add_writer(quern_schedule *schedule, const char *name, quern_system_f
 void bench_add_move(quern_schedule *schedule, const bench_world *bench);
 
 quern_jobs *bench_jobs_create(uint32_t thread_count);
+/* trace may be NULL. */
+quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace);
 
 /* Returns when every thread of the pool is awake, or did not come within two milliseconds: a sample
  * measures frame after frame, not the first one after a sleep. */

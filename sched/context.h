@@ -26,9 +26,13 @@ struct quern_context {
     bool is_shown;              /* likewise, in the trace */
     uint32_t sample_countdown;  /* chunks up to and with the next that is timed by system; 0: none is */
     const char *refused_system; /* the latest that was refused something in this frame, or NULL */
-    uint64_t busy_ns;           /* in the jobs of passes, in this frame */
-    uint64_t sync_ns;           /* in loops of sync points that others lead */
-    uint64_t slept_ns;          /* by the worker's count when the frame began */
+    uint64_t busy_ns;           /* in the jobs of passes, in all frames that were watched */
+    uint64_t sync_ns;           /* in loops of sync points that others lead, likewise */
+
+    /* What worker 0 keeps of it between frames: apart, so that the worker's own lines stay where they are. */
+    _Alignas(QUERN__APART_BYTES) uint64_t busy_seen_ns;
+    uint64_t sync_seen_ns;
+    uint64_t slept_seen_ns;
     quern_worker_profile profile, profile_total;
 };
 

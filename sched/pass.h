@@ -12,9 +12,8 @@
  * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different lanes. When
  * there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by side. */
 
+#include "sched/atomic.h"
 #include "sched/system.h"
-
-#include <stdatomic.h>
 
 typedef enum quern__pass_kind {
     QUERN__PASS_CHUNKS, /* systems that may be fused, over chunks in parallel */
@@ -69,12 +68,17 @@ typedef struct quern__pass {
     waits_for; /* places in the step of passes that must come before, less what follows */
     bool is_named;
     uint32_t trace_name;
-    uint32_t sample_stride;      /* one chunk in so many is timed by system */
-    _Atomic uint64_t busy_ns;    /* of all jobs, in this run */
-    _Atomic uint64_t longest_ns; /* a chunk, by the job whose chunks took longest */
-    uint64_t hooks_ns;           /* before and after the jobs */
-    uint64_t frame_ns;           /* busy_ns, over the runs of this frame */
-    uint64_t path_ns; /* from the step's beginning to this pass's end, by what it must wait for */
+    uint32_t sample_stride; /* one chunk in so many is timed by system */
+    uint32_t timed_count;   /* jobs of at least so many chunks are timed */
+    uint64_t chunk_ns;      /* what a chunk, or another item, took in the latest frame */
+    uint64_t hooks_ns;      /* before and after the jobs */
+    uint64_t frame_ns;      /* busy_ns, over the runs of this frame */
+    uint64_t path_ns;       /* from the step's beginning to this pass's end, by what it must wait for */
+    uint64_t busy_ns;       /* of all jobs, in this run */
+    uint64_t busy_seen_ns;  /* up to the latest run */
+    /* Apart from what the others read. */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
+        longest_ns; /* a chunk, by the job whose chunks took longest */
 } quern__pass;
 
 void quern__pass_destroy(quern__pass *pass);

@@ -34,6 +34,8 @@ static void go_on(quern_context *context, const interruption *outer)
     context->part = outer->context.part;
     context->has_stream = outer->context.has_stream;
     context->is_busy = outer->context.is_busy;
+    context->is_timed = outer->context.is_timed;
+    context->is_shown = outer->context.is_shown;
     quern__commands_resume(context->commands, &outer->commands);
 }
 
@@ -359,7 +361,7 @@ static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_conte
 {
     if (begin == end) return;
     if (QUERN__UNLIKELY(pass->schedule->watch.is_on)) {
-        uint64_t start_ns = quern__profile_start_job(pass, context);
+        uint64_t start_ns = quern__profile_start_job(pass, context, end - begin);
         run_items(pass, begin, end, context);
         quern__profile_finish_job(pass, context, start_ns, begin, end);
     } else {

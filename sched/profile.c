@@ -10,10 +10,12 @@
 enum {
     FIRST_STRIDE = 16,
     MAX_STRIDE = 4096,
-    PROFILE_SHARE = 200, /* samples may cost one part in so many of a pass */
-    TRACE_SHARE = 64,
-    SHOW_NS = 30, /* about what recording an event takes */
-    FADE_SHARE = 4,
+    PROFILE_SHARE = 500, /* samples may cost one part in so many of a pass */
+    TRACE_SHARE = 200,
+    COUNTED_LOOKS = 100, /* a job that takes less than so many looks at the clock is counted, not timed */
+    SHOW_NS = 30,        /* about what recording an event takes */
+    MIN_TIMED_JOBS = 64, /* a job of more than one part in so many of a pass is timed anyway */
+    FADE_SHARE = 8,
     CLOCK_LOOKS = 32
 };
 
@@ -50,6 +52,28 @@ static uint64_t *time_of(const quern_schedule *schedule, uint32_t worker_index, 
                                (size_t)system_index * QUERN__TIME_COUNT + what];
 }
 
+/* False for one that was added since the latest frame. */
+static bool has_times(const quern_schedule *schedule, const quern__system *system)
+{
+    return (system->index + 1) * QUERN__TIME_COUNT <= schedule->time_stride;
+}
+
+static uint64_t sum_times(const quern_schedule *schedule, const quern__system *system, uint32_t what)
+{
+    uint64_t time_ns = 0;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        time_ns += *time_of(schedule, i, system->index, what);
+    return time_ns;
+}
+
+/* By how much a sum that others add to has grown. It begins again when the workers are made anew. */
+static uint64_t growth(uint64_t *seen, uint64_t sum)
+{
+    const uint64_t before = *seen <= sum ? *seen : 0;
+    *seen = sum;
+    return sum - before;
+}
+
 /* --------------------------------------------------------------------------------------------- names */
 
 /* "move", or "move + 6" when six others share the pass: so that it fits, whatever the names. */
@@ -84,12 +108,12 @@ static void show(const quern_schedule *schedule, uint32_t track, const quern__tr
 
 /* ------------------------------------------------------------------------------------ jobs and calls */
 
-uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context)
+uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context, uint32_t count)
 {
     const uint32_t stride = pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
     if (context->sample_countdown == 0 || context->sample_countdown > stride)
         context->sample_countdown = stride;
-    return quern__clock_ns();
+    return count < pass->timed_count && !context->schedule->watch.is_traced ? 0 : quern__clock_ns();
 }
 
 void quern__profile_next_chunk(const quern__pass *pass, quern_context *context)
@@ -130,15 +154,24 @@ static void raise_to(_Atomic uint64_t *largest, uint64_t value)
     }
 }
 
+/* Jobs that were not timed take what its chunks took in the latest frame. */
+static uint64_t job_time_ns(quern__pass *pass, uint64_t start_ns, uint32_t count)
+{
+    if (start_ns == 0) return pass->chunk_ns * count;
+    const uint64_t took_ns = quern__clock_ns() - start_ns;
+    raise_to(&pass->longest_ns, took_ns / count);
+    return took_ns;
+}
+
 void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
                                uint32_t end)
 {
-    const uint64_t took_ns = quern__clock_ns() - start_ns;
+    const uint64_t took_ns = job_time_ns(pass, start_ns, end - begin);
     context->busy_ns += took_ns;
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
-    atomic_fetch_add_explicit(&pass->busy_ns, took_ns, memory_order_relaxed);
-    raise_to(&pass->longest_ns, took_ns / (end - begin));
+    *time_of(context->schedule, context->worker_index, pass->systems.items[0]->index, QUERN__TIME_JOBS) +=
+        took_ns;
     const quern__trace_event event = {.begin_ns = start_ns,
                                       .duration_ns = took_ns,
                                       .kind = QUERN__TRACE_PASS,
@@ -174,20 +207,31 @@ void quern__profile_start_step(const quern_schedule *schedule, const quern__step
     if (!schedule->watch.is_on) return;
     for (uint32_t i = 0; i < step->passes.count; i++) {
         quern__pass *pass = step->passes.items[i];
-        atomic_store_explicit(&pass->busy_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&pass->longest_ns, 0, memory_order_relaxed);
+        if (pass->chunk_ns == 0) /* its first run: its system may have been in another pass before */
+            pass->busy_seen_ns = sum_times(schedule, pass->systems.items[0], QUERN__TIME_JOBS);
         pass->hooks_ns = 0;
     }
 }
 
-static uint32_t choose_stride(const quern__pass *pass, bool is_traced)
+static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns, bool is_traced)
 {
-    const uint64_t busy_ns = atomic_load_explicit(&pass->busy_ns, memory_order_relaxed);
-    if (busy_ns == 0 || pass->chunk_count == 0) return pass->sample_stride;
     const uint64_t call_ns = 2 * clock_cost_ns() + (is_traced ? SHOW_NS : 0);
     const uint64_t sample_ns = pass->systems.count * call_ns * (is_traced ? TRACE_SHARE : PROFILE_SHARE);
     const uint64_t stride = sample_ns * pass->chunk_count / busy_ns;
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
+}
+
+/* What the next frame times follows from what chunks took in this one. */
+static void learn(quern__pass *pass, bool is_traced)
+{
+    const uint64_t busy_ns = pass->busy_ns;
+    if (busy_ns == 0 || pass->item_count == 0) return;
+    pass->chunk_ns = busy_ns / pass->item_count;
+    pass->timed_count = (uint32_t)(COUNTED_LOOKS * clock_cost_ns() / (pass->chunk_ns + 1));
+    const uint32_t most = pass->item_count / MIN_TIMED_JOBS;
+    if (pass->timed_count > most) pass->timed_count = most;
+    if (pass->chunk_count > 0) pass->sample_stride = choose_stride(pass, busy_ns, is_traced);
 }
 
 /* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk. Passes
@@ -215,8 +259,10 @@ void quern__profile_finish_step(quern_schedule *schedule, const quern__step *ste
     if (!watch->is_on) return;
     for (uint32_t i = 0; i < step->passes.count; i++) {
         quern__pass *pass = step->passes.items[i];
-        pass->frame_ns += atomic_load_explicit(&pass->busy_ns, memory_order_relaxed);
-        pass->sample_stride = choose_stride(pass, watch->is_traced);
+        pass->busy_ns =
+            growth(&pass->busy_seen_ns, sum_times(schedule, pass->systems.items[0], QUERN__TIME_JOBS));
+        pass->frame_ns += pass->busy_ns;
+        learn(pass, watch->is_traced);
     }
     watch->frame.critical_path_ns += longest_path_ns(step);
 }
@@ -295,37 +341,33 @@ void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns)
 
 /* -------------------------------------------------------------------------------------------- frames */
 
-static void fade(quern_schedule *schedule, uint32_t worker_index)
-{
-    for (uint32_t i = 0; i < schedule->systems.count; i++) {
-        uint64_t *views_ns = time_of(schedule, worker_index, i, QUERN__TIME_VIEWS);
-        *views_ns -= *views_ns / FADE_SHARE;
-        *time_of(schedule, worker_index, i, QUERN__TIME_HOOKS) = 0;
-    }
-}
-
-/* The worker's context as a frame finds it. */
-static void start_worker(quern_schedule *schedule, uint32_t index, uint64_t start_ns)
+static uint64_t slept_ns(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
     const quern_jobs *jobs = schedule->jobs;
-    quern_context *context = &schedule->contexts[index];
-    context->is_timed = schedule->timing;
-    context->is_shown = false;
-    context->busy_ns = context->sync_ns = 0;
-    if (!schedule->watch.is_on) {
+    return jobs != NULL && index < jobs->thread_count
+               ? quern__worker_slept_ns(&jobs->workers[index], now_ns)
+               : 0;
+}
+
+/* When it has changed whether frames are watched. */
+static void prepare_contexts(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        quern_context *context = &schedule->contexts[i];
+        context->is_timed = schedule->timing;
+        context->is_shown = false;
         context->sample_countdown = 0;
-        return;
     }
-    if (!schedule->timing) fade(schedule, index);
-    const bool has_thread = jobs != NULL && index < jobs->thread_count;
-    context->slept_ns = has_thread ? quern__worker_slept_ns(&jobs->workers[index], start_ns) : 0;
 }
 
 static void start_passes(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->steps.count; i++)
-        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
-            schedule->steps.items[i].passes.items[k]->frame_ns = 0;
+        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++) {
+            quern__pass *pass = schedule->steps.items[i].passes.items[k];
+            pass->frame_ns = 0;
+            if (schedule->timing) pass->busy_seen_ns = 0; /* as the times, that are of one frame then */
+        }
 }
 
 void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
@@ -334,21 +376,30 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     const bool was_on = watch->is_on;
     watch->is_traced = quern__trace_wants(watch->trace);
     watch->is_on = watch->is_profiling || watch->is_traced;
-    if (!watch->is_on && !was_on) return;
+    if (watch->is_on != was_on) prepare_contexts(schedule);
+    if (!watch->is_on) return;
     watch->start_ns = start_ns;
     watch->frame = (quern_frame_profile){.frame_index = schedule->frame_index,
                                          .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        start_worker(schedule, i, start_ns);
+    for (uint32_t i = 0; i < watch->frame.thread_count && watch->is_profiling; i++)
+        schedule->contexts[i].slept_seen_ns = slept_ns(schedule, i, start_ns);
     start_passes(schedule);
 }
 
-static uint64_t sum_times(const quern_schedule *schedule, const quern__system *system, uint32_t what)
+/* With timing the times are of this frame alone; without, they go on from frame to frame. */
+static uint64_t take_times(const quern_schedule *schedule, const quern__system *system, uint32_t what,
+                           uint64_t *seen_ns)
 {
-    uint64_t time_ns = 0;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        time_ns += *time_of(schedule, i, system->index, what);
-    return time_ns;
+    if (schedule->timing) *seen_ns = 0;
+    return growth(seen_ns, sum_times(schedule, system, what));
+}
+
+static void take_samples(const quern_schedule *schedule, quern__system *system)
+{
+    const uint64_t views_ns = take_times(schedule, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
+    system->sampled_ns -= system->sampled_ns / FADE_SHARE;
+    system->sampled_ns += views_ns;
+    system->profile_ns = take_times(schedule, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns);
 }
 
 /* Divides what the jobs took by the samples; by rows where there are none yet. */
@@ -356,18 +407,17 @@ static void divide_pass(const quern_schedule *schedule, const quern__pass *pass)
 {
     double sampled_ns = 0, rows = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
-        const quern__system *system = pass->systems.items[i];
+        quern__system *system = pass->systems.items[i];
+        take_samples(schedule, system);
         if (!system->is_active) continue;
-        sampled_ns += (double)sum_times(schedule, system, QUERN__TIME_VIEWS);
+        sampled_ns += (double)system->sampled_ns;
         rows += (double)system->entity_count + 1;
     }
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        system->profile_ns = sum_times(schedule, system, QUERN__TIME_HOOKS);
         if (!system->is_active) continue;
-        const double share = sampled_ns > 0
-                                 ? (double)sum_times(schedule, system, QUERN__TIME_VIEWS) / sampled_ns
-                                 : ((double)system->entity_count + 1) / rows;
+        const double share = sampled_ns > 0 ? (double)system->sampled_ns / sampled_ns
+                                            : ((double)system->entity_count + 1) / rows;
         system->profile_ns += (uint64_t)((double)pass->frame_ns * share);
     }
 }
@@ -381,15 +431,14 @@ static void divide_passes(const quern_schedule *schedule)
 
 static quern_worker_profile worker_profile(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
-    const quern_context *context = &schedule->contexts[index];
-    const uint64_t frame_ns = schedule->watch.frame.time_ns;
-    quern_worker_profile worker = {.busy_ns = context->busy_ns, .sync_ns = context->sync_ns};
-    if (index == 0) worker.sync_ns = schedule->watch.frame.sync_ns;
+    quern_context *context = &schedule->contexts[index];
+    const quern_frame_profile *frame = &schedule->watch.frame;
+    quern_worker_profile worker = {.busy_ns = growth(&context->busy_seen_ns, context->busy_ns),
+                                   .sync_ns = growth(&context->sync_seen_ns, context->sync_ns)};
+    if (index == 0) worker.sync_ns = frame->sync_ns;
     const uint64_t worked_ns = worker.busy_ns + worker.sync_ns;
-    const uint64_t left_ns = frame_ns > worked_ns ? frame_ns - worked_ns : 0;
-    if (schedule->jobs != NULL && index < schedule->jobs->thread_count)
-        worker.idle_ns =
-            quern__worker_slept_ns(&schedule->jobs->workers[index], now_ns) - context->slept_ns;
+    const uint64_t left_ns = frame->time_ns > worked_ns ? frame->time_ns - worked_ns : 0;
+    worker.idle_ns = growth(&context->slept_seen_ns, slept_ns(schedule, index, now_ns));
     if (worker.idle_ns > left_ns) worker.idle_ns = left_ns; /* it slept inside a job, too */
     worker.stealing_ns = left_ns - worker.idle_ns;
     return worker;
@@ -465,7 +514,7 @@ void quern__profile_finish_frame(quern_schedule *schedule)
 
 uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system)
 {
-    if ((system->index + 1) * QUERN__TIME_COUNT > schedule->time_stride) return 0; /* added since */
+    if (!has_times(schedule, system)) return 0;
     if (schedule->timing)
         return sum_times(schedule, system, QUERN__TIME_VIEWS) +
                sum_times(schedule, system, QUERN__TIME_HOOKS);
@@ -476,13 +525,18 @@ uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__sys
 
 static void forget_totals(quern_schedule *schedule)
 {
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        schedule->contexts[i].busy_seen_ns = schedule->contexts[i].busy_ns;
+        schedule->contexts[i].sync_seen_ns = schedule->contexts[i].sync_ns;
+    }
     schedule->watch.total = (quern_frame_profile){0};
     schedule->watch.frame_count = 0;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].profile = schedule->contexts[i].profile_total = (quern_worker_profile){0};
     for (uint32_t i = 0; i < schedule->systems.count; i++) {
         quern__system *system = schedule->systems.items[i];
-        system->profile_ns = system->total_ns = 0;
+        if (has_times(schedule, system)) take_samples(schedule, system);
+        system->sampled_ns = system->profile_ns = system->total_ns = 0;
         system->total_view_count = system->total_entity_count = system->total_command_count = 0;
     }
 }

@@ -11,9 +11,10 @@
  *     job of a pass:  | chunk | chunk | chunk | chunk | chunk |     two looks at the clock
  *                             one in sample_stride:  | a | b | c |  two for each system
  *
- * What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks of this frame and,
+ * Toward the end of a pass jobs are of few chunks; those are counted, and taken to last as long as chunks did in the frame
+ * before. What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks of this frame and,
  * with a weight that fades, of earlier ones. The stride follows from what a chunk took in the frame before, such that
- * samples cost less than half a percent, or one and a half while a trace runs; where chunks take long all of them are
+ * samples cost about a five-hundredth of it, or a hundredth while a trace runs; where chunks take long all of them are
  * timed. A schedule with `timing` times every call anyway.
  *
  * Nothing here has an influence on what a frame does. */
@@ -39,8 +40,9 @@ void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uin
 /* Around a part of a loop of the sync point, in a frame that is watched. */
 void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns);
 
-/* Around the callbacks of a job, in a frame that is watched. Any worker. Returns the time. */
-uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context);
+/* Around the callbacks of a job, in a frame that is watched. Any worker. Returns the time, or 0: so few chunks are counted, not
+ * timed. */
+uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context, uint32_t count);
 void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
                                uint32_t end);
 

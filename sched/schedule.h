@@ -16,8 +16,8 @@
 
 struct quern_context;
 
-/* What is timed of a system: its views, and begin, end and condition. */
-enum { QUERN__TIME_VIEWS, QUERN__TIME_HOOKS, QUERN__TIME_COUNT };
+/* What is timed of a system: its views; begin, end and condition; of the first one of a pass, the pass's jobs. */
+enum { QUERN__TIME_VIEWS, QUERN__TIME_HOOKS, QUERN__TIME_JOBS, QUERN__TIME_COUNT };
 
 /* What the profile keeps of a schedule: see profile.h. */
 typedef struct quern__watch {

@@ -60,8 +60,10 @@ typedef struct quern__system {
     uint64_t step_entity_count;
 
     uint32_t trace_name;
-    uint64_t profile_ns; /* in the latest frame, by the profile */
-    uint64_t total_ns;   /* since the profile began */
+    uint64_t views_seen_ns, hooks_seen_ns; /* of its times, up to the latest frame */
+    uint64_t sampled_ns;                   /* in the views of sampled chunks; fades */
+    uint64_t profile_ns;                   /* in the latest frame, by the profile */
+    uint64_t total_ns;                     /* since the profile began */
     uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;
 

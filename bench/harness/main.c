@@ -17,6 +17,7 @@
 #include "bench/harness/page.h"
 #include "bench/harness/pin.h"
 #include "bench/harness/table.h"
+#include "bench/harness/tracing.h"
 
 enum { COOKIE = 0x42656E63, REASON_BYTES = 256 };
 
@@ -108,12 +109,21 @@ static bool load(const char *path, quern__bench_results *results)
     return done;
 }
 
+static uint32_t most_threads(const quern__bench_options *options)
+{
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < options->thread_counts.count; i++)
+        if (options->thread_counts.values[i] > most) most = options->thread_counts.values[i];
+    return most;
+}
+
 static bool open_files(program *bench)
 {
     const quern__bench_options *options = &bench->options;
     return (options->compare == NULL || load(options->compare, &bench->before)) &&
            open_output(&bench->json, options->json) && open_output(&bench->csv, options->csv) &&
-           open_output(&bench->report, options->report);
+           open_output(&bench->report, options->report) &&
+           (options->trace == NULL || quern__bench_tracing_open(most_threads(options)));
 }
 
 /* ------------------------------------------------------------------------------------------- results */
@@ -314,10 +324,13 @@ static void run(program *bench)
     } else {
         if (bench->options.compare != NULL) compare(bench);
         if (bench->report != NULL) write_report(bench);
+        if (bench->options.trace != NULL && !quern__bench_tracing_write(bench->options.trace))
+            bench->failed = true;
     }
     close_output(bench, bench->json, bench->options.json);
     close_output(bench, bench->csv, bench->options.csv);
     close_output(bench, bench->report, bench->options.report);
+    quern__bench_tracing_close();
 }
 
 int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)

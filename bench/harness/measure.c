@@ -10,6 +10,7 @@
 #include "bench/harness/measure.h"
 
 #include "bench/harness/footprint.h"
+#include "bench/harness/tracing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ enum {
     MIN_BATCH_FRAMES = 4,
     MAX_BATCH_FRAMES = 100,
     COUNTED_ROUNDS = 3,
+    TRACED_PASSES = 20,
 };
 
 /* Odd, so that no bit of an earlier placement's checksum gets lost. */
@@ -363,6 +365,18 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     quern__bench_results_add(results, &record);
 }
 
+/* The checksum has been taken with the last sample, so these passes do no harm. */
+static void trace_passes(const bench_session *session)
+{
+    const subject_run *run = &session->runs[session->run_count > 1 ? 1 : 0];
+    if (quern_bench_trace() == NULL || session->placement + 1 < session->placement_count) return;
+    enter(run);
+    quern__bench_tracing_start();
+    run->subject->run(run->state, session->workload->fresh ? 1 : TRACED_PASSES);
+    quern__bench_tracing_stop();
+    leave(run);
+}
+
 static void measure_placement(bench_session *session)
 {
     open_subjects(session);
@@ -372,6 +386,7 @@ static void measure_placement(bench_session *session)
         count_events(session);
     }
     take_samples(session);
+    trace_passes(session);
     close_subjects(session);
 }
 

@@ -48,6 +48,8 @@ static const char help_text[] =
     "  -j, --json[=FILE]     JSON lines instead of the table, or into a file besides it\n"
     "  -c, --csv[=FILE]      the same with CSV\n"
     "      --report FILE     write a page with charts (HTML, all in one file); implies --frames\n"
+    "      --trace FILE      write a trace of some passes of the last case (JSON for ui.perfetto.dev), of\n"
+    "                        the subject after the control\n"
     "      --load FILE       measure nothing: take results that --json wrote before\n"
     "Comparing:\n"
     "      --compare FILE    say what is faster and what is slower than in FILE, which --json wrote "
@@ -67,6 +69,7 @@ enum {
     OPTION_FRAMES,
     OPTION_COUNTERS,
     OPTION_REPORT,
+    OPTION_TRACE,
     OPTION_LOAD,
     OPTION_COMPARE,
     OPTION_NOISE,
@@ -93,6 +96,7 @@ static const struct option long_options[] = {
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"report", required_argument, NULL, OPTION_REPORT},
+    {"trace", required_argument, NULL, OPTION_TRACE},
     {"load", required_argument, NULL, OPTION_LOAD},
     {"compare", required_argument, NULL, OPTION_COMPARE},
     {"noise", required_argument, NULL, OPTION_NOISE},
@@ -283,6 +287,9 @@ static bool apply_switch(quern__bench_options *options, int option)
     case OPTION_REPORT:
         options->report = optarg;
         options->frames = true;
+        return true;
+    case OPTION_TRACE:
+        options->trace = optarg;
         return true;
     case OPTION_LOAD:
         options->load = optarg;

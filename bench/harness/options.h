@@ -40,6 +40,7 @@ typedef struct quern__bench_options {
     const char *csv;     /* path, or NULL */
     const char *report;  /* path, or NULL */
     const char *compare; /* path, or NULL */
+    const char *trace;   /* path, or NULL */
     const char *load;    /* path, or NULL */
     bool fail_slower;
     double noise; /* what is less than this part of the figure is not called a difference */

@@ -37,13 +37,26 @@ static void catch_interrupts(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static quern_jobs *create_jobs(uint32_t thread_count)
+static quern_jobs *create_jobs(uint32_t thread_count, quern_trace *trace)
 {
     quern_jobs *jobs;
     quern_jobs_def def = quern_jobs_def_default();
     def.thread_count = thread_count;
+    def.trace = trace;
     check(quern_jobs_create(&def, &jobs));
     return jobs;
+}
+
+/* Its rings keep the latest of what is recorded, which is the last frames. NULL when none was asked for. */
+static quern_trace *start_trace(const Options *options)
+{
+    quern_trace *trace = NULL;
+    if (options->trace == NULL) return NULL;
+    quern_trace_def def = quern_trace_def_default();
+    def.track_count = options->thread_count != 0 ? options->thread_count : quern_processor_count();
+    check(quern_trace_create(&def, &trace));
+    quern_trace_start(trace);
+    return trace;
 }
 
 static void step(Simulation *simulation, quern_jobs *jobs, Record *record)
@@ -79,8 +92,8 @@ static uint64_t run(const Options *options, Simulation *simulation, quern_jobs *
 static void explain(const Options *options)
 {
     Simulation simulation;
-    simulation_create(&simulation, options->seed, options->entity_count);
-    quern_jobs *jobs = create_jobs(options->thread_count);
+    simulation_create(&simulation, options->seed, options->entity_count, NULL);
+    quern_jobs *jobs = create_jobs(options->thread_count, NULL);
     for (uint32_t i = 0; i < EXPLAINED_FRAMES; i++)
         simulation_step(&simulation, jobs);
     check(quern_schedule_describe(simulation.schedule, options->explain_format, stdout));
@@ -96,7 +109,7 @@ static Comparison compare(const Options *options, const Record *record, uint64_t
     uint32_t frame_count = compared_frames(options);
     printf("again, %u frames on 1 thread ...\n", frame_count);
     fflush(stdout);
-    simulation_create(&simulation, options->seed, options->entity_count);
+    simulation_create(&simulation, options->seed, options->entity_count, NULL);
     record_create(&baseline, &simulation);
     while (!is_interrupted && baseline.frame_count < frame_count)
         step(&simulation, NULL, &baseline);
@@ -127,9 +140,11 @@ int main(int argc, char **argv)
     catch_interrupts();
     Simulation simulation;
     Record record;
-    simulation_create(&simulation, options.seed, options.entity_count);
+    quern_trace *trace = start_trace(&options);
+    simulation_create(&simulation, options.seed, options.entity_count, trace);
+    check(quern_schedule_set_profiling(simulation.schedule, options.profile));
     record_create(&record, &simulation);
-    quern_jobs *jobs = create_jobs(options.thread_count);
+    quern_jobs *jobs = create_jobs(options.thread_count, trace);
     uint64_t compared_hash = run(&options, &simulation, jobs, &record);
 
     Outcome outcome = {
@@ -137,8 +152,12 @@ int main(int argc, char **argv)
         .hash = quern_world_hash(simulation.world),
         .census = *simulation_census(&simulation),
     };
+    quern_trace_stop(trace);
     quern_jobs_destroy(jobs);
+    if (options.profile) check(quern_schedule_write_profile(simulation.schedule, stdout));
     simulation_destroy(&simulation);
+    if (trace != NULL) check(quern_trace_write(trace, options.trace));
+    quern_trace_destroy(trace);
     if (options.baseline && outcome.thread_count > 1 && !is_interrupted)
         outcome.comparison = compare(&options, &record, compared_hash);
     print_outcome(&options, &record, &outcome);

@@ -24,6 +24,8 @@ static const char usage[] =
     "  --no-baseline   do not run again on one thread to compare\n"
     "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default), dot or "
     "json\n"
+    "  --profile       say at the end where the time went: systems, workers, sync points\n"
+    "  --trace FILE    write what every thread did in the last frames, for ui.perfetto.dev\n"
     "  --json          end the output with one line of JSON\n"
     "  --help          this text\n";
 
@@ -72,6 +74,12 @@ static void parse_option(Options *options, int option)
         options->explain = true;
         options->explain_format = parse_format(optarg);
         break;
+    case 'r':
+        options->profile = true;
+        break;
+    case 'T':
+        options->trace = optarg;
+        break;
     case 'j':
         options->json = true;
         break;
@@ -95,6 +103,7 @@ Options options_parse(int argc, char **argv)
     static const struct option names[] = {
         {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
         {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
+        {"profile", no_argument, NULL, 'r'},        {"trace", required_argument, NULL, 'T'},
         {"explain", optional_argument, NULL, 'x'},  {"json", no_argument, NULL, 'j'},
         {"plain", no_argument, NULL, 'p'},          {"no-baseline", no_argument, NULL, 'b'},
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},

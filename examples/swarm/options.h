@@ -13,10 +13,12 @@ typedef struct Options {
     uint32_t frame_count;  /* 0: until interrupted */
     uint32_t thread_count; /* 0: all processors */
     uint64_t seed;
-    bool json;     /* the last line of the output is one JSON object */
-    bool plain;    /* no live view */
-    bool baseline; /* compare with one thread */
-    bool explain;  /* describe the schedule, and nothing else */
+    bool json;         /* the last line of the output is one JSON object */
+    bool plain;        /* no live view */
+    bool baseline;     /* compare with one thread */
+    bool profile;      /* say where the time went */
+    const char *trace; /* file; NULL: none */
+    bool explain;      /* describe the schedule, and nothing else */
     quern_describe_format explain_format;
 } Options;
 

@@ -73,7 +73,7 @@ static void populate(Simulation *simulation, const Rules *rules, uint32_t agent_
     }
 }
 
-static void create_schedule(Simulation *simulation)
+static void create_schedule(Simulation *simulation, quern_trace *trace)
 {
     static const char *const phases[PHASE_COUNT] = {
         [PHASE_SENSE] = "sense", [PHASE_THINK] = "think",     [PHASE_MOVE] = "move",
@@ -83,6 +83,7 @@ static void create_schedule(Simulation *simulation)
     def.phases = phases;
     def.phase_count = PHASE_COUNT;
     def.timing = true;
+    def.trace = trace;
     check(quern_schedule_create(simulation->world, &def, &simulation->schedule));
     systems_add_grid(simulation->schedule, &simulation->types);
     systems_add_flock(simulation->schedule, &simulation->types);
@@ -93,7 +94,7 @@ static void create_schedule(Simulation *simulation)
     check(quern_schedule_compile(simulation->schedule));
 }
 
-void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count)
+void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count, quern_trace *trace)
 {
     Rules rules = rules_make(seed, agent_count);
     check(quern_world_create(NULL, &simulation->world));
@@ -102,7 +103,7 @@ void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_cou
     register_rules(&simulation->types, simulation->world, &rules);
     register_census(&simulation->types, simulation->world);
     populate(simulation, &rules, agent_count);
-    create_schedule(simulation);
+    create_schedule(simulation, trace);
 }
 
 void simulation_destroy(Simulation *simulation)

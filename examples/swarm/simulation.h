@@ -14,8 +14,8 @@ typedef struct Simulation {
     Types types;
 } Simulation;
 
-/* The systems keep pointing at it: it must stay where it is. */
-void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count);
+/* The systems keep pointing at it: it must stay where it is. trace may be NULL. */
+void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_count, quern_trace *trace);
 void simulation_destroy(Simulation *simulation);
 
 /* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */

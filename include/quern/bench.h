@@ -102,6 +102,13 @@ QUERN_API int quern_bench_main(const quern_bench_suite *suite, int argc, char **
 
 /* ----------------------------------------------------------------------------------- for the subjects */
 
+struct quern_trace;
+
+/* With --trace, the trace for pools and schedules that subjects make (the fields called trace of their definitions); NULL
+ * without. It runs for some passes of the subject after the control, behind the last sample of each case; that of the last
+ * case is written. */
+QUERN_API struct quern_trace *quern_bench_trace(void);
+
 /* Of a clock that never goes back. Any thread. */
 QUERN_API uint64_t quern_bench_now_ns(void);
 

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/context.h"
+#include "sched/jobs.h"
+#include "sched/thread.h"
+#include "sched/trace.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What frames tell of themselves: traces and profiles. */
+
+enum { CROWD = 6000, FRAMES = 6, TRACK_EVENTS = 1 << 14, WORK_NS = 3000 };
+
+static quern_world *world;
+static quern_component number, wide;
+
+static void open_crowd(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    wide = setup_component(world, "wide", 256, 64);
+    const quern_component both[] = {number, wide};
+    for (uint32_t i = 0; i < CROWD; i++)
+        setup_entity_with(world, both, 2);
+}
+
+static void close_crowd(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(watched, .init = open_crowd, .fini = close_crowd, .timeout = 120);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void work(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    const uint64_t start_ns = quern__clock_ns();
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i]++;
+    while (quern__clock_ns() - start_ns < WORK_NS) {
+    }
+}
+
+/* Three times as long. */
+static void work_long(quern_context *context, const quern_view *view)
+{
+    for (int i = 0; i < 3; i++)
+        work(context, view);
+}
+
+static void spawn(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    for (uint32_t i = 0; i < 50; i++) {
+        quern_entity entity = quern_commands_create(quern_context_commands(context));
+        must(quern_commands_add(quern_context_commands(context), entity, number, NULL));
+        must(quern_commands_destroy(quern_context_commands(context), entity));
+    }
+}
+
+typedef struct scene {
+    quern_trace *trace;
+    quern_jobs *jobs;
+    quern_schedule *schedule;
+    quern_system quick, slow, spawn;
+} scene;
+
+static quern_trace *open_trace(uint32_t track_count)
+{
+    quern_trace_def def = quern_trace_def_default();
+    quern_trace *trace;
+    def.track_count = track_count;
+    def.events_per_track = TRACK_EVENTS;
+    must(quern_trace_create(&def, &trace));
+    return trace;
+}
+
+static quern_jobs *open_jobs(uint32_t thread_count, quern_trace *trace)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *jobs;
+    def.thread_count = thread_count;
+    def.trace = trace;
+    must(quern_jobs_create(&def, &jobs));
+    return jobs;
+}
+
+static quern_system add_worker(quern_schedule *schedule, const char *name, quern_system_function *run)
+{
+    const quern_term term = quern_term_write(number);
+    quern_system_def def = system_def(name, run);
+    def.terms = &term;
+    def.term_count = 1;
+    return setup_system(schedule, &def);
+}
+
+static scene open_scene(uint32_t thread_count)
+{
+    scene opened = {.trace = open_trace(thread_count)};
+    opened.jobs = open_jobs(thread_count, opened.trace);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = opened.trace;
+    must(quern_schedule_create(world, &def, &opened.schedule));
+    opened.quick = add_worker(opened.schedule, "quick", work);
+    opened.slow = add_worker(opened.schedule, "slow", work_long);
+    const quern_system_def spawn_def = system_def("spawn", spawn);
+    opened.spawn = setup_system(opened.schedule, &spawn_def);
+    return opened;
+}
+
+static void close_scene(const scene *opened)
+{
+    quern_schedule_destroy(opened->schedule);
+    quern_jobs_destroy(opened->jobs);
+    quern_trace_destroy(opened->trace);
+}
+
+static void run_frames(const scene *opened, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        must_run(opened->schedule, opened->jobs);
+}
+
+/* -------------------------------------------------------------------------------------------- traces */
+
+typedef struct track_events {
+    quern__trace_event *items;
+    uint32_t count;
+} track_events;
+
+static track_events read_track(const quern_trace *trace, uint32_t track)
+{
+    track_events events = {.items = calloc(trace->capacity, sizeof *events.items)};
+    cr_assert_not_null(events.items);
+    events.count = quern__trace_read(trace, track, events.items);
+    return events;
+}
+
+static uint64_t end_of(const quern__trace_event *event)
+{
+    return event->begin_ns + event->duration_ns;
+}
+
+/* Of two events of a track one is inside the other, or they do not meet. */
+static void assert_nested(const track_events *events)
+{
+    for (uint32_t i = 0; i < events->count; i++)
+        for (uint32_t k = i + 1; k < events->count; k++) {
+            const quern__trace_event *a = &events->items[i], *b = &events->items[k];
+            const bool apart = end_of(a) <= b->begin_ns || end_of(b) <= a->begin_ns;
+            const bool a_in_b = a->begin_ns >= b->begin_ns && end_of(a) <= end_of(b);
+            const bool b_in_a = b->begin_ns >= a->begin_ns && end_of(b) <= end_of(a);
+            cr_assert(apart || a_in_b || b_in_a, "events %u (kind %d) and %u (kind %d) cross", i, a->kind,
+                      k, b->kind);
+        }
+}
+
+static uint64_t sum_counts(const scene *opened, uint32_t thread_count, quern__trace_kind kind,
+                           const char *name)
+{
+    uint64_t sum = 0;
+    for (uint32_t track = 0; track < thread_count; track++) {
+        track_events events = read_track(opened->trace, track);
+        for (uint32_t i = 0; i < events.count; i++) {
+            const quern__trace_event *event = &events.items[i];
+            if (event->kind != kind) continue;
+            if (name == NULL || (event->name < opened->trace->names.count &&
+                                 strcmp(opened->trace->names.items[event->name].text, name) == 0))
+                sum += event->count;
+        }
+        free(events.items);
+    }
+    return sum;
+}
+
+static uint32_t chunk_count(const scene *opened)
+{
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(opened->schedule, opened->quick, &stats));
+    return stats.view_count;
+}
+
+static void check_trace(uint32_t thread_count)
+{
+    scene opened = open_scene(thread_count);
+    run_frames(&opened, 2);
+    cr_assert_eq(quern_trace_get_stats(opened.trace).event_count, 0, "it has not been started");
+    quern_trace_start(opened.trace);
+    run_frames(&opened, FRAMES);
+    quern_trace_stop(opened.trace);
+    cr_assert_eq(quern_trace_get_stats(opened.trace).dropped_count, 0);
+    const uint64_t event_count = quern_trace_get_stats(opened.trace).event_count;
+    run_frames(&opened, 1);
+    cr_assert_eq(quern_trace_get_stats(opened.trace).event_count, event_count, "it has been stopped");
+    for (uint32_t track = 0; track < thread_count; track++) {
+        track_events events = read_track(opened.trace, track);
+        assert_nested(&events);
+        free(events.items);
+    }
+    const uint64_t chunks = (uint64_t)chunk_count(&opened) * FRAMES;
+    cr_assert_gt(chunks, 50u * FRAMES);
+    cr_assert_eq(sum_counts(&opened, thread_count, QUERN__TRACE_PASS, "quick + 1"), chunks,
+                 "every chunk is in one job");
+    cr_assert_eq(sum_counts(&opened, thread_count, QUERN__TRACE_PASS, "spawn"), FRAMES);
+    close_scene(&opened);
+}
+
+Test(watched, every_chunk_is_in_one_job_of_the_trace_and_events_nest)
+{
+    check_trace(1);
+    check_trace(3);
+}
+
+/* Times of track 0 in all frames, by kind; of sync points, by stage. */
+typedef struct track_sums {
+    uint64_t frames_ns, passes_ns, sync_ns, stages_ns;
+    uint32_t frame_count;
+} track_sums;
+
+static track_sums sum_track(const quern_trace *trace)
+{
+    track_sums sums = {0};
+    track_events events = read_track(trace, 0);
+    for (uint32_t i = 0; i < events.count; i++) {
+        const quern__trace_event *event = &events.items[i];
+        if (event->kind == QUERN__TRACE_FRAME) sums.frames_ns += event->duration_ns, sums.frame_count++;
+        if (event->kind == QUERN__TRACE_PASS) sums.passes_ns += event->duration_ns;
+        if (event->kind == QUERN__TRACE_SYNC && event->ordinal == QUERN__STAGE_SYNC)
+            sums.sync_ns += event->duration_ns;
+        if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC)
+            sums.stages_ns += event->duration_ns;
+    }
+    free(events.items);
+    return sums;
+}
+
+Test(watched, times_of_a_trace_add_up)
+{
+    scene opened = open_scene(1);
+    quern_trace_start(opened.trace);
+    run_frames(&opened, FRAMES);
+    const track_sums sums = sum_track(opened.trace);
+    cr_assert_eq(sums.frame_count, FRAMES);
+    cr_assert_leq(sums.passes_ns + sums.sync_ns, sums.frames_ns);
+    cr_assert_leq(sums.stages_ns, sums.sync_ns);
+    cr_assert_gt(sums.stages_ns, 0);
+    cr_assert_geq(sums.passes_ns, (uint64_t)chunk_count(&opened) * FRAMES * 4 * WORK_NS);
+    close_scene(&opened);
+}
+
+Test(watched, where_chunks_take_long_every_call_is_in_the_trace)
+{
+    scene opened = open_scene(1);
+    quern_trace_start(opened.trace);
+    run_frames(&opened, 2); /* the first one shows how long they take */
+    quern_trace_start(opened.trace);
+    run_frames(&opened, 1);
+    cr_assert_eq(sum_counts(&opened, 1, QUERN__TRACE_SYSTEM, "quick"), CROWD);
+    cr_assert_eq(sum_counts(&opened, 1, QUERN__TRACE_SYSTEM, "slow"), CROWD);
+    close_scene(&opened);
+}
+
+Test(watched, a_sleep_is_in_the_trace)
+{
+    quern_trace *trace = open_trace(2);
+    quern_trace_start(trace);
+    quern_jobs *jobs = open_jobs(2, trace);
+    uint64_t since_ns = 0;
+    while (since_ns == 0) /* until worker 1 has gone to sleep */
+        since_ns = atomic_load_explicit(&jobs->workers[1].asleep_since_ns, memory_order_relaxed);
+    quern_jobs_destroy(jobs);
+    track_events events = read_track(trace, 1);
+    bool found = false;
+    for (uint32_t i = 0; i < events.count; i++)
+        found |= events.items[i].kind == QUERN__TRACE_SLEEP && events.items[i].begin_ns == since_ns;
+    cr_assert(found);
+    free(events.items);
+    quern_trace_destroy(trace);
+}
+
+Test(watched, workers_without_a_track_are_left_out)
+{
+    quern_trace *trace = open_trace(1);
+    quern_jobs *jobs = open_jobs(3, trace);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = trace;
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, &def, &schedule));
+    add_worker(schedule, "quick", work);
+    quern_trace_start(trace);
+    must_run(schedule, jobs);
+    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    quern_trace_destroy(trace);
+}
+
+/* ------------------------------------------------------------------------------------------ profiles */
+
+static quern_system_stats stats_of(const scene *opened, quern_system system)
+{
+    quern_system_stats stats;
+    must(quern_schedule_system_stats(opened->schedule, system, &stats));
+    return stats;
+}
+
+static uint64_t total_of(const quern_worker_profile *worker)
+{
+    return worker->busy_ns + worker->stealing_ns + worker->idle_ns + worker->sync_ns;
+}
+
+static void check_profile(uint32_t thread_count)
+{
+    scene opened = open_scene(thread_count);
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    run_frames(&opened, FRAMES);
+    const quern_frame_profile frame = quern_schedule_frame_profile(opened.schedule);
+    cr_assert_eq(frame.frame_index, FRAMES - 1);
+    cr_assert_eq(frame.thread_count, thread_count);
+    cr_assert_geq(frame.workers.busy_ns, (uint64_t)chunk_count(&opened) * 4 * WORK_NS);
+    cr_assert_leq(frame.gather_ns + frame.fold_ns + frame.settle_ns + frame.commit_ns, frame.sync_ns);
+    cr_assert_gt(frame.commit_ns, 0);
+    cr_assert_leq(frame.sync_ns, frame.time_ns);
+    cr_assert_geq(frame.critical_path_ns, 4 * WORK_NS + frame.sync_ns);
+    cr_assert(frame.efficiency > 0 && frame.efficiency <= 1.0001);
+    uint64_t busy_ns = 0;
+    for (uint32_t i = 0; i < thread_count; i++) {
+        quern_worker_profile worker;
+        must(quern_schedule_worker_profile(opened.schedule, i, &worker));
+        cr_assert_geq(total_of(&worker), frame.time_ns);
+        busy_ns += worker.busy_ns;
+    }
+    cr_assert_eq(busy_ns, frame.workers.busy_ns);
+    const uint64_t systems_ns = stats_of(&opened, opened.quick).time_ns +
+                                stats_of(&opened, opened.slow).time_ns +
+                                stats_of(&opened, opened.spawn).time_ns;
+    cr_assert_leq(systems_ns, busy_ns + 3);
+    cr_assert_geq(systems_ns + 3, busy_ns, "jobs took %llu ns, systems %llu", (unsigned long long)busy_ns,
+                  (unsigned long long)systems_ns);
+    cr_assert_eq(stats_of(&opened, opened.spawn).command_count, 150);
+    close_scene(&opened);
+}
+
+Test(watched, a_profile_adds_up_at_any_thread_count)
+{
+    check_profile(1);
+    check_profile(3);
+}
+
+/* Other programs may stop this one for longer than a frame; so the order has to come out in some frame. */
+Test(watched, the_system_that_takes_longer_is_told_from_the_other)
+{
+    scene opened = open_scene(1);
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    bool is_told = false;
+    for (int i = 0; i < 100 && !is_told; i++) {
+        run_frames(&opened, 1);
+        is_told = stats_of(&opened, opened.slow).time_ns > stats_of(&opened, opened.quick).time_ns &&
+                  stats_of(&opened, opened.quick).time_ns > stats_of(&opened, opened.spawn).time_ns;
+    }
+    cr_assert(is_told);
+    close_scene(&opened);
+}
+
+Test(watched, without_profiling_there_are_no_times)
+{
+    scene opened = open_scene(1);
+    run_frames(&opened, 1);
+    cr_assert_eq(stats_of(&opened, opened.slow).time_ns, 0);
+    cr_assert_eq(quern_schedule_frame_profile(opened.schedule).time_ns, 0);
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    run_frames(&opened, 2);
+    cr_assert_gt(stats_of(&opened, opened.slow).time_ns, 0);
+    must(quern_schedule_set_profiling(opened.schedule, false));
+    run_frames(&opened, 1);
+    cr_assert_eq(stats_of(&opened, opened.slow).time_ns, 0);
+    close_scene(&opened);
+}
+
+Test(watched, the_profile_is_written_as_a_table)
+{
+    scene opened = open_scene(2);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    cr_assert_not_null(file);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_write_profile(opened.schedule, file));
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    run_frames(&opened, FRAMES);
+    must(quern_schedule_write_profile(opened.schedule, file));
+    fclose(file);
+    cr_assert_not_null(strstr(text, "on 2 threads, mean of 6;"), "%s", text);
+    cr_assert_not_null(strstr(text, "\nquick "), "%s", text);
+    cr_assert_not_null(strstr(text, "\nslow "), "%s", text);
+    cr_assert_not_null(strstr(text, "\n1 "), "%s", text);
+    free(text);
+    close_scene(&opened);
+}
+
+Test(watched, misuse_is_refused)
+{
+    scene opened = open_scene(1);
+    quern_worker_profile worker;
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_profiling(NULL, true));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_worker_profile(NULL, 0, &worker));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_schedule_worker_profile(opened.schedule, 0, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_worker_profile(opened.schedule, 0, &worker));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_write_profile(opened.schedule, NULL));
+    close_scene(&opened);
+}
+
+/* ---------------------------------------------------------------------------------------- no effect */
+
+static uint64_t hash_after(bool is_profiled, bool is_traced)
+{
+    open_crowd();
+    scene opened = open_scene(3);
+    must(quern_schedule_set_profiling(opened.schedule, is_profiled));
+    if (is_traced) quern_trace_start(opened.trace);
+    run_frames(&opened, FRAMES);
+    const uint64_t hash = quern_world_hash(world);
+    close_scene(&opened);
+    close_crowd();
+    return hash;
+}
+
+Test(watched, who_looks_on_changes_nothing)
+{
+    close_crowd();
+    const uint64_t hash = hash_after(false, false);
+    cr_assert_eq(hash_after(true, false), hash);
+    cr_assert_eq(hash_after(false, true), hash);
+    open_crowd();
+}

@@ -503,13 +503,14 @@ static void learn_serial(quern_graph *graph, uint64_t took_ns)
     graph->shared_ns -= graph->shared_ns / FORGET_SHARE; /* in the end sharing gets another try */
 }
 
-/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. When that is too vague, the guess made here is such that the next run is a serial one. */
+/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each thread. What was
+ * known before is brought within these bounds. */
 static void learn_shared(quern_graph *graph, uint64_t took_ns, uint32_t thread_count)
 {
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
-    bool is_short = graph->serial_ns >= QUIET_NS && took_ns * thread_count < QUIET_NS;
-    if (!was_helped || took_ns >= QUIET_NS || is_short) graph->serial_ns = took_ns;
+    uint64_t most_ns = was_helped ? took_ns * thread_count : took_ns;
+    if (graph->serial_ns > most_ns) graph->serial_ns = most_ns;
+    if (graph->serial_ns < took_ns) graph->serial_ns = took_ns;
     graph->shared_ns = took_ns;
 }
 

@@ -263,7 +263,9 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
         return;
     }
     watched_loop loop = {.schedule = schedule, .function = function, .argument = argument};
+    quern__profile_start_loop(schedule, (count - 1) / grain + 1);
     quern_jobs_parallel_for(schedule->jobs, count, grain, run_watched_part, &loop);
+    quern__profile_finish_loop(schedule);
 }
 
 static void begin_stage(void *context, quern__sync_stage stage)
@@ -277,7 +279,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
-    quern__profile_start_sync(schedule);
+    quern__profile_start_sync(schedule, quern__clock_ns());
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
                                applied);
 }

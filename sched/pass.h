@@ -65,7 +65,8 @@ typedef struct quern__pass {
 
     /* watched: see profile.h */
     QUERN__ARRAY(uint32_t)
-    waits_for; /* places in the step of passes that must come before, less what follows */
+    waits_for;     /* places in the step of passes that must come before, less what follows */
+    uint32_t task; /* in the recording of this frame */
     bool is_named;
     uint32_t trace_name;
     uint32_t sample_stride; /* one chunk in so many is timed by system */

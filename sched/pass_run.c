@@ -357,16 +357,34 @@ static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, que
         run_chunks(pass, begin, end, ALL_LANES, context);
 }
 
+static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    uint64_t start_ns = quern__clock_ns();
+    for (uint32_t item = begin; item < end; item++) {
+        run_items(pass, item, item + 1, context);
+        uint64_t now_ns = quern__clock_ns();
+        quern__profile_record_item(pass, item, now_ns - start_ns);
+        start_ns = now_ns;
+    }
+}
+
+static void run_watched(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    uint64_t start_ns = quern__profile_start_job(pass, context, end - begin);
+    if (pass->schedule->watch.recording != NULL)
+        run_recorded(pass, begin, end, context);
+    else
+        run_items(pass, begin, end, context);
+    quern__profile_finish_job(pass, context, start_ns, begin, end);
+}
+
 static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     if (begin == end) return;
-    if (QUERN__UNLIKELY(pass->schedule->watch.is_on)) {
-        uint64_t start_ns = quern__profile_start_job(pass, context, end - begin);
+    if (QUERN__UNLIKELY(pass->schedule->watch.is_on))
+        run_watched(pass, begin, end, context);
+    else
         run_items(pass, begin, end, context);
-        quern__profile_finish_job(pass, context, start_ns, begin, end);
-    } else {
-        run_items(pass, begin, end, context);
-    }
 }
 
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)

@@ -3,6 +3,7 @@
 #include "sched/profile.h"
 
 #include "sched/jobs.h"
+#include "sched/recording.h"
 #include "sched/thread.h"
 
 #include <inttypes.h>
@@ -106,6 +107,61 @@ static void show(const quern_schedule *schedule, uint32_t track, const quern__tr
     if (schedule->watch.is_traced) quern__trace_show(schedule->watch.trace, track, event);
 }
 
+/* ----------------------------------------------------------------------------------------- recording */
+
+/* What going over the items touches, where that is more than the caches of all threads hold. */
+static uint64_t memory_bytes(const quern__pass *pass)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pass->tables.count && pass->prefetches; i++) {
+        const quern__pass_table *table = &pass->tables.items[i];
+        for (uint32_t k = table->first_span; k < table->end_span; k++)
+            bytes += pass->spans.items[k].size_bytes * quern__archetype_row_count(table->archetype);
+    }
+    return bytes;
+}
+
+static void record_pass(quern_recording *recording, const quern__step *step, quern__pass *pass)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    describe_pass(pass, name, sizeof name);
+    pass->task = quern__recording_add_task(recording, name, pass->item_count);
+    if (pass->task == UINT32_MAX) return;
+    quern__task *task = &recording->tasks.items[pass->task];
+    task->bytes = memory_bytes(pass);
+    task->is_serial = pass->kind != QUERN__PASS_CHUNKS;
+    task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        quern__recording_add_wait(recording, step->passes.items[pass->waits_for.items[i]]->task);
+}
+
+static void record_step(quern_recording *recording, const quern__step *step)
+{
+    quern__recording_start_section(recording, false, quern__clock_ns());
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        record_pass(recording, step, step->passes.items[i]);
+}
+
+void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns)
+{
+    const quern_recording *recording = pass->schedule->watch.recording;
+    if (recording->is_out_of_memory) return;
+    const uint64_t cost_ns = clock_cost_ns();
+    recording->items_ns.items[recording->tasks.items[pass->task].first_item + item] =
+        took_ns > cost_ns ? took_ns - cost_ns : 0;
+}
+
+static void record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns)
+{
+    const quern_recording *recording = pass->schedule->watch.recording;
+    if (recording == NULL || recording->is_out_of_memory) return;
+    quern__task *task = &recording->tasks.items[pass->task];
+    if (context->stage == QUERN__STAGE_BEGIN)
+        task->before_ns = took_ns;
+    else
+        task->after_ns = took_ns;
+}
+
 /* ------------------------------------------------------------------------------------ jobs and calls */
 
 uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context, uint32_t count)
@@ -198,6 +254,7 @@ void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
     pass->hooks_ns += took_ns;
+    record_hooks(pass, context, took_ns);
 }
 
 /* --------------------------------------------------------------------------------------------- steps */
@@ -212,6 +269,7 @@ void quern__profile_start_step(const quern_schedule *schedule, const quern__step
             pass->busy_seen_ns = sum_times(schedule, pass->systems.items[0], QUERN__TIME_JOBS);
         pass->hooks_ns = 0;
     }
+    if (schedule->watch.recording != NULL) record_step(schedule->watch.recording, step);
 }
 
 static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns, bool is_traced)
@@ -265,6 +323,7 @@ void quern__profile_finish_step(quern_schedule *schedule, const quern__step *ste
         learn(pass, watch->is_traced);
     }
     watch->frame.critical_path_ns += longest_path_ns(step);
+    if (watch->recording != NULL) quern__recording_finish_section(watch->recording, quern__clock_ns());
 }
 
 /* --------------------------------------------------------------------------------------- sync points */
@@ -304,9 +363,11 @@ static void end_stage(quern_schedule *schedule, uint64_t now_ns)
     show_stage(schedule, watch->stage, 0, watch->stage_start_ns, now_ns, 0);
 }
 
-void quern__profile_start_sync(quern_schedule *schedule)
+void quern__profile_start_sync(quern_schedule *schedule, uint64_t start_ns)
 {
     schedule->watch.stage = QUERN__STAGE_SYNC;
+    if (schedule->watch.recording != NULL)
+        quern__recording_start_section(schedule->watch.recording, true, start_ns);
 }
 
 void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage)
@@ -327,14 +388,32 @@ void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uin
     watch->frame.sync_ns += now_ns - start_ns;
     watch->frame.critical_path_ns += now_ns - start_ns;
     show_stage(schedule, QUERN__STAGE_SYNC, 0, start_ns, now_ns, command_count);
+    if (watch->recording == NULL) return;
+    quern__recording_add_gap(watch->recording, now_ns);
+    quern__recording_finish_section(watch->recording, now_ns);
+}
+
+void quern__profile_start_loop(const quern_schedule *schedule, uint32_t part_count)
+{
+    if (schedule->watch.recording == NULL) return;
+    quern__recording_add_gap(schedule->watch.recording, quern__clock_ns());
+    quern__recording_start_loop(schedule->watch.recording, part_count);
+}
+
+void quern__profile_finish_loop(const quern_schedule *schedule)
+{
+    if (schedule->watch.recording != NULL)
+        quern__recording_finish_loop(schedule->watch.recording, quern__clock_ns());
 }
 
 /* Worker 0 leads the sync point, so all of that is its time already. */
 void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns)
 {
-    if (context->worker_index == 0) return;
     const quern_schedule *schedule = context->schedule;
     const uint64_t now_ns = quern__clock_ns();
+    if (schedule->watch.recording != NULL)
+        quern__recording_add_part(schedule->watch.recording, now_ns - start_ns);
+    if (context->worker_index == 0) return;
     context->sync_ns += now_ns - start_ns;
     show_stage(schedule, schedule->watch.stage, context->worker_index, start_ns, now_ns, 0);
 }
@@ -375,7 +454,7 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     quern__watch *watch = &schedule->watch;
     const bool was_on = watch->is_on;
     watch->is_traced = quern__trace_wants(watch->trace);
-    watch->is_on = watch->is_profiling || watch->is_traced;
+    watch->is_on = watch->is_profiling || watch->is_traced || watch->recording != NULL;
     if (watch->is_on != was_on) prepare_contexts(schedule);
     if (!watch->is_on) return;
     watch->start_ns = start_ns;
@@ -493,6 +572,14 @@ static void add_systems(const quern_schedule *schedule)
     }
 }
 
+static void finish_recording(const quern__watch *watch)
+{
+    quern_recording *recording = watch->recording;
+    recording->frame_ns = watch->frame.time_ns;
+    if (recording->frame_ns > recording->sections_ns)
+        recording->serial_ns = recording->frame_ns - recording->sections_ns;
+}
+
 void quern__profile_finish_frame(quern_schedule *schedule)
 {
     quern__watch *watch = &schedule->watch;
@@ -505,6 +592,7 @@ void quern__profile_finish_frame(quern_schedule *schedule)
                                       .name = QUERN__TRACE_NO_NAME,
                                       .ordinal = (uint32_t)schedule->frame_index};
     show(schedule, 0, &event);
+    if (watch->recording != NULL) finish_recording(watch);
     if (!watch->is_profiling) return;
     finish_workers(schedule, &watch->frame, now_ns);
     divide_passes(schedule);
@@ -571,6 +659,21 @@ quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint3
                            worker_index, schedule->watch.frame.thread_count);
     *out_profile = schedule->contexts[worker_index].profile;
     return QUERN_OK;
+}
+
+quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                         quern_recording *recording)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_run_recorded", "schedule");
+    if (recording == NULL) return quern__fail_null("quern_schedule_run_recorded", "recording");
+    if (schedule->is_running) return quern_schedule_run(schedule, jobs, delta_seconds); /* which refuses */
+    quern__recording_start(recording, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
+    schedule->watch.recording = recording;
+    const quern_result result = quern_schedule_run(schedule, jobs, delta_seconds);
+    schedule->watch.recording = NULL;
+    if (!recording->is_out_of_memory) return result;
+    recording->frame_ns = 0;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a frame, which has run");
 }
 
 /* ------------------------------------------------------------------------------------------- writing */

@@ -33,11 +33,18 @@ void quern__profile_start_step(const quern_schedule *schedule, const quern__step
 void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step);
 
 /* Around a sync point that has commands. */
-void quern__profile_start_sync(quern_schedule *schedule);
+void quern__profile_start_sync(quern_schedule *schedule, uint64_t start_ns);
 void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage);
 void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uint32_t command_count);
 
-/* Around a part of a loop of the sync point, in a frame that is watched. */
+/* Around a loop of the sync point, in a frame that is watched. */
+void quern__profile_start_loop(const quern_schedule *schedule, uint32_t part_count);
+void quern__profile_finish_loop(const quern_schedule *schedule);
+
+/* Of a frame that is recorded: what an item of the pass took. Any worker. */
+void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns);
+
+/* After a part of a loop of the sync point, in a frame that is watched. */
 void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns);
 
 /* Around the callbacks of a job, in a frame that is watched. Any worker. Returns the time, or 0: so few chunks are counted, not

@@ -23,8 +23,9 @@ enum { QUERN__TIME_VIEWS, QUERN__TIME_HOOKS, QUERN__TIME_JOBS, QUERN__TIME_COUNT
 typedef struct quern__watch {
     quern_trace *trace; /* or NULL */
     bool is_profiling;
-    bool is_on;     /* in this frame: somebody wants to know */
-    bool is_traced; /* in this frame */
+    bool is_on;                 /* in this frame: somebody wants to know */
+    bool is_traced;             /* in this frame */
+    quern_recording *recording; /* of this frame, or NULL */
     uint64_t start_ns;
     quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;

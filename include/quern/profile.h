@@ -86,6 +86,75 @@ QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *sched
  * Flushes the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
 QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file);
 
+/* ----------------------------------------------------------------------------------------- forecasts */
+
+/* What a frame would take on more threads than there are: a frame is recorded, and its schedule simulated. */
+
+typedef struct quern_jobs quern_jobs;
+typedef struct quern_recording quern_recording;
+
+/* An empty recording. allocator NULL: quern_allocator_default(). Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. */
+QUERN_API quern_result quern_recording_create(const quern_allocator *allocator,
+                                              quern_recording **out_recording);
+
+/* NULL is allowed. */
+QUERN_API void quern_recording_destroy(quern_recording *recording);
+
+/* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the recording had is
+ * forgotten. Best on one thread, where nothing disturbs the chunks; but a sync point shows what of it can be shared only
+ * with two threads or more, and counts as serial otherwise. Errors: as quern_schedule_run, and OUT_OF_MEMORY, with the
+ * frame run and nothing recorded. */
+QUERN_API quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs,
+                                                   double delta_seconds, quern_recording *recording);
+
+/* What the machine takes for what a recording cannot tell. */
+typedef struct quern_forecast_costs {
+    double steal_ns; /* until a thread that is awake takes part in work that has begun; default 1000 */
+    double wake_ns;  /* the same of a thread that sleeps; default 50000 */
+    /* What all threads together get from memory, in bytes per nanosecond; 0, the default: enough. */
+    double bytes_per_ns_limit;
+} quern_forecast_costs;
+
+QUERN_API quern_forecast_costs quern_forecast_costs_default(void);
+
+/* Measures them with the threads of a pool: some tens of milliseconds. The limit of memory is that of a triad on all
+ * threads, where more threads got little more of it, and 0 otherwise. The defaults stay where nothing could be measured: in a pool of one thread, and where processors are busy otherwise.
+ * The pool must be at rest. Errors: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
+QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs);
+
+/* What would save most of a frame's time if it were not so. */
+typedef enum quern_forecast_limit {
+    QUERN_FORECAST_NONE,       /* nothing saves five percent */
+    QUERN_FORECAST_CHUNKS,     /* a pass has too few chunks, or too uneven ones, for so many threads */
+    QUERN_FORECAST_SERIAL,     /* systems that run on one thread */
+    QUERN_FORECAST_SYNC,       /* sync points */
+    QUERN_FORECAST_BANDWIDTH,  /* memory */
+    QUERN_FORECAST_SCHEDULING, /* stealing and waking */
+    QUERN_FORECAST_LIMIT_COUNT
+} quern_forecast_limit;
+
+/* In words. Never NULL. */
+QUERN_API const char *quern_forecast_limit_string(quern_forecast_limit limit);
+
+typedef struct quern_forecast {
+    uint32_t thread_count;
+    double frame_ns;
+    double speedup;          /* against one thread */
+    double critical_path_ns; /* the frame on as many threads as there are chunks, without any costs */
+    quern_forecast_limit limit;
+    double without_limit_ns; /* the frame if the limit were not; 0 with QUERN_FORECAST_NONE */
+    /* The pass with the longest chunk, or call, that the limit is about, where that is CHUNKS or SERIAL; otherwise
+     * NULL. Valid until the recording changes. */
+    const char *limit_system;
+} quern_forecast;
+
+/* Errors: NULL_ARGUMENT, INVALID_ARGUMENT (thread_count is not 1 to QUERN_MAX_THREADS; nothing was recorded),
+ * OUT_OF_MEMORY. */
+QUERN_API quern_result quern_recording_forecast(const quern_recording *recording,
+                                                const quern_forecast_costs *costs, uint32_t thread_count,
+                                                quern_forecast *out_forecast);
+
 /* -------------------------------------------------------------------------------------------- traces */
 
 #define QUERN_MAX_TRACKS       1024

@@ -5,7 +5,6 @@
 #include "sched/thread.h"
 #include "sched/trace.h"
 #include "tests/flow/flow_setup.h"
-#include "tests/support/failing_allocator.h"
 
 #include <criterion/criterion.h>
 
@@ -14,13 +13,16 @@
 
 /* What frames tell of themselves: traces and profiles. */
 
-enum { CROWD = 6000, FRAMES = 6, TRACK_EVENTS = 1 << 14, WORK_NS = 3000 };
+enum { CROWD = 6000, FRAMES = 6, TRACK_EVENTS = 1 << 14, WORK_NS = 3000, LONG_WORK_NS = 150000 };
+
+static uint64_t work_ns; /* that a view takes at least */
 
 static quern_world *world;
 static quern_component number, wide;
 
 static void open_crowd(void)
 {
+    work_ns = WORK_NS;
     world = setup_world();
     number = setup_component(world, "number", 8, 8);
     wide = setup_component(world, "wide", 256, 64);
@@ -48,7 +50,7 @@ static void work(quern_context *context, const quern_view *view)
     const uint64_t start_ns = quern__clock_ns();
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
-    while (quern__clock_ns() - start_ns < WORK_NS) {
+    while (quern__clock_ns() - start_ns < work_ns) {
     }
 }
 
@@ -261,6 +263,7 @@ Test(watched, times_of_a_trace_add_up)
 
 Test(watched, where_chunks_take_long_every_call_is_in_the_trace)
 {
+    work_ns = LONG_WORK_NS;
     scene opened = open_scene(1);
     quern_trace_start(opened.trace);
     run_frames(&opened, 2); /* the first one shows how long they take */

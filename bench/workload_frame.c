@@ -170,13 +170,14 @@ static void *seven_traced(const bench_case *scene)
     return wide_open_quern(&seven, scene, WIDE_TRACED);
 }
 
-#define RAW(open)                                                                             \
-    {                                                                                         \
-        open, wide_enter_raw, wide_run_raw, wide_leave_raw, wide_checksum_raw, wide_close_raw \
+#define RAW(open)                                                                                   \
+    {                                                                                               \
+        open, wide_enter_raw, wide_run_raw, wide_leave_raw, wide_checksum_raw, wide_close_raw, NULL \
     }
-#define QUERN(open)                                                                         \
-    {                                                                                       \
-        open, wide_enter_quern, wide_run_quern, NULL, wide_checksum_quern, wide_close_quern \
+#define QUERN(open)                                                                          \
+    {                                                                                        \
+        open, wide_enter_quern, wide_run_quern, NULL, wide_checksum_quern, wide_close_quern, \
+            wide_record_quern                                                                \
     }
 
 const bench_workload workload_frame7 = {

@@ -11,6 +11,7 @@
 #include "bench/harness/compare.h"
 #include "bench/harness/csv.h"
 #include "bench/harness/footprint.h"
+#include "bench/harness/forecast.h"
 #include "bench/harness/json.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/options.h"
@@ -27,6 +28,7 @@ typedef struct program {
     quern__bench_settings settings;
     quern__bench_progress progress;
     quern__bench_results results;
+    quern__bench_forecasts forecasts;
     quern__bench_results before;          /* what --compare names */
     quern__bench_comparison *comparisons; /* NULL: nothing is compared */
     FILE *json;                           /* NULL: not asked for */
@@ -260,6 +262,7 @@ static void measure_all(program *bench)
         .time_s = options->time_s,
         .frames = options->frames,
         .counter_source = find_counters(options),
+        .forecasts = options->forecast_counts.count > 0 ? &bench->forecasts : NULL,
         .progress = &bench->progress,
     };
     bench->results.machine = quern__bench_machine_describe(bench->suite);
@@ -308,6 +311,13 @@ static void compare(program *bench)
                                    options->compare, options->noise);
 }
 
+static void write_forecasts(program *bench)
+{
+    FILE *file = quern__bench_options_take_stdout(&bench->options) ? stderr : stdout;
+    if (!quern__bench_forecasts_write(file, &bench->forecasts, &bench->options, &bench->results))
+        bench->failed = true;
+}
+
 static int exit_status(const program *bench)
 {
     if (bench->failed) return QUERN_BENCH_EXIT_FAILED;
@@ -324,6 +334,7 @@ static void run(program *bench)
     } else {
         if (bench->options.compare != NULL) compare(bench);
         if (bench->report != NULL) write_report(bench);
+        if (bench->options.forecast_counts.count > 0) write_forecasts(bench);
         if (bench->options.trace != NULL && !quern__bench_tracing_write(bench->options.trace))
             bench->failed = true;
     }
@@ -354,6 +365,7 @@ int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
     run(&bench);
     const int status = exit_status(&bench);
     free(bench.comparisons);
+    quern__bench_forecasts_close(&bench.forecasts);
     quern__bench_results_close(&bench.results);
     quern__bench_results_close(&bench.before);
     return status;

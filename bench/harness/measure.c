@@ -10,6 +10,7 @@
 #include "bench/harness/measure.h"
 
 #include "bench/harness/footprint.h"
+#include "bench/harness/forecast.h"
 #include "bench/harness/tracing.h"
 
 #include <math.h>
@@ -68,6 +69,12 @@ uint32_t quern__bench_subject_count(const quern_bench_workload *workload)
     while (count < QUERN_BENCH_MAX_SUBJECTS && workload->subjects[count].run != NULL)
         count++;
     return count;
+}
+
+static const char *subject_name(const bench_session *session, uint32_t index)
+{
+    const char *own = session->workload->subject_names[index];
+    return own != NULL ? own : session->settings->suite->subject_names[index];
 }
 
 static double operations_of_pass(const bench_session *session)
@@ -326,12 +333,6 @@ static void take_samples(bench_session *session)
 
 /* ------------------------------------------------------------------------------------------- records */
 
-static const char *subject_name(const bench_session *session, uint32_t index)
-{
-    const char *own = session->workload->subject_names[index];
-    return own != NULL ? own : session->settings->suite->subject_names[index];
-}
-
 static quern__bench_record make_record(const bench_session *session, uint32_t index)
 {
     const quern_bench_workload *workload = session->workload;
@@ -365,7 +366,7 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     quern__bench_results_add(results, &record);
 }
 
-/* The checksum has been taken with the last sample, so these passes do no harm. */
+/* The checksum has been taken with the last sample, so these passes and the frames below do no harm. */
 static void trace_passes(const bench_session *session)
 {
     const subject_run *run = &session->runs[session->run_count > 1 ? 1 : 0];
@@ -375,6 +376,25 @@ static void trace_passes(const bench_session *session)
     run->subject->run(run->state, session->workload->fresh ? 1 : TRACED_PASSES);
     quern__bench_tracing_stop();
     leave(run);
+}
+
+static void record_frames(const bench_session *session)
+{
+    quern__bench_forecasts *forecasts = session->settings->forecasts;
+    if (forecasts == NULL || session->placement + 1 < session->placement_count) return;
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        const subject_run *run = &session->runs[i];
+        const quern__bench_recorded like = {.workload = session->name,
+                                            .subject = subject_name(session, i),
+                                            .entity_count = session->scene.entity_count,
+                                            .thread_count = session->scene.thread_count,
+                                            .operations = operations_of_pass(session)};
+        if (run->subject->record == NULL) continue;
+        settle(session);
+        enter(run);
+        quern__bench_forecasts_record(forecasts, &like, run->subject, run->state);
+        leave(run);
+    }
 }
 
 static void measure_placement(bench_session *session)
@@ -387,6 +407,7 @@ static void measure_placement(bench_session *session)
     }
     take_samples(session);
     trace_passes(session);
+    record_frames(session);
     close_subjects(session);
 }
 

@@ -17,6 +17,7 @@ typedef struct quern__bench_settings {
     double time_s;            /* go on taking samples for this long */
     bool frames;
     const quern__bench_counter_source *counter_source; /* NULL: count nothing */
+    struct quern__bench_forecasts *forecasts;          /* NULL: record nothing */
     const quern__bench_progress *progress;
 } quern__bench_settings;
 

@@ -48,6 +48,9 @@ static const char help_text[] =
     "  -j, --json[=FILE]     JSON lines instead of the table, or into a file besides it\n"
     "  -c, --csv[=FILE]      the same with CSV\n"
     "      --report FILE     write a page with charts (HTML, all in one file); implies --frames\n"
+    "      --forecast LIST   what frames would take on so many threads, such as 4,8,16,64, from one that "
+    "is\n"
+    "                        recorded on the first of --threads, where a workload has frames to record\n"
     "      --trace FILE      write a trace of some passes of the last case (JSON for ui.perfetto.dev), of\n"
     "                        the subject after the control\n"
     "      --load FILE       measure nothing: take results that --json wrote before\n"
@@ -69,6 +72,7 @@ enum {
     OPTION_FRAMES,
     OPTION_COUNTERS,
     OPTION_REPORT,
+    OPTION_FORECAST,
     OPTION_TRACE,
     OPTION_LOAD,
     OPTION_COMPARE,
@@ -96,6 +100,7 @@ static const struct option long_options[] = {
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"report", required_argument, NULL, OPTION_REPORT},
+    {"forecast", required_argument, NULL, OPTION_FORECAST},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"load", required_argument, NULL, OPTION_LOAD},
     {"compare", required_argument, NULL, OPTION_COMPARE},
@@ -171,6 +176,13 @@ static bool add_thread_count(const option_parser *parser, char *text)
     if (strcmp(text, "max") != 0 && !parse_number(parser, "--threads", text, 1, QUERN_MAX_THREADS, &count))
         return false;
     return add_number(parser, "--threads", &parser->options->thread_counts, count);
+}
+
+static bool add_forecast_count(const option_parser *parser, char *text)
+{
+    uint32_t count = 0;
+    return parse_number(parser, "--forecast", text, 1, QUERN_MAX_THREADS, &count) &&
+           add_number(parser, "--forecast", &parser->options->forecast_counts, count);
 }
 
 static bool add_entity_count(const option_parser *parser, char *text)
@@ -249,6 +261,8 @@ static bool apply_numbers(const option_parser *parser, int option)
         return for_each_part(parser, optarg, add_thread_count);
     case 'w':
         return for_each_part(parser, optarg, add_pattern);
+    case OPTION_FORECAST:
+        return for_each_part(parser, optarg, add_forecast_count);
     case OPTION_WARM_UP:
         return parse_number(parser, "--warm-up", optarg, 0, MAX_WARM_UP_COUNT, &options->warm_up_count);
     case OPTION_PLACEMENTS:

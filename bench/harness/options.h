@@ -36,12 +36,13 @@ typedef struct quern__bench_options {
     bool counters;
     bool list;
     bool help;
-    const char *json;    /* path, or NULL */
-    const char *csv;     /* path, or NULL */
-    const char *report;  /* path, or NULL */
-    const char *compare; /* path, or NULL */
-    const char *trace;   /* path, or NULL */
-    const char *load;    /* path, or NULL */
+    const char *json;                     /* path, or NULL */
+    const char *csv;                      /* path, or NULL */
+    const char *report;                   /* path, or NULL */
+    const char *compare;                  /* path, or NULL */
+    quern__bench_numbers forecast_counts; /* threads; none: no forecast */
+    const char *trace;                    /* path, or NULL */
+    const char *load;                     /* path, or NULL */
     bool fail_slower;
     double noise; /* what is less than this part of the figure is not called a difference */
 } quern__bench_options;

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/forecast.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <quern/jobs.h>
+#include <quern/profile.h>
+
+/* ------------------------------------------------------------------------------------------ recording */
+
+static bool is_same(const quern__bench_recorded *a, const quern__bench_recorded *b)
+{
+    return strcmp(a->workload, b->workload) == 0 && strcmp(a->subject, b->subject) == 0 &&
+           a->entity_count == b->entity_count;
+}
+
+void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
+                                   const quern_bench_subject *subject, void *state)
+{
+    for (size_t i = 0; i < forecasts->count; i++)
+        if (is_same(&forecasts->items[i], like)) return;
+    quern__bench_recorded recorded = *like;
+    for (uint32_t i = 0; i < QUERN__BENCH_RECORDINGS; i++)
+        if (quern_recording_create(NULL, &recorded.recordings[i]) != QUERN_OK ||
+            subject->record(state, recorded.recordings[i]) != QUERN_OK)
+            quern_bench_die("%s cannot be recorded: %s", like->workload, quern_error_message());
+    forecasts->items = quern__bench_grow(forecasts->items, forecasts->count, &forecasts->capacity,
+                                         sizeof *forecasts->items);
+    forecasts->items[forecasts->count++] = recorded;
+}
+
+void quern__bench_forecasts_close(quern__bench_forecasts *forecasts)
+{
+    for (size_t i = 0; i < forecasts->count; i++)
+        for (uint32_t k = 0; k < QUERN__BENCH_RECORDINGS; k++)
+            quern_recording_destroy(forecasts->items[i].recordings[k]);
+    free(forecasts->items);
+    *forecasts = (quern__bench_forecasts){0};
+}
+
+/* -------------------------------------------------------------------------------------------- results */
+
+static int compare_forecasts(const void *a, const void *b)
+{
+    const double x = ((const quern_forecast *)a)->frame_ns, y = ((const quern_forecast *)b)->frame_ns;
+    return (x > y) - (x < y);
+}
+
+/* By the recording whose forecast is the middle one. */
+static bool forecast_median(const quern__bench_recorded *recorded, const quern_forecast_costs *costs,
+                            uint32_t thread_count, quern_forecast *out_forecast)
+{
+    quern_forecast forecasts[QUERN__BENCH_RECORDINGS];
+    for (uint32_t i = 0; i < QUERN__BENCH_RECORDINGS; i++)
+        if (quern_recording_forecast(recorded->recordings[i], costs, thread_count, &forecasts[i]) !=
+            QUERN_OK) {
+            quern__bench_note("%s", quern_error_message());
+            return false;
+        }
+    qsort(forecasts, QUERN__BENCH_RECORDINGS, sizeof forecasts[0], compare_forecasts);
+    *out_forecast = forecasts[QUERN__BENCH_RECORDINGS / 2];
+    return true;
+}
+
+static const quern__bench_record *find_measured(const quern__bench_results *results,
+                                                const quern__bench_recorded *recorded,
+                                                uint32_t thread_count)
+{
+    for (size_t i = 0; i < results->record_count; i++) {
+        const quern__bench_record *record = &results->records[i];
+        if (record->thread_count == thread_count && record->entity_count == recorded->entity_count &&
+            strcmp(record->workload, recorded->workload) == 0 &&
+            strcmp(record->subject, recorded->subject) == 0)
+            return record;
+    }
+    return NULL;
+}
+
+static void write_line(FILE *file, const quern_forecast *forecast, double measured_ns)
+{
+    fprintf(file, "%8" PRIu32 " %12.1f", forecast->thread_count, forecast->frame_ns / 1000);
+    if (measured_ns > 0)
+        fprintf(file, " %12.1f %+7.1f %%", measured_ns / 1000,
+                (forecast->frame_ns / measured_ns - 1) * 100);
+    else
+        fprintf(file, " %12s %9s", "-", "-");
+    fprintf(file, " %9.2f %12.1f  %s", forecast->speedup, forecast->critical_path_ns / 1000,
+            quern_forecast_limit_string(forecast->limit));
+    if (forecast->limit_system != NULL) fprintf(file, ": %s", forecast->limit_system);
+    if (forecast->limit != QUERN_FORECAST_NONE)
+        fprintf(file, " (without: %.1f us)", forecast->without_limit_ns / 1000);
+    fputc('\n', file);
+}
+
+static bool write_recorded(FILE *file, const quern__bench_recorded *recorded,
+                           const quern_forecast_costs *costs, const quern__bench_numbers *counts,
+                           const quern__bench_results *results)
+{
+    fprintf(file,
+            "\nForecast of %s, %" PRIu32 " entities, %s; frames recorded on %" PRIu32 " thread%s\n"
+            "%8s %12s %12s %9s %9s %12s  %s\n",
+            recorded->workload, recorded->entity_count, recorded->subject, recorded->thread_count,
+            recorded->thread_count == 1 ? "" : "s", "threads", "frame us", "measured us", "error",
+            "speed-up", "crit.path us", "limited by");
+    for (uint32_t i = 0; i < counts->count; i++) {
+        const quern__bench_record *record = find_measured(results, recorded, counts->values[i]);
+        quern_forecast forecast;
+        if (!forecast_median(recorded, costs, counts->values[i], &forecast)) return false;
+        write_line(file, &forecast, record != NULL ? record->summary.median * recorded->operations : 0);
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------- costs */
+
+static bool measure_costs(quern_forecast_costs *costs)
+{
+    quern_jobs *jobs;
+    quern_result result = quern_jobs_create(NULL, &jobs);
+    if (result == QUERN_OK) {
+        result = quern_forecast_costs_measure(jobs, costs);
+        quern_jobs_destroy(jobs);
+    }
+    if (result != QUERN_OK) quern__bench_note("%s", quern_error_message());
+    return result == QUERN_OK;
+}
+
+static void write_costs(FILE *file, const quern_forecast_costs *costs)
+{
+    fprintf(
+        file,
+        "\nMeasured for forecasts: a thread that is awake takes part after %.1f us, one that sleeps after "
+        "%.1f us;\n",
+        costs->steal_ns / 1000, costs->wake_ns / 1000);
+    if (costs->bytes_per_ns_limit > 0)
+        fprintf(file,
+                "a triad on %" PRIu32
+                " threads gets %.1f GB/s, and more threads are taken to get no more\n",
+                quern_processor_count(), costs->bytes_per_ns_limit);
+    else
+        fprintf(file,
+                "a triad does not exhaust memory with %" PRIu32 " threads, and is taken not to with more\n",
+                quern_processor_count());
+}
+
+static void add_count(quern__bench_numbers *counts, uint32_t count)
+{
+    uint32_t place = 0;
+    while (place < counts->count && counts->values[place] < count)
+        place++;
+    if (place < counts->count && counts->values[place] == count) return;
+    if (counts->count == QUERN__BENCH_MAX_LIST) return;
+    memmove(&counts->values[place + 1], &counts->values[place],
+            (counts->count - place) * sizeof counts->values[0]);
+    counts->values[place] = count;
+    counts->count++;
+}
+
+bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
+                                  const quern__bench_options *options, const quern__bench_results *results)
+{
+    quern__bench_numbers counts = {.count = 0};
+    quern_forecast_costs costs;
+    if (forecasts->count == 0) {
+        quern__bench_note("nothing that was measured has frames to record; no forecast");
+        return true;
+    }
+    for (uint32_t i = 0; i < options->forecast_counts.count; i++)
+        add_count(&counts, options->forecast_counts.values[i]);
+    for (uint32_t i = 0; i < options->thread_counts.count; i++)
+        add_count(&counts, options->thread_counts.values[i]);
+    if (!measure_costs(&costs)) return false;
+    write_costs(file, &costs);
+    for (size_t i = 0; i < forecasts->count; i++)
+        if (!write_recorded(file, &forecasts->items[i], &costs, &counts, results)) return false;
+    return true;
+}

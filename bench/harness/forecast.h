@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_HARNESS_FORECAST_H
+#define QUERN_BENCH_HARNESS_FORECAST_H
+
+/* --forecast: frames that subjects record, and what they would take on other numbers of threads. */
+
+#include <stdio.h>
+
+#include "bench/harness/options.h"
+#include "bench/harness/results.h"
+
+enum { QUERN__BENCH_RECORDINGS = 9 }; /* of each subject; the median of their forecasts counts */
+
+typedef struct quern__bench_recorded {
+    const char *workload; /* as in records; not copied */
+    const char *subject;
+    uint32_t entity_count;
+    uint32_t thread_count;
+    double operations; /* of a frame */
+    struct quern_recording *recordings[QUERN__BENCH_RECORDINGS];
+} quern__bench_recorded;
+
+typedef struct quern__bench_forecasts {
+    quern__bench_recorded *items;
+    size_t count;
+    size_t capacity;
+} quern__bench_forecasts;
+
+/* Records the subject's frames, unless that was done for its case with another number of threads. like: its names and case. */
+void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
+                                   const quern_bench_subject *subject, void *state);
+
+/* Measures what threads and memory cost, and writes a table for each case: forecasts for the counts asked for and for those
+ * that were measured, with what was measured and the error. False, with a note, when something failed. */
+bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
+                                  const quern__bench_options *options, const quern__bench_results *results);
+
+void quern__bench_forecasts_close(quern__bench_forecasts *forecasts);
+
+#endif

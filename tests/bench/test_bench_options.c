@@ -93,6 +93,16 @@ Test(bench_options, where_results_go)
     expect_refusal("--json --csv", "stdout");
 }
 
+Test(bench_options, traces_and_forecasts)
+{
+    cr_assert(parse("--trace out.json --forecast 4,64,4"), "%s", message);
+    cr_expect_str_eq(options.trace, "out.json");
+    cr_expect_eq(options.forecast_counts.count, 2);
+    cr_expect_eq(options.forecast_counts.values[1], 64);
+    expect_refusal("--forecast 257", "--forecast: '257'");
+    expect_refusal("--forecast 0", "--forecast: '0'");
+}
+
 Test(bench_options, comparing)
 {
     cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower"), "%s", message);

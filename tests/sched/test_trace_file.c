@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* The file that a trace writes, read back by a JSON library. */
 #include "sched/trace.h"
+#include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"
 
 #include <cjson/cJSON.h>
@@ -298,4 +299,98 @@ Test(trace_file, what_cannot_be_written_is_refused)
     cr_expect_not(part_exists());
     rmdir(path);
     quern_trace_destroy(trace);
+}
+
+/* ------------------------------------------------------------------------------------------- frames */
+
+static void count_up(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i]++;
+}
+
+/* A trace of some frames of one system over many chunks. */
+static quern_trace *trace_frames(uint32_t thread_count, uint32_t frame_count)
+{
+    quern_trace *trace = open_trace(thread_count, 4096);
+    quern_world *world = setup_world();
+    const quern_component both[] = {setup_component(world, "number", 8, 8),
+                                    setup_component(world, "wide", 512, 8)};
+    for (uint32_t i = 0; i < 3000; i++)
+        setup_entity_with(world, both, 2);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = trace;
+    quern_schedule *schedule = setup_schedule_as(world, def, 1);
+    const quern_term term = quern_term_write(both[0]);
+    quern_system_def system = system_def("count up", count_up);
+    system.terms = &term;
+    system.term_count = 1;
+    setup_system(schedule, &system);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < frame_count; i++)
+        must_run(schedule, jobs);
+    quern_trace_stop(trace);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return trace;
+}
+
+static double end_of(const cJSON *event)
+{
+    return number_of(event, "ts") + number_of(event, "dur");
+}
+
+/* Events stand in the order in which they begin; what begins inside another one has to end in it, too. */
+static void assert_nested(const cJSON *root, int track)
+{
+    const cJSON *outer;
+    for (int i = 0; (outer = event_at(root, track, i)) != NULL; i++) {
+        const cJSON *inner;
+        for (int k = i + 1; (inner = event_at(root, track, k)) != NULL; k++) {
+            if (number_of(inner, "ts") >= end_of(outer)) break;
+            cr_assert_leq(end_of(inner), end_of(outer) + 0.0005, "%s in %s", text_of(inner, "name"),
+                          text_of(outer, "name"));
+        }
+    }
+}
+
+static void check_frames(uint32_t thread_count)
+{
+    enum { FRAMES = 3 };
+    quern_trace *trace = trace_frames(thread_count, FRAMES);
+    cJSON *root = write_and_parse(trace);
+    double frames_us = 0, jobs_us = 0;
+    int frame_count = 0;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root))
+    {
+        const int track = (int)number_of(event, "tid");
+        cr_assert(track >= 1 && track <= (int)thread_count);
+        if (strcmp(text_of(event, "cat"), "frame") == 0) {
+            cr_assert_eq(track, 1);
+            frames_us += number_of(event, "dur");
+            frame_count++;
+        }
+        if (strcmp(text_of(event, "cat"), "pass") == 0) {
+            cr_assert_str_eq(text_of(event, "name"), "count up");
+            jobs_us += number_of(event, "dur");
+        }
+    }
+    cr_assert_eq(frame_count, FRAMES);
+    cr_assert_gt(jobs_us, 0);
+    cr_assert_leq(jobs_us, frames_us * thread_count);
+    for (int track = 0; track < (int)thread_count; track++)
+        assert_nested(root, track);
+    cJSON_Delete(root);
+    quern_trace_destroy(trace);
+}
+
+Test(trace_file, frames_are_written_with_their_jobs)
+{
+    check_frames(1);
+    check_frames(3);
 }

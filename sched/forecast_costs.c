@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Steals and wake-ups are measured by a loop of two items, each of which ends when both have begun: the second one began
- * when another thread had come. */
+/* Steals and wake-ups are measured by a job that the caller submits and does not run itself: how long until it has
+ * begun. */
 
 enum {
     ROUNDS = 9, /* of the triad */
     MEETINGS = 24,
+    WARM_UP_MEETINGS =
+        200, /* the system may put new threads on one processor, and needs some time to find out */
     SLEEP_NS = 3000000,            /* longer than workers spin */
     LIMIT_NS = 500000,             /* nobody waits longer for a thread that does not come */
     TRIAD_COUNT = 4 * 1024 * 1024, /* doubles in each of three arrays: more than most caches */
@@ -45,30 +47,36 @@ static double lower_quartile(double *times_ns, size_t count)
 /* -------------------------------------------------------------------------------------------- threads */
 
 typedef struct meeting {
-    _Atomic uint32_t come_count;
-    _Atomic uint64_t second_ns;
-    uint64_t deadline_ns;
+    _Atomic uint64_t come_ns;
 } meeting;
 
-/* Relaxed: nothing is handed over but the time, which the end of the loop orders. */
-static void meet(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+/* Release pairs with the acquire below, though nothing but the time is handed over. */
+static void come(void *argument, uint32_t worker_index)
 {
-    (void)begin, (void)end, (void)worker_index;
-    meeting *both = argument;
-    if (atomic_fetch_add_explicit(&both->come_count, 1, memory_order_relaxed) == 1)
-        atomic_store_explicit(&both->second_ns, quern__clock_ns(), memory_order_relaxed);
-    while (atomic_load_explicit(&both->come_count, memory_order_relaxed) < 2 &&
-           quern__clock_ns() < both->deadline_ns)
-        sched_yield(); /* the other may have been put on this processor */
+    (void)worker_index;
+    meeting *place = *(meeting **)argument;
+    atomic_store_explicit(&place->come_ns, quern__clock_ns(), memory_order_release);
 }
 
+/* A job is submitted, and the caller looks on until somebody has begun it. */
 static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
 {
+    meeting place = {0};
+    meeting *payload = &place;
+    quern_counter counter = {0};
+    quern_job_def def = quern_job_def_default();
+    def.function = come;
+    def.payload = &payload;
+    def.payload_bytes = sizeof payload;
+    def.counter = &counter;
     const uint64_t start_ns = quern__clock_ns();
-    meeting both = {.deadline_ns = start_ns + LIMIT_NS};
-    const quern_result result = quern_jobs_parallel_for(jobs, 2, 1, meet, &both);
-    const uint64_t second_ns = atomic_load_explicit(&both.second_ns, memory_order_relaxed);
-    *out_ns = second_ns > start_ns ? (double)(second_ns - start_ns) : 0;
+    quern_result result = quern_jobs_submit(jobs, &def);
+    while (result == QUERN_OK && atomic_load_explicit(&place.come_ns, memory_order_acquire) == 0 &&
+           quern__clock_ns() - start_ns < LIMIT_NS)
+        sched_yield(); /* the other may have been put on this processor */
+    if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
+    const uint64_t come_ns = atomic_load_explicit(&place.come_ns, memory_order_acquire);
+    *out_ns = come_ns > start_ns ? (double)(come_ns - start_ns) : 0;
     return result;
 }
 
@@ -77,7 +85,8 @@ static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
 {
     double times_ns[MEETINGS] = {0};
     quern_result result = QUERN_OK;
-    quern_jobs_wake(jobs);
+    for (uint32_t i = 0; i < WARM_UP_MEETINGS && result == QUERN_OK; i++)
+        result = time_meeting(jobs, &times_ns[0]);
     for (uint32_t i = 0; i < MEETINGS && result == QUERN_OK; i++) {
         if (asleep) nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
         result = time_meeting(jobs, &times_ns[i]);

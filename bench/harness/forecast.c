@@ -17,19 +17,35 @@ static bool is_same(const quern__bench_recorded *a, const quern__bench_recorded 
            a->entity_count == b->entity_count;
 }
 
+static bool is_known(const quern__bench_forecasts *forecasts, const quern__bench_recorded *like)
+{
+    for (size_t i = 0; i < forecasts->count; i++)
+        if (is_same(&forecasts->items[i], like))
+            return forecasts->items[i].thread_count != like->thread_count;
+    return false;
+}
+
+static quern__bench_recorded *find_or_add(quern__bench_forecasts *forecasts,
+                                          const quern__bench_recorded *like)
+{
+    for (size_t i = 0; i < forecasts->count; i++)
+        if (is_same(&forecasts->items[i], like)) return &forecasts->items[i];
+    forecasts->items = quern__bench_grow(forecasts->items, forecasts->count, &forecasts->capacity,
+                                         sizeof *forecasts->items);
+    forecasts->items[forecasts->count] = *like;
+    return &forecasts->items[forecasts->count++];
+}
+
 void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
                                    const quern_bench_subject *subject, void *state)
 {
-    for (size_t i = 0; i < forecasts->count; i++)
-        if (is_same(&forecasts->items[i], like)) return;
-    quern__bench_recorded recorded = *like;
-    for (uint32_t i = 0; i < QUERN__BENCH_RECORDINGS; i++)
-        if (quern_recording_create(NULL, &recorded.recordings[i]) != QUERN_OK ||
-            subject->record(state, recorded.recordings[i]) != QUERN_OK)
-            quern_bench_die("%s cannot be recorded: %s", like->workload, quern_error_message());
-    forecasts->items = quern__bench_grow(forecasts->items, forecasts->count, &forecasts->capacity,
-                                         sizeof *forecasts->items);
-    forecasts->items[forecasts->count++] = recorded;
+    if (is_known(forecasts, like)) return;
+    quern__bench_recorded *recorded = find_or_add(forecasts, like);
+    if (recorded->recording_count == QUERN__BENCH_RECORDINGS) return;
+    quern_recording **recording = &recorded->recordings[recorded->recording_count++];
+    if (quern_recording_create(NULL, recording) != QUERN_OK ||
+        subject->record(state, *recording) != QUERN_OK)
+        quern_bench_die("%s cannot be recorded: %s", like->workload, quern_error_message());
 }
 
 void quern__bench_forecasts_close(quern__bench_forecasts *forecasts)
@@ -54,14 +70,14 @@ static bool forecast_median(const quern__bench_recorded *recorded, const quern_f
                             uint32_t thread_count, quern_forecast *out_forecast)
 {
     quern_forecast forecasts[QUERN__BENCH_RECORDINGS];
-    for (uint32_t i = 0; i < QUERN__BENCH_RECORDINGS; i++)
+    for (uint32_t i = 0; i < recorded->recording_count; i++)
         if (quern_recording_forecast(recorded->recordings[i], costs, thread_count, &forecasts[i]) !=
             QUERN_OK) {
             quern__bench_note("%s", quern_error_message());
             return false;
         }
-    qsort(forecasts, QUERN__BENCH_RECORDINGS, sizeof forecasts[0], compare_forecasts);
-    *out_forecast = forecasts[QUERN__BENCH_RECORDINGS / 2];
+    qsort(forecasts, recorded->recording_count, sizeof forecasts[0], compare_forecasts);
+    *out_forecast = forecasts[recorded->recording_count / 2];
     return true;
 }
 

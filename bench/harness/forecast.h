@@ -18,6 +18,7 @@ typedef struct quern__bench_recorded {
     uint32_t entity_count;
     uint32_t thread_count;
     double operations; /* of a frame */
+    uint32_t recording_count;
     struct quern_recording *recordings[QUERN__BENCH_RECORDINGS];
 } quern__bench_recorded;
 
@@ -27,7 +28,8 @@ typedef struct quern__bench_forecasts {
     size_t capacity;
 } quern__bench_forecasts;
 
-/* Records the subject's frames, unless that was done for its case with another number of threads. like: its names and case. */
+/* Records one frame of the subject, unless that was done for its case with another number of threads, or often enough.
+ * like: its names and case. */
 void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
                                    const quern_bench_subject *subject, void *state);
 

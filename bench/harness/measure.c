@@ -378,23 +378,30 @@ static void trace_passes(const bench_session *session)
     leave(run);
 }
 
+/* A pass like those of a sample, and one that is recorded. */
+static void record_frame(const bench_session *session, uint32_t index)
+{
+    const subject_run *run = &session->runs[index];
+    const quern__bench_recorded like = {.workload = session->name,
+                                        .subject = subject_name(session, index),
+                                        .entity_count = session->scene.entity_count,
+                                        .thread_count = session->scene.thread_count,
+                                        .operations = operations_of_pass(session)};
+    settle(session);
+    enter(run);
+    if (run->subject->record == NULL || run->pass_count > 1) run->subject->run(run->state, 1);
+    if (run->subject->record != NULL)
+        quern__bench_forecasts_record(session->settings->forecasts, &like, run->subject, run->state);
+    leave(run);
+}
+
+/* Subjects take turns as for samples: what they find in the cache is what the others have left. */
 static void record_frames(const bench_session *session)
 {
-    quern__bench_forecasts *forecasts = session->settings->forecasts;
-    if (forecasts == NULL || session->placement + 1 < session->placement_count) return;
-    for (uint32_t i = 0; i < session->run_count; i++) {
-        const subject_run *run = &session->runs[i];
-        const quern__bench_recorded like = {.workload = session->name,
-                                            .subject = subject_name(session, i),
-                                            .entity_count = session->scene.entity_count,
-                                            .thread_count = session->scene.thread_count,
-                                            .operations = operations_of_pass(session)};
-        if (run->subject->record == NULL) continue;
-        settle(session);
-        enter(run);
-        quern__bench_forecasts_record(forecasts, &like, run->subject, run->state);
-        leave(run);
-    }
+    if (session->settings->forecasts == NULL || session->placement + 1 < session->placement_count) return;
+    for (uint32_t turn = 0; turn < QUERN__BENCH_RECORDINGS; turn++)
+        for (uint32_t i = 0; i < session->run_count; i++)
+            record_frame(session, i);
 }
 
 static void measure_placement(bench_session *session)

@@ -115,7 +115,7 @@ const bench_workload workload_add_query = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, fill_raw, run_raw, empty_raw, checksum_raw, free},
-            [BENCH_QUERN] = {open_quern, fill_quern, run_quern, empty_quern, checksum_quern, free},
+            [BENCH_RAW] = {open_raw, fill_raw, run_raw, empty_raw, checksum_raw, free, NULL},
+            [BENCH_QUERN] = {open_quern, fill_quern, run_quern, empty_quern, checksum_quern, free, NULL},
         },
 };

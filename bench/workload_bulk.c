@@ -104,7 +104,8 @@ const bench_workload workload_create_bulk = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_bulk, begin_raw, run_raw, end_raw, checksum_raw, close_bulk},
-            [BENCH_QUERN] = {open_bulk, begin_quern, run_quern, end_quern, checksum_quern, close_bulk},
+            [BENCH_RAW] = {open_bulk, begin_raw, run_raw, end_raw, checksum_raw, close_bulk, NULL},
+            [BENCH_QUERN] = {open_bulk, begin_quern, run_quern, end_quern, checksum_quern, close_bulk,
+                             NULL},
         },
 };

@@ -437,8 +437,9 @@ const bench_workload workload_add_remove_deferred = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern,
+                             NULL},
         },
 };
 
@@ -451,8 +452,8 @@ const bench_workload workload_record_add = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_record_raw, NULL, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_record, enter_quern, run_record, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_record_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_record, enter_quern, run_record, NULL, checksum_quern, close_quern, NULL},
         },
 };
 
@@ -465,7 +466,7 @@ const bench_workload workload_playback_mixed = {
     .operation_count = two_operations,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern, NULL},
         },
 };

@@ -163,8 +163,8 @@ const bench_workload workload_frame_empty0 = {
     .operation_count = bench_operations_per_frame,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, checksum_raw, free},
-            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, checksum_raw, free, NULL},
+            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
 };
 
@@ -179,7 +179,7 @@ const bench_workload workload_frame_empty1 = {
     .operation_count = bench_operations_per_frame,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, checksum_raw, free},
-            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, checksum_raw, free, NULL},
+            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
 };

@@ -183,8 +183,8 @@ const bench_workload workload_iter_frag26 = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_few_raw, NULL, run_raw, NULL, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_few_quern, NULL, run_quern, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_few_raw, NULL, run_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_few_quern, NULL, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
 };
 
@@ -200,7 +200,7 @@ const bench_workload workload_iter_frag_many = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_many_raw, NULL, run_raw, NULL, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_many_quern, NULL, run_quern, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_many_raw, NULL, run_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_many_quern, NULL, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
 };

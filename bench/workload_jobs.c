@@ -123,20 +123,22 @@ static uint32_t passes_of_empty(uint32_t item_count)
     return 1 + 8000000 / (item_count + 500);
 }
 
-#define WORKLOAD_EMPTY(count, suffix, text, open_it)                                                    \
-    const bench_workload workload_jobs_empty_##count##suffix = {                                        \
-        .name = "jobs_empty_" #count #suffix,                                                           \
-        .summary = "a parallel loop over " #count " items that do nothing, " text,                      \
-        .unit = "loop",                                                                                 \
-        .entity_counts = {count},                                                                       \
-        .fixed_size = true,                                                                             \
-        .pass_count = passes_of_empty,                                                                  \
-        .operation_count = one_loop,                                                                    \
-        .subjects =                                                                                     \
-            {                                                                                           \
-                [BENCH_RAW] = {open_empty_raw, NULL, run_empty_raw, NULL, checksum_items, close_scene}, \
-                [BENCH_QUERN] = {open_it, enter_awake, run_empty, NULL, checksum_items, close_scene},   \
-            },                                                                                          \
+#define WORKLOAD_EMPTY(count, suffix, text, open_it)                                                   \
+    const bench_workload workload_jobs_empty_##count##suffix = {                                       \
+        .name = "jobs_empty_" #count #suffix,                                                          \
+        .summary = "a parallel loop over " #count " items that do nothing, " text,                     \
+        .unit = "loop",                                                                                \
+        .entity_counts = {count},                                                                      \
+        .fixed_size = true,                                                                            \
+        .pass_count = passes_of_empty,                                                                 \
+        .operation_count = one_loop,                                                                   \
+        .subjects =                                                                                    \
+            {                                                                                          \
+                [BENCH_RAW] = {open_empty_raw, NULL, run_empty_raw, NULL, checksum_items, close_scene, \
+                               NULL},                                                                  \
+                [BENCH_QUERN] = {open_it, enter_awake, run_empty, NULL, checksum_items, close_scene,   \
+                                 NULL},                                                                \
+            },                                                                                         \
     }
 
 WORKLOAD_EMPTY(64, , "grain 1", open_empty);
@@ -212,8 +214,10 @@ static uint32_t passes_of_uneven(uint32_t item_count)
         .operation_count = one_loop,                                                                       \
         .subjects =                                                                                        \
             {                                                                                              \
-                [BENCH_RAW] = {open_uneven_raw, NULL, run_uneven_raw, NULL, checksum_done, close_scene},   \
-                [BENCH_QUERN] = {open_it, enter_awake, run_uneven, NULL, checksum_done, close_scene},      \
+                [BENCH_RAW] = {open_uneven_raw, NULL, run_uneven_raw, NULL, checksum_done, close_scene,    \
+                               NULL},                                                                      \
+                [BENCH_QUERN] = {open_it, enter_awake, run_uneven, NULL, checksum_done, close_scene,       \
+                                 NULL},                                                                    \
             },                                                                                             \
     }
 
@@ -315,8 +319,9 @@ const bench_workload workload_jobs_wake = {
     .operation_count = one_loop,
     .subjects =
         {
-            [BENCH_RAW] = {open_wake_raw, enter_wake, run_items_raw, NULL, checksum_done, close_scene},
-            [BENCH_QUERN] = {open_wake, enter_wake, run_items, NULL, checksum_done, close_scene},
+            [BENCH_RAW] = {open_wake_raw, enter_wake, run_items_raw, NULL, checksum_done, close_scene,
+                           NULL},
+            [BENCH_QUERN] = {open_wake, enter_wake, run_items, NULL, checksum_done, close_scene, NULL},
         },
 };
 
@@ -331,7 +336,7 @@ const bench_workload workload_jobs_gap = {
     .operation_count = one_loop,
     .subjects =
         {
-            [BENCH_RAW] = {open_gap_raw, enter_gap, run_gap_raw, NULL, checksum_items, close_scene},
-            [BENCH_QUERN] = {open_gap, enter_gap, run_items, NULL, checksum_done, close_scene},
+            [BENCH_RAW] = {open_gap_raw, enter_gap, run_gap_raw, NULL, checksum_items, close_scene, NULL},
+            [BENCH_QUERN] = {open_gap, enter_gap, run_items, NULL, checksum_done, close_scene, NULL},
         },
 };

@@ -132,8 +132,8 @@ const bench_workload workload_jobs_many = {
     .operation_count = operations_of_many,
     .subjects =
         {
-            [BENCH_RAW] = {open_many_raw, NULL, run_many_raw, NULL, checksum_steps, close_scene},
-            [BENCH_QUERN] = {open_many, enter_awake, run_many, NULL, checksum_steps, close_scene},
+            [BENCH_RAW] = {open_many_raw, NULL, run_many_raw, NULL, checksum_steps, close_scene, NULL},
+            [BENCH_QUERN] = {open_many, enter_awake, run_many, NULL, checksum_steps, close_scene, NULL},
         },
 };
 
@@ -215,8 +215,8 @@ const bench_workload workload_jobs_fib = {
     .operation_count = one_operation,
     .subjects =
         {
-            [BENCH_RAW] = {open_fib_raw, NULL, run_fib_raw, NULL, checksum_fib, close_scene},
-            [BENCH_QUERN] = {open_fib, enter_awake, run_fib, NULL, checksum_fib, close_scene},
+            [BENCH_RAW] = {open_fib_raw, NULL, run_fib_raw, NULL, checksum_fib, close_scene, NULL},
+            [BENCH_QUERN] = {open_fib, enter_awake, run_fib, NULL, checksum_fib, close_scene, NULL},
         },
 };
 
@@ -308,7 +308,8 @@ const bench_workload workload_jobs_graph = {
     .operation_count = one_operation,
     .subjects =
         {
-            [BENCH_RAW] = {open_graph_raw, NULL, run_graph_raw, NULL, checksum_graph_raw, close_scene},
-            [BENCH_QUERN] = {open_graph, enter_awake, run_graph, NULL, checksum_graph, close_scene},
+            [BENCH_RAW] = {open_graph_raw, NULL, run_graph_raw, NULL, checksum_graph_raw, close_scene,
+                           NULL},
+            [BENCH_QUERN] = {open_graph, enter_awake, run_graph, NULL, checksum_graph, close_scene, NULL},
         },
 };

@@ -263,7 +263,7 @@ const bench_workload workload_spawn = {
     .operation_count = bench_operations_per_frame,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, enter_raw, run_raw, leave_raw, checksum_raw, close_raw},
-            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern},
+            [BENCH_RAW] = {open_raw, enter_raw, run_raw, leave_raw, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
 };

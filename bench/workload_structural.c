@@ -330,9 +330,9 @@ const bench_workload workload_create = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, begin_quern, run_create_quern, end_quern, checksum_quern,
-                             close_quern},
+                             close_quern, NULL},
         },
 };
 
@@ -347,9 +347,9 @@ const bench_workload workload_mem = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, begin_quern, run_create_quern, end_quern, checksum_quern,
-                             close_quern},
+                             close_quern, NULL},
         },
 };
 
@@ -365,9 +365,9 @@ const bench_workload workload_destroy_order = {
     .operation_count = destroyed_count,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_RAW] = {open_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, fill_quern, run_destroy_quern, end_quern, checksum_quern,
-                             close_quern},
+                             close_quern, NULL},
         },
 };
 
@@ -382,9 +382,10 @@ const bench_workload workload_destroy_shuffled = {
     .operation_count = destroyed_count,
     .subjects =
         {
-            [BENCH_RAW] = {open_shuffled_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw},
+            [BENCH_RAW] = {open_shuffled_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw,
+                           NULL},
             [BENCH_QUERN] = {open_shuffled_quern, fill_quern, run_destroy_quern, end_quern, checksum_quern,
-                             close_quern},
+                             close_quern, NULL},
         },
 };
 
@@ -398,9 +399,10 @@ const bench_workload workload_add_remove = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_filled_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_filled_raw},
+            [BENCH_RAW] = {open_filled_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_filled_raw,
+                           NULL},
             [BENCH_QUERN] = {open_filled_quern, NULL, run_add_remove_quern, NULL, checksum_quern,
-                             close_filled_quern},
+                             close_filled_quern, NULL},
         },
 };
 
@@ -414,7 +416,8 @@ const bench_workload workload_get = {
     .operation_count = bench_operations_per_entity,
     .subjects =
         {
-            [BENCH_RAW] = {open_get_raw, NULL, run_get_raw, NULL, bits_sum_raw, close_filled_raw},
-            [BENCH_QUERN] = {open_get_quern, NULL, run_get_quern, NULL, bits_sum_quern, close_filled_quern},
+            [BENCH_RAW] = {open_get_raw, NULL, run_get_raw, NULL, bits_sum_raw, close_filled_raw, NULL},
+            [BENCH_QUERN] = {open_get_quern, NULL, run_get_quern, NULL, bits_sum_quern, close_filled_quern,
+                             NULL},
         },
 };

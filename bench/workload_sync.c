@@ -93,7 +93,7 @@ const bench_workload workload_sync_empty = {
     .operation_count = operation_count,
     .subjects =
         {
-            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, no_checksum, free},
-            [BENCH_QUERN] = {open_quern, NULL, run_quern, NULL, no_checksum, close_quern},
+            [BENCH_RAW] = {open_raw, NULL, run_raw, NULL, no_checksum, free, NULL},
+            [BENCH_QUERN] = {open_quern, NULL, run_quern, NULL, no_checksum, close_quern, NULL},
         },
 };

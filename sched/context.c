@@ -4,6 +4,8 @@
 
 #include "sched/frame.h"
 
+#include <stdio.h>
+
 /* Most callbacks record nothing: the stream is set when it is asked for. */
 quern_commands *quern_context_commands(quern_context *context)
 {
@@ -19,9 +21,11 @@ quern_commands *quern_context_commands(quern_context *context)
     return context->commands;
 }
 
-/* Logs what the system did, what it had declared, and remembers it for the result of the frame. */
+/* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per callback: what
+ * is wrong for one row is so for all. */
 static void refuse(quern_context *context, const char *did, const char *what)
 {
+    if (context->scope.refused != QUERN_OK) return;
     char declared[256];
     quern__query_declared(&context->system->query, declared, sizeof declared);
     context->scope.refused = quern__violation(
@@ -29,10 +33,23 @@ static void refuse(quern_context *context, const char *did, const char *what)
         context->system->name, did, what, declared[0] ? declared : "none");
 }
 
+/* A handle of no component or resource of this world: one that was never registered, most often. */
+static void *refuse_handle(quern_context *context, const char *what)
+{
+    if (context->scope.refused != QUERN_OK) return NULL;
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    context->scope.refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                              "system '%s' asked for a %s with a wrong handle: %s",
+                                              context->system->name, what, reason);
+    return NULL;
+}
+
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
 {
     const quern__storage *storage = &context->schedule->world->storage;
-    if (quern__components_check(&storage->components, component) != QUERN_OK) return NULL;
+    if (quern__components_check(&storage->components, component) != QUERN_OK)
+        return refuse_handle(context, "component");
     uint32_t index = quern__component_index(component);
     if (QUERN__UNLIKELY(!quern__bitset_has(context->system->access.lookups, index))) {
         refuse(context, "looked up", quern__components_type(&storage->components, index)->name);
@@ -52,11 +69,12 @@ bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 static void *find_resource(quern_context *context, quern_resource resource, bool writes)
 {
     const quern__resources *resources = &context->schedule->world->resources;
-    if (quern__resources_check(resources, resource) != QUERN_OK) return NULL;
+    if (quern__resources_check(resources, resource) != QUERN_OK) return refuse_handle(context, "resource");
     uint32_t index = quern__resource_index(resource);
     quern_access access = quern__access_to_resource(&context->system->access, index);
     if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
-    refuse(context, writes ? "wrote resource" : "read resource", resources->list.items[index].type.name);
+    refuse(context, writes ? "asked to write resource" : "asked to read resource",
+           resources->list.items[index].type.name);
     return NULL;
 }
 

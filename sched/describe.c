@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe.h"
 
+#include "sched/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 
@@ -18,25 +20,6 @@ void quern__write(quern__writer *writer, const char *format, ...)
     va_start(arguments, format);
     if (vfprintf(writer->file, format, arguments) < 0) note_error(writer);
     va_end(arguments);
-}
-
-static bool is_continuation(char byte)
-{
-    return ((unsigned char)byte & 0xC0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character that text begins with; 0 when it is none. */
-static uint32_t character_bytes(const char *text)
-{
-    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-    if (first < 0x80) return 1;
-    if (first < 0xC2 || first > 0xF4 || !is_continuation(text[1])) return 0;
-    if (first < 0xE0) return 2;
-    bool is_overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-    bool is_beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-    if (is_overlong || is_beyond || !is_continuation(text[2])) return 0;
-    if (first < 0xF0) return 3;
-    return is_continuation(text[3]) ? 4 : 0;
 }
 
 /* What stands for a character that the format cannot hold as it is, or NULL. */
@@ -60,10 +43,10 @@ static void write_control(quern__writer *writer, char character)
 void quern__write_name(quern__writer *writer, const char *name)
 {
     while (*name != '\0') {
-        uint32_t bytes = character_bytes(name);
+        uint32_t bytes = quern__utf8_bytes(name);
         const char *escape = escape_of(writer->format, *name);
         if (bytes == 0)
-            quern__write(writer, "\xEF\xBF\xBD"); /* the replacement character */
+            quern__write(writer, QUERN__UTF8_REPLACEMENT);
         else if (bytes == 1 && ((unsigned char)*name < 0x20 || *name == 0x7F))
             write_control(writer, *name);
         else if (escape != NULL)

@@ -519,14 +519,23 @@ static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
     return false;
 }
 
+static quern_result refuse_join(const quern_jobs *jobs)
+{
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_jobs_join: this worker of pool '%s' has not forked it, or has joined it already",
+        jobs->name);
+}
+
 ALIGNED quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
 {
     quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     if (QUERN__UNLIKELY(worker == NULL || fork == NULL))
         return refuse_fork(jobs, fork, (const void *)jobs, "quern_jobs_join");
+    if (QUERN__UNLIKELY(fork->owner != worker)) return refuse_join(jobs);
     quern__wait wait = {.scope = fork, .target = fork, .is_done = fork_is_done, .announce = announce_fork};
-    if (fork_is_done(&wait) || call_unless_stolen(worker, fork)) return QUERN_OK;
-    quern__worker_wait(worker, &wait);
+    if (!fork_is_done(&wait) && !call_unless_stolen(worker, fork)) quern__worker_wait(worker, &wait);
+    fork->owner = NULL;
     return QUERN_OK;
 }
 

@@ -5,10 +5,12 @@
  * begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/executor.h"
 #include "sched/trace.h"
+#include "sched/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum { EVENTS_ALIGNMENT_BYTES = 64 };
 
@@ -73,18 +75,21 @@ static void sort_events(quern__trace_event *events, uint32_t count)
 
 /* ------------------------------------------------------------------------------------------ writing */
 
-/* As a string of JSON. Bytes from 128 on are UTF-8, which JSON is, too. */
+/* As a string of JSON, which is UTF-8. */
 static void write_text(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (; *text != '\0'; text++) {
+    for (uint32_t bytes; *text != '\0'; text += bytes > 0 ? bytes : 1) {
         const unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
+        bytes = quern__utf8_bytes(text);
+        if (bytes == 0)
+            fputs(QUERN__UTF8_REPLACEMENT, file);
+        else if (byte == '"' || byte == '\\')
             fprintf(file, "\\%c", byte);
         else if (byte < ' ')
             fprintf(file, "\\u%04x", byte);
         else
-            fputc(byte, file);
+            fwrite(text, 1, bytes, file);
     }
     fputc('"', file);
 }
@@ -164,9 +169,24 @@ static bool write_file(trace_writer *writer)
     return fclose(writer->file) == 0 && is_whole;
 }
 
+static quern_result write_directly(trace_writer *writer, const char *path)
+{
+    writer->file = fopen(path, "w");
+    if (writer->file != NULL && write_file(writer)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", path, strerror(errno));
+}
+
+/* Whether the path is something that must not be replaced: a device, a pipe. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 /* To a file beside it first, which then takes its place. */
 static quern_result write_and_rename(trace_writer *writer, const char *part_path, const char *path)
 {
+    if (is_special(path)) return write_directly(writer, path);
     writer->file = fopen(part_path, "w");
     if (writer->file == NULL)
         return quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", part_path, strerror(errno));

@@ -4,7 +4,7 @@
 #define QUERN_BENCH_H
 
 /* A harness for benchmarks of your own, the one that Quern's own benchmark uses. It is a library by itself:
- * link quern::quern_bench besides quern::quern. Describe workloads in tables, and make the program's main
+ * link quern::quern_bench and behind it quern::quern, which it uses. Describe workloads in tables, and make the program's main
  *
  *     quern_bench_suite suite = quern_bench_suite_default();
  *     suite.program = "my_bench";

@@ -49,10 +49,11 @@ typedef struct quern_jobs_def {
                               used instead when there are more threads than processors */
     bool pin_threads; /* worker i stays on the i-th processor this process may use, around and around; the
                               caller is left where it is. Where the system cannot, nothing. Default false */
-    const char *name; /* threads are called name/1, name/2 …; default "quern" */
+    /* Threads are called name/1, name/2 …, cut to the 15 bytes that Linux keeps. Default "quern". */
+    const char *name;
     quern_scheduler scheduler; /* submit NULL, the default: the pool has threads of its own */
     /* Shows steals and sleeps while it runs, on track i for worker i; of no other pool, and alive longer than this one.
-     * Default NULL. See <quern/profile.h>. */
+     * Workers without a track are left out. Default NULL. See <quern/profile.h>. */
     struct quern_trace *trace;
     quern_allocator allocator; /* default quern_allocator_default() */
     uint32_t cookie;           /* internal: set by _default() */
@@ -114,7 +115,8 @@ QUERN_API quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern
                                        void *argument);
 
 /* Makes the call if nobody else has begun it; otherwise waits until it has returned (what it wrote is then visible), and
- * meanwhile helps with what it consists of, and with nothing else. Errors: as quern_jobs_fork. */
+ * meanwhile helps with what it consists of, and with nothing else. Errors: as quern_jobs_fork; INVALID_ARGUMENT also for one
+ * that has been joined, or another worker's. */
 QUERN_API quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork);
 
 /* ------------------------------------------------------------------------------------- single jobs */
@@ -130,8 +132,10 @@ typedef struct quern_counter {
 
 typedef enum quern_priority {
     QUERN_PRIORITY_NORMAL, /* the quick way: no lock; a worker runs its own newest first */
-    QUERN_PRIORITY_HIGH,   /* the next worker that is free takes it, before anything else; in order */
-    QUERN_PRIORITY_LOW     /* run when there is nothing else, in order, and not by waits for other things */
+    /* The next worker that is free takes it, before anything else; in order. Who waits is not free: it helps first with what
+     * it has submitted itself. */
+    QUERN_PRIORITY_HIGH,
+    QUERN_PRIORITY_LOW /* run when there is nothing else, in order, and not by waits for other things */
 } quern_priority;
 
 #define QUERN_JOB_PAYLOAD_BYTES 40

@@ -44,7 +44,8 @@ typedef void quern_system_function(quern_context *context, const quern_view *vie
 /* Called once per frame, before the first or after the last view of the system. */
 typedef void quern_system_hook(quern_context *context);
 
-/* Whether the system is to run in this frame, asked before begin. It may look at what the system declared. */
+/* Whether the system is to run in this frame, asked before begin. It may look at what the system declared; commands that
+ * it records count whatever it says. */
 typedef bool quern_system_condition(quern_context *context);
 
 typedef enum quern_system_flags {

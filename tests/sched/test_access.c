@@ -565,7 +565,8 @@ Test(undeclared, handles_of_nothing_are_refused_with_a_message)
     add_offender(schedule, use_unknown_objects);
     refusal before = refusal_begin(NULL);
     capture_reports(&reports);
-    (void)quern_schedule_run(schedule, NULL, 0);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_not_null(strstr(reports.last, "wrong handle"), "%s", reports.last);
     cr_assert(refusal_has_message(&before));
     quern_schedule_destroy(schedule);
 }

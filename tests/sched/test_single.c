@@ -141,6 +141,33 @@ Test(single, forks_may_be_many_and_joined_in_any_order)
     }
 }
 
+static void note_number(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    ++*(uint64_t *)argument;
+}
+
+static void join_wrongly(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    quern_fork fork = {.function = NULL};
+    uint64_t number = 3;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));
+    cr_expect(quern_jobs_fork(argument, &fork, note_number, &number) == QUERN_OK);
+    cr_expect(quern_jobs_join(argument, &fork) == QUERN_OK);
+    cr_expect_eq(number, 4u);
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_join(argument, &fork));
+}
+
+Test(single, a_fork_is_joined_once_and_not_before_it_was_forked)
+{
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        quern_jobs *jobs = open_pool(threads);
+        cr_assert_eq(quern_jobs_run(jobs, join_wrongly, jobs), QUERN_OK);
+        quern_jobs_destroy(jobs);
+    }
+}
+
 Test(single, forks_are_refused_outside_a_job)
 {
     quern_jobs *jobs = open_pool(2);

@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,6 +286,27 @@ static bool part_exists(void)
     struct stat status;
     snprintf(part, sizeof part, "%s.part", path);
     return stat(part, &status) == 0;
+}
+
+/* A device or a pipe takes what is written, and stays what it is. */
+Test(trace_file, what_is_no_file_is_not_replaced)
+{
+    quern_trace *trace = open_trace(1, 16);
+    char pipe_path[] = "/dev/shm/quern_trace_fifo";
+    unlink(pipe_path);
+    if (mkfifo(pipe_path, 0600) == 0) {
+        int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+        cr_assert_eq(quern_trace_write(trace, pipe_path), QUERN_OK, "%s", quern_error_message());
+        struct stat status;
+        cr_assert_eq(stat(pipe_path, &status), 0);
+        cr_assert(S_ISFIFO(status.st_mode), "it was replaced by a file");
+        char start[1] = "";
+        cr_assert_eq(read(reader, start, 1), 1);
+        cr_assert_eq(start[0], '{');
+        close(reader);
+        unlink(pipe_path);
+    }
+    quern_trace_destroy(trace);
 }
 
 Test(trace_file, what_cannot_be_written_is_refused)

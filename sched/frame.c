@@ -55,8 +55,8 @@ static void move_recorders(quern_schedule *schedule, quern_commands *target, uin
 /* Makes sure that there is state for every worker and a time for every system. */
 static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_count)
 {
-    uint32_t stride =
-        (uint32_t)quern__align_up((schedule->systems.count + 1u) * QUERN__TIME_COUNT, TIMES_PER_LINE);
+    uint32_t stride = (uint32_t)quern__align_up((size_t)(schedule->systems.count + 1) * QUERN__TIME_COUNT,
+                                                TIMES_PER_LINE);
     if (worker_count <= schedule->worker_count && stride <= schedule->time_stride) return QUERN_OK;
     if (worker_count < schedule->worker_count) worker_count = schedule->worker_count;
     worker_parts parts = parts_of(worker_count, stride);

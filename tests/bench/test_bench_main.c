@@ -102,20 +102,23 @@ static const quern_bench_workload plain = {.name = "plain",
                                            .summary = "passes in one run",
                                            .entity_counts = {10, 20},
                                            .pass_count = three_passes,
-                                           .subjects = SUBJECTS};
+                                           .subjects = SUBJECTS,
+                                           NULL};
 static const quern_bench_workload fresh = {.name = "fresh",
                                            .summary = "a round for each pass",
                                            .entity_counts = {10},
                                            .single_thread = true,
                                            .fresh = true,
                                            .pass_count = three_passes,
-                                           .subjects = SUBJECTS};
+                                           .subjects = SUBJECTS,
+                                           NULL};
 static const quern_bench_workload found = {.name = "found",
                                            .summary = "as many passes as are found out",
                                            .frames = true,
                                            .fixed_size = true,
                                            .entity_counts = {10},
-                                           .subjects = SUBJECTS};
+                                           .subjects = SUBJECTS,
+                                           NULL};
 
 static void *open_nothing(const quern_bench_case *scene)
 {
@@ -145,7 +148,7 @@ static const quern_bench_workload heavy = {
     .entity_counts = {10},
     .footprint = true,
     .operation_count = per_megabyte,
-    .subjects = {{open_nothing, NULL, take_memory, NULL, NULL, free}},
+    .subjects = {{open_nothing, NULL, take_memory, NULL, NULL, free, NULL}},
     .subject_names = {"static"}};
 
 static const quern_bench_workload *const workloads[] = {&plain, &fresh, &found, &heavy};

@@ -92,33 +92,30 @@ static uint32_t three_passes(uint32_t entity_count)
     return 3;
 }
 
-#define SUBJECTS                                                                  \
-    {                                                                             \
-        {open_first, enter, work, leave, checksum, close_diary},                  \
-            {open_second, enter, work, leave, checksum_with_excess, close_diary}, \
+#define SUBJECTS                                                                        \
+    {                                                                                   \
+        {open_first, enter, work, leave, checksum, close_diary, NULL},                  \
+            {open_second, enter, work, leave, checksum_with_excess, close_diary, NULL}, \
     }
 
 static const quern_bench_workload plain = {.name = "plain",
                                            .summary = "passes in one run",
                                            .entity_counts = {10, 20},
                                            .pass_count = three_passes,
-                                           .subjects = SUBJECTS,
-                                           NULL};
+                                           .subjects = SUBJECTS};
 static const quern_bench_workload fresh = {.name = "fresh",
                                            .summary = "a round for each pass",
                                            .entity_counts = {10},
                                            .single_thread = true,
                                            .fresh = true,
                                            .pass_count = three_passes,
-                                           .subjects = SUBJECTS,
-                                           NULL};
+                                           .subjects = SUBJECTS};
 static const quern_bench_workload found = {.name = "found",
                                            .summary = "as many passes as are found out",
                                            .frames = true,
                                            .fixed_size = true,
                                            .entity_counts = {10},
-                                           .subjects = SUBJECTS,
-                                           NULL};
+                                           .subjects = SUBJECTS};
 
 static void *open_nothing(const quern_bench_case *scene)
 {

@@ -297,7 +297,9 @@ static bool help_loop(const quern__wait *wait, quern__worker *caller)
     quern__loop *loop = wait->target;
     uint64_t items;
     if (!claim(loop, caller, &items)) return false;
-    call(loop, items, caller->index);
+    do /* until its own slot is empty: when all others have left, nobody else would look there */
+        call(loop, items, caller->index);
+    while (claim(loop, caller, &items));
     return true;
 }
 

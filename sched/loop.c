@@ -251,6 +251,14 @@ static void work(quern__loop *loop, uint64_t items, const quern__worker *worker,
     part->time_ns = quern__clock_ns() - start_ns;
 }
 
+bool quern__loop_help(quern__loop *loop, quern__worker *worker)
+{
+    uint64_t items;
+    if (!claim(loop, worker, &items)) return false;
+    work(loop, items, worker, NULL);
+    return true;
+}
+
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part)
 {
     uint64_t items;
@@ -294,13 +302,7 @@ static bool all_left(const quern__wait *wait)
 
 static bool help_loop(const quern__wait *wait, quern__worker *caller)
 {
-    quern__loop *loop = wait->target;
-    uint64_t items;
-    if (!claim(loop, caller, &items)) return false;
-    do /* until its own slot is empty: when all others have left, nobody else would look there */
-        call(loop, items, caller->index);
-    while (claim(loop, caller, &items));
-    return true;
+    return quern__loop_help(wait->target, caller);
 }
 
 /* Whoever leaves last gives a permit after subtracting. */

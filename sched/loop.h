@@ -60,4 +60,9 @@ typedef struct quern__part {
  * be NULL. */
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part);
 
+/* Works on items until there are none to claim, without inviting others. False when there were none. It must not stop
+ * earlier: what it has stolen and not begun lies in its own slot, and when all others have left, nobody else looks
+ * there. */
+bool quern__loop_help(quern__loop *loop, quern__worker *worker);
+
 #endif

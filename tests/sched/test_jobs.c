@@ -4,6 +4,7 @@
 
 #include "core/base.h"
 #include "sched/jobs.h"
+#include "sched/loop.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -543,6 +544,34 @@ Test(jobs, outside_threads_take_turns)
     cr_assert_eq(atomic_load(&shared.ok_count) + atomic_load(&shared.busy_count), 4000u);
     cr_assert_gt(atomic_load(&shared.ok_count), 0u);
     quern_jobs_destroy(shared.jobs);
+}
+
+/* -------------------------------------------------------------------------------------- helping in a wait */
+
+static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    uint32_t *counts = argument;
+    for (uint32_t i = begin; i < end; i++)
+        counts[i]++;
+}
+
+/* The caller of a loop comes late to the share of another, who goes on with none of it: whatever the caller steals it
+ * has to run, since the loop is over when the others have left. */
+Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
+{
+    quern_jobs *jobs = open_pool(2);
+    uint32_t counts[64] = {0};
+    quern__range range = {.function = count_calls, .argument = counts, .count = 64, .grain = 1};
+    quern__slot slots[2];
+    quern__loop loop;
+    quern__loop_init(&loop, NULL, &loop, &range, slots, 2);
+    atomic_store(&slots[1].is_owned, true);
+    cr_assert(quern__loop_help(&loop, &jobs->workers[0]));
+    for (uint32_t i = 0; i < 64; i++)
+        cr_assert_eq(counts[i], 1u, "item %u", i);
+    cr_assert_not(quern__loop_help(&loop, &jobs->workers[0]));
+    quern_jobs_destroy(jobs);
 }
 
 /* ----------------------------------------------------------------------------------------------- rest */

@@ -29,8 +29,8 @@ struct quern__job {
 };
 
 /* A scope may be *closed*: then who waits inside a job takes jobs of it only when that scope is what it waits for.
- * Jobs of a graph are so: a system that waits must not find that its worker has run another system meanwhile. Closed
- * scopes are told by an address that is odd. */
+ * Jobs of a graph are so: a node that waits must not find that its worker has run another node meanwhile, for what nodes
+ * keep by worker would be changed. Closed scopes are told by an address that is odd. */
 static inline const void *quern__scope_close(const void *scope)
 {
     return (const char *)scope + 1;

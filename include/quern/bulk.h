@@ -43,7 +43,8 @@ QUERN_API quern_result quern_entity_create_filled(quern_world *world, const quer
 QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities,
                                                  uint32_t count);
 
-/* Destroys every entity that matches. out_count, how many there were, may be NULL. */
+/* Destroys every entity that matches. Here and below, filters on changes leave nobody out. out_count, how many there were,
+ * may be NULL. */
 QUERN_API quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count);
 
 /* Adds a component to every entity that matches and does not have it. value is copied into each; NULL constructs

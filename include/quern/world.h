@@ -141,7 +141,7 @@ QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity,
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 
 /* Tells filters on changes (quern_term_changed) that the component has changed, after writing through a pointer from
- * quern_entity_get. Errors also: COMPONENT_ABSENT. */
+ * quern_entity_get. A tag has no value that could change: nothing is done. Errors also: COMPONENT_ABSENT. */
 QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
                                                  quern_component component);
 

@@ -244,6 +244,21 @@ Test(changed, a_tag_changes_with_its_entities)
     quern_query_destroy(query);
 }
 
+Test(changed, bulk_calls_pay_no_heed_to_filters)
+{
+    quern_query *query = query_changed(number);
+    look(query);
+    uint64_t count = 0;
+    must(quern_query_add_component(query, tag, NULL, &count));
+    cr_assert_eq(count, ROWS);
+    cr_assert_eq(look(query), ROWS, "they have come to other chunks");
+    must(quern_entity_mark_changed(world, entities[0], tag));
+    cr_assert_eq(look(query), 0u, "a tag has nothing that could change");
+    must(quern_query_destroy_entities(query, &count));
+    cr_assert_eq(count, ROWS);
+    quern_query_destroy(query);
+}
+
 Test(changed, each_query_has_its_own_eyes)
 {
     quern_query *first = query_changed(number), *second = query_changed(number);

@@ -152,7 +152,6 @@ static quern_result start_step(quern_schedule *schedule, quern__step *step)
     storage->clock += step->end - step->first;
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_start(step->passes.items[i]);
-    quern__profile_start_step(schedule, step);
     return QUERN_OK;
 }
 
@@ -169,7 +168,6 @@ static void count_views(const quern_schedule *schedule, const quern__step *step)
 
 static void finish_step(quern_schedule *schedule, const quern__step *step)
 {
-    quern__profile_finish_step(schedule, step);
     if (schedule->phases[step->phase].step_seconds > 0) count_views(schedule, step);
     for (uint32_t i = 0; i < step->passes.count; i++)
         quern__pass_finish(step->passes.items[i]);
@@ -181,11 +179,13 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
     if (result != QUERN_OK || step->is_idle) return result;
     if (QUERN_CHECKS) result = quern__seals_start(schedule, step);
     if (result != QUERN_OK) return result;
+    quern__profile_start_step(schedule, step);
     if (step->prepared_threads > 1)
         result = quern__graph_run(step->graph, schedule->jobs);
     else
         run_passes(step);
     if (result != QUERN_OK) return result;
+    quern__profile_finish_step(schedule, step);
     if (QUERN_CHECKS) quern__seals_finish(schedule, step);
     finish_step(schedule, step);
     return result;
@@ -199,7 +199,9 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
     if (result != QUERN_OK || step->is_idle) return result;
     schedule->world->locked = false;
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
+    quern__profile_start_step(schedule, step);
     run_passes(step);
+    quern__profile_finish_step(schedule, step);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->world->locked = true;
     finish_step(schedule, step);

@@ -57,11 +57,13 @@ static bool goes_idle(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     uint32_t index = worker->index;
+    quern__worker_fall_asleep(worker);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__mask_set(&jobs->idle, index);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     if (!quern__jobs_any(jobs) || !quern__mask_clear(&jobs->idle, index)) return true;
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    (void)quern__worker_wake_up(worker);
     return false;
 }
 
@@ -73,6 +75,7 @@ void quern__jobs_lend(void *argument)
     worker->outer = quern__current_worker;
     quern__current_worker = worker;
     worker->has_slept = true;
+    (void)quern__worker_wake_up(worker);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     if (quern__parker_has_permit(&worker->parker)) quern__parker_take(&worker->parker);
     quern__worker *outer = worker->outer;
@@ -261,8 +264,11 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count
 static void offer_workers(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
-    for (uint32_t index = 1; index < jobs->thread_count; index++)
+    for (uint32_t index = 1; index < jobs->thread_count; index++) {
+        quern__worker_run_dry(&jobs->workers[index], quern__clock_ns());
+        quern__worker_fall_asleep(&jobs->workers[index]);
         quern__mask_set(&jobs->idle, index);
+    }
 }
 
 /* Returns how many there are, worker 0 included. */

@@ -27,6 +27,15 @@ typedef struct quern__cost {
     bool is_measured; /* alone_ns is from a loop that one thread ran, not only a guess */
 } quern__cost;
 
+/* Where the time of a worker goes, since the pool began: see watch.c. */
+typedef struct quern__worker_times {
+    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
+        dry_ns; /* without a job, asleep or not, up to the latest that it found; while is_watched */
+    _Atomic uint64_t dry_since_ns;    /* 0: it has one */
+    _Atomic uint64_t slept_ns;        /* asleep, up to its latest waking */
+    _Atomic uint64_t asleep_since_ns; /* 0: awake */
+} quern__worker_times;
+
 /* One participant of a pool. Worker 0 is the outside thread that is using the pool, whichever it is. */
 struct quern__worker {
     quern__deque deque;
@@ -42,18 +51,18 @@ struct quern__worker {
     const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
     uint32_t done_count;
     uint32_t index;
-    uint32_t random;           /* where the next search for work starts */
-    uint32_t full_count;       /* submitted jobs for which the deque still counts as full */
-    uint32_t rescue_depth;     /* jobs on the stack that a wait took although it did not wait for them */
-    bool has_slept;            /* since it last searched */
-    _Atomic uint64_t slept_ns; /* in all, up to its latest waking */
-    _Atomic uint64_t asleep_since_ns; /* 0: awake */
+    uint32_t random;       /* where the next search for work starts */
+    uint32_t full_count;   /* submitted jobs for which the deque still counts as full */
+    uint32_t run_count;    /* of jobs, over and over */
+    uint32_t rescue_depth; /* jobs on the stack that a wait took although it did not wait for them */
+    bool has_slept;        /* since it last searched */
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
     uint64_t loop_end_ns; /* when the latest shared loop of this worker ended */
     uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
+    quern__worker_times times;
 };
 
 enum { QUERN__MASK_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
@@ -65,7 +74,8 @@ typedef struct quern__mask {
 struct quern_jobs {
     quern_allocator allocator;
     quern_scheduler scheduler;
-    quern_trace *trace; /* or NULL */
+    quern_trace *trace;      /* or NULL */
+    _Atomic bool is_watched; /* somebody wants to know for how long workers are without a job */
     uint32_t thread_count;
     uint32_t def_spin_ns;
     uint64_t spin_ns;
@@ -162,20 +172,36 @@ void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 
 /* -------------------------------------------------------------------------------- watch.c: looking on */
 
+/* By the worker itself: it looks in vain since now_ns; it does no longer, for it has found a job. */
+void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns);
+void quern__worker_end_dry(quern__worker *worker);
+
+static inline void quern__worker_found_job(quern__worker *worker)
+{
+    if (atomic_load_explicit(&worker->times.dry_since_ns, memory_order_relaxed) != 0)
+        quern__worker_end_dry(worker);
+}
+
+/* Around a sleep, by the worker itself; the second returns when it fell asleep. */
+void quern__worker_fall_asleep(quern__worker *worker);
+uint64_t quern__worker_wake_up(quern__worker *worker);
+
 /* quern__parker_take, with the time that passes meanwhile. */
 void quern__worker_park(quern__worker *worker);
 
-/* Time asleep since the pool began, with that of a sleep that lasts. Any thread. */
+/* Time without a job, and the part of it asleep, with what lasts. Any thread. */
+uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns);
 uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns);
 
-/* The time when a search begins, where somebody wants to know. */
-static inline uint64_t quern__worker_start_search(const quern__worker *worker)
+/* The time when something begins that a trace shows, or 0: nobody wants to know. */
+static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
 {
     return quern__trace_wants(worker->jobs->trace) ? quern__clock_ns() : 0;
 }
 
-/* At the end of a search that was started: so many items were stolen. */
-void quern__worker_show_steal(const quern__worker *worker, uint64_t start_ns, uint32_t count);
+/* Shows something that ends now, on the worker's track. */
+void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+                        uint32_t count);
 
 /* --------------------------------------------------------------------------------- wait.c: waiting */
 

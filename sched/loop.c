@@ -136,14 +136,15 @@ static bool steal_items(quern__loop *loop, quern__slot *victim, uint64_t *out_it
 /* A plain store puts stolen items into the own slot: it is empty, and nobody swaps an empty slot. */
 static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_t *out_call)
 {
-    uint64_t start_ns = quern__worker_start_search(worker);
+    uint64_t start_ns = quern__worker_start_showing(worker);
     uint64_t items;
     uint32_t own = worker->index, victim = own;
     do {
         if (++victim == loop->slot_count) victim = 0;
         if (victim == own) return false;
     } while (!steal_items(loop, &loop->slots[victim], &items));
-    if (start_ns != 0) quern__worker_show_steal(worker, start_ns, end_of(items) - begin_of(items));
+    if (start_ns != 0)
+        quern__worker_show(worker, QUERN__TRACE_STEAL, start_ns, end_of(items) - begin_of(items));
     uint32_t end = claim_end(loop, items);
     *out_call = pack(begin_of(items), end);
     atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
@@ -255,6 +256,7 @@ bool quern__loop_help(quern__loop *loop, quern__worker *worker)
 {
     uint64_t items;
     if (!claim(loop, worker, &items)) return false;
+    quern__worker_found_job(worker);
     work(loop, items, worker, NULL);
     return true;
 }
@@ -284,7 +286,9 @@ typedef struct awaited_loop {
 static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
     awaited_loop *awaited = job->target;
+    uint64_t start_ns = quern__worker_start_showing(worker);
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
+    if (start_ns != 0) quern__worker_show(worker, QUERN__TRACE_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
     uint32_t before =

@@ -70,16 +70,14 @@ typedef struct quern__pass {
     bool is_named;
     uint32_t trace_name;
     uint32_t sample_stride; /* one chunk in so many is timed by system */
-    uint32_t timed_count;   /* jobs of at least so many chunks are timed */
-    uint64_t chunk_ns;      /* what a chunk, or another item, took in the latest frame */
+    uint32_t span_count;    /* jobs are timed when they come to so many chunks */
+    uint64_t chunk_ns;      /* what a chunk, or another item, took when that was learnt */
     uint64_t hooks_ns;      /* before and after the jobs */
-    uint64_t frame_ns;      /* busy_ns, over the runs of this frame */
-    uint64_t path_ns;       /* from the step's beginning to this pass's end, by what it must wait for */
-    uint64_t busy_ns;       /* of all jobs, in this run */
-    uint64_t busy_seen_ns;  /* up to the latest run */
-    /* Apart from what the others read. */
-    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
-        longest_ns; /* a chunk, by the job whose chunks took longest */
+
+    /* What worker 0 keeps of it: apart from what all workers read. */
+    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* of all jobs, over the runs of this frame */
+    uint64_t path_ns;    /* from the step's beginning to this pass's end, by what it must wait for */
+    uint64_t longest_ns; /* a chunk, by the job whose chunks took longest, in this run */
 } quern__pass;
 
 void quern__pass_destroy(quern__pass *pass);

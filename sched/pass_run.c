@@ -36,6 +36,8 @@ static void go_on(quern_context *context, const interruption *outer)
     context->is_busy = outer->context.is_busy;
     context->is_timed = outer->context.is_timed;
     context->is_shown = outer->context.is_shown;
+    context->lap_start_ns = outer->context.lap_start_ns;
+    context->span = outer->context.span;
     quern__commands_resume(context->commands, &outer->commands);
 }
 
@@ -65,21 +67,15 @@ static void enter(quern_context *context, const quern__system *system, uint32_t 
     context->has_stream = false;
 }
 
-static uint64_t start_clock(const quern_context *context)
+/* Where calls are timed: before a row of them, and after each. */
+static void start_laps(quern_context *context)
 {
-    return context->is_timed ? quern__clock_ns() : 0;
+    if (QUERN__UNLIKELY(context->is_timed)) quern__profile_start_laps(context);
 }
 
-static void stop_clock(quern_context *context, uint64_t start_ns, uint32_t row_count)
+static void end_lap(quern_context *context, uint32_t row_count)
 {
-    if (context->is_timed) quern__profile_add_call(context, start_ns, row_count);
-}
-
-static void call_hook(quern_context *context, quern_system_hook *hook)
-{
-    uint64_t start_ns = start_clock(context);
-    hook(context);
-    stop_clock(context, start_ns, 0);
+    if (QUERN__UNLIKELY(context->is_timed)) quern__profile_end_lap(context, row_count);
 }
 
 /* A build with checks notices a write through a column declared read, const cast away: nobody may write those
@@ -116,12 +112,11 @@ static void call_checked(quern_context *context, const quern_view *view)
 /* True when the call was refused something. */
 static bool call_run(quern_context *context, const quern_view *view)
 {
-    uint64_t start_ns = start_clock(context);
     if (QUERN_CHECKS)
         call_checked(context, view);
     else
         context->system->run(context, view);
-    stop_clock(context, start_ns, view->count);
+    end_lap(context, view->count);
     if (context->scope.refused == QUERN_OK) return false;
     quern__context_note_refusal(context);
     return true;
@@ -132,9 +127,8 @@ static bool call_run(quern_context *context, const quern_view *view)
 static bool is_wanted(const quern__system *system, quern_context *context)
 {
     if (system->condition == NULL) return true;
-    uint64_t start_ns = start_clock(context);
     bool is_wanted = system->condition(context);
-    stop_clock(context, start_ns, 0);
+    end_lap(context, 0);
     return is_wanted;
 }
 
@@ -167,7 +161,10 @@ static void begin_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern
         if (!system->enabled) continue;
         enter(context, system, QUERN__PART_BEGIN);
         if (quern__system_is_gated(system)) system->is_active = opens(system, context);
-        if (system->is_active && system->begin != NULL) call_hook(context, system->begin);
+        if (system->is_active && system->begin != NULL) {
+            system->begin(context);
+            end_lap(context, 0);
+        }
         quern__context_note_refusal(context);
     }
     quern__profile_finish_hooks(pass, context, start_ns);
@@ -187,7 +184,8 @@ static void end_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern_c
         const quern__system *system = pass->systems.items[i];
         if (!system->is_active || system->end == NULL) continue;
         enter(context, system, QUERN__PART_FIRST_VIEW + system->view_count);
-        call_hook(context, system->end);
+        system->end(context);
+        end_lap(context, 0);
         quern__context_note_refusal(context);
     }
     quern__profile_finish_hooks(pass, context, start_ns);
@@ -256,7 +254,7 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
                       uint32_t lane, quern_context *context)
 {
     const quern__chunk_slot *slot = slot_of(table, chunk_index);
-    if (context->sample_countdown != 0) quern__profile_next_chunk(pass, context);
+    start_laps(context);
     fetch next = fetch_start(pass, table, chunk_index + 1);
     quern_view view = {.count = slot->row_count,
                        .entities = quern__archetype_entities(table->archetype, slot->chunk),
@@ -340,21 +338,46 @@ static void run_once(const quern__pass *pass, quern_context *context)
     if (!system->is_active || system->run == NULL) return;
     quern_view view = {.query = &system->query, .context = context};
     enter(context, system, QUERN__PART_FIRST_VIEW);
+    start_laps(context);
     call_run(context, &view);
 }
 
-static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void run_range(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
     else if (pass->kind == QUERN__PASS_SERIAL)
-        run_chunks(pass, 0, pass->chunk_count, ALL_LANES, context);
+        run_chunks(pass, begin, end, ALL_LANES, context);
     else if (pass->schedule->shuffle_seed != 0)
         run_shuffled(pass, begin, end, context);
     else if (pass->is_split)
         run_lanes(pass, begin, end, context);
     else
         run_chunks(pass, begin, end, ALL_LANES, context);
+}
+
+/* What is sampled runs by itself, so that the rest pays nothing for it. */
+static void run_sampled(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    while (begin < end) {
+        uint32_t sample = quern__profile_next_sample(context, begin, end);
+        if (sample > begin) run_range(pass, begin, sample, context);
+        if (sample == end) return;
+        quern__profile_start_sample(pass, context);
+        run_range(pass, sample, sample + 1, context);
+        quern__profile_finish_sample(context);
+        begin = sample + 1;
+    }
+}
+
+/* The one item of a serial pass is all of its chunks. */
+static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+{
+    if (pass->kind == QUERN__PASS_SERIAL) begin = 0, end = pass->chunk_count;
+    if (QUERN__UNLIKELY(context->sample_countdown != 0))
+        run_sampled(pass, begin, end, context);
+    else
+        run_range(pass, begin, end, context);
 }
 
 static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
@@ -368,14 +391,14 @@ static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, 
     }
 }
 
-static void run_watched(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void run_watched(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
-    uint64_t start_ns = quern__profile_start_job(pass, context, end - begin);
+    quern__profile_start_job(pass, context);
     if (pass->schedule->watch.recording != NULL)
         run_recorded(pass, begin, end, context);
     else
         run_items(pass, begin, end, context);
-    quern__profile_finish_job(pass, context, start_ns, begin, end);
+    quern__profile_finish_job(pass, context, begin, end);
 }
 
 static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)

@@ -13,10 +13,11 @@ enum {
     MAX_STRIDE = 4096,
     PROFILE_SHARE = 500, /* samples may cost one part in so many of a pass */
     TRACE_SHARE = 200,
-    COUNTED_LOOKS = 100, /* a job that takes less than so many looks at the clock is counted, not timed */
+    SPAN_LOOKS = 300,    /* jobs are timed that take longer than so many looks at the clock, */
+    MIN_SPANS = 16,      /* but no more than one part in so many of a pass at once */
     SHOW_NS = 30,        /* about what recording an event takes */
-    MIN_TIMED_JOBS = 64, /* a job of more than one part in so many of a pass is timed anyway */
-    FADE_SHARE = 8,
+    LEARN_INTERVAL = 16, /* frames */
+    FADE_SHARE = 2,
     CLOCK_LOOKS = 32
 };
 
@@ -65,6 +66,34 @@ static uint64_t sum_times(const quern_schedule *schedule, const quern__system *s
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         time_ns += *time_of(schedule, i, system->index, what);
     return time_ns;
+}
+
+/* What the jobs of a pass took in a step. */
+typedef struct pass_times {
+    uint64_t timed_ns;      /* of jobs that were timed */
+    uint64_t longest_ns;    /* a chunk of them */
+    uint64_t counted_count; /* chunks of jobs that were not */
+} pass_times;
+
+static uint64_t take(uint64_t *time)
+{
+    const uint64_t taken = *time;
+    *time = 0;
+    return taken;
+}
+
+/* Between steps, when no worker adds to it. */
+static pass_times take_jobs(const quern_schedule *schedule, const quern__pass *pass)
+{
+    const uint32_t first = pass->systems.items[0]->index;
+    pass_times sum = {0};
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        sum.timed_ns += take(time_of(schedule, i, first, QUERN__TIME_JOBS));
+        sum.counted_count += take(time_of(schedule, i, first, QUERN__TIME_COUNTED));
+        const uint64_t longest_ns = take(time_of(schedule, i, first, QUERN__TIME_LONGEST));
+        if (longest_ns > sum.longest_ns) sum.longest_ns = longest_ns;
+    }
+    return sum;
 }
 
 /* By how much a sum that others add to has grown. It begins again when the workers are made anew. */
@@ -164,71 +193,82 @@ static void record_hooks(const quern__pass *pass, const quern_context *context, 
 
 /* ------------------------------------------------------------------------------------ jobs and calls */
 
-uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context, uint32_t count)
+static uint32_t stride_of(const quern__pass *pass)
 {
-    const uint32_t stride = pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
-    if (context->sample_countdown == 0 || context->sample_countdown > stride)
-        context->sample_countdown = stride;
-    return count < pass->timed_count && !context->schedule->watch.is_traced ? 0 : quern__clock_ns();
+    return pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
 }
 
-void quern__profile_next_chunk(const quern__pass *pass, quern_context *context)
+static uint32_t run_count_of(const quern_context *context)
 {
-    const quern_schedule *schedule = context->schedule;
-    const bool is_sampled = --context->sample_countdown == 0;
-    if (is_sampled)
-        context->sample_countdown = pass->sample_stride != 0 ? pass->sample_stride : FIRST_STRIDE;
-    context->is_timed = is_sampled || schedule->timing;
-    context->is_shown = is_sampled && schedule->watch.is_traced;
+    const quern_jobs *jobs = context->schedule->jobs;
+    return jobs != NULL ? jobs->workers[context->worker_index].run_count : 0;
 }
 
-void quern__profile_add_call(quern_context *context, uint64_t start_ns, uint32_t row_count)
+/* A span goes on while the worker runs one job of the pass after the other, for which it does not even look at the clock. In
+ * a trace each is shown by itself. */
+void quern__profile_start_job(const quern__pass *pass, quern_context *context)
 {
-    const quern_schedule *schedule = context->schedule;
-    const quern__system *system = context->system;
-    const uint64_t took_ns = quern__clock_ns() - start_ns;
-    const uint32_t what = context->stage == QUERN__STAGE_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
-    const uint64_t cost_ns = schedule->timing ? 0 : clock_cost_ns();
-    *time_of(schedule, context->worker_index, system->index, what) +=
-        took_ns > cost_ns ? took_ns - cost_ns : 0;
-    if (!context->is_shown) return;
-    const quern__trace_event event = {.begin_ns = start_ns,
-                                      .duration_ns = took_ns,
-                                      .kind = QUERN__TRACE_SYSTEM,
-                                      .name = system->trace_name,
-                                      .ordinal = context->part,
-                                      .count = row_count};
-    show(schedule, context->worker_index, &event);
+    const quern__watch *watch = &context->schedule->watch;
+    const bool samples = watch->is_profiling || watch->is_traced;
+    if (samples && (context->sample_countdown == 0 || context->sample_countdown > stride_of(pass)))
+        context->sample_countdown = stride_of(pass);
+    const uint32_t run_count = run_count_of(context);
+    if (context->span.pass == pass && context->span.run_count == run_count && !watch->is_traced) return;
+    context->span = (quern__span){.pass = pass, .run_count = run_count, .start_ns = quern__clock_ns()};
 }
 
-/* Relaxed: read when the step is over, which orders it. */
-static void raise_to(_Atomic uint64_t *largest, uint64_t value)
+uint32_t quern__profile_next_sample(quern_context *context, uint32_t begin, uint32_t end)
 {
-    uint64_t known = atomic_load_explicit(largest, memory_order_relaxed);
-    while (known < value && !atomic_compare_exchange_weak_explicit(
-                                largest, &known, value, memory_order_relaxed, memory_order_relaxed)) {
-    }
+    if (context->sample_countdown <= end - begin) return begin + context->sample_countdown - 1;
+    context->sample_countdown -= end - begin;
+    return end;
 }
 
-/* Jobs that were not timed take what its chunks took in the latest frame. */
-static uint64_t job_time_ns(quern__pass *pass, uint64_t start_ns, uint32_t count)
+void quern__profile_start_sample(const quern__pass *pass, quern_context *context)
 {
-    if (start_ns == 0) return pass->chunk_ns * count;
-    const uint64_t took_ns = quern__clock_ns() - start_ns;
-    raise_to(&pass->longest_ns, took_ns / count);
-    return took_ns;
+    context->sample_countdown = stride_of(pass);
+    context->is_timed = true;
+    context->is_shown = context->schedule->watch.is_traced;
 }
 
-void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
-                               uint32_t end)
+void quern__profile_finish_sample(quern_context *context)
 {
-    const uint64_t took_ns = job_time_ns(pass, start_ns, end - begin);
-    context->busy_ns += took_ns;
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
-    *time_of(context->schedule, context->worker_index, pass->systems.items[0]->index, QUERN__TIME_JOBS) +=
-        took_ns;
-    const quern__trace_event event = {.begin_ns = start_ns,
+}
+
+void quern__profile_start_laps(quern_context *context)
+{
+    context->lap_start_ns = quern__clock_ns();
+}
+
+static void show_call(const quern_context *context, uint64_t took_ns, uint32_t row_count)
+{
+    const quern__trace_event event = {.begin_ns = context->lap_start_ns,
+                                      .duration_ns = took_ns,
+                                      .kind = QUERN__TRACE_SYSTEM,
+                                      .name = context->system->trace_name,
+                                      .ordinal = context->part,
+                                      .count = row_count};
+    show(context->schedule, context->worker_index, &event);
+}
+
+void quern__profile_end_lap(quern_context *context, uint32_t row_count)
+{
+    const quern_schedule *schedule = context->schedule;
+    const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - context->lap_start_ns;
+    const uint32_t what = context->stage == QUERN__STAGE_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
+    const uint64_t cost_ns = schedule->timing ? 0 : clock_cost_ns();
+    *time_of(schedule, context->worker_index, context->system->index, what) +=
+        took_ns > cost_ns ? took_ns - cost_ns : 0;
+    if (context->is_shown) show_call(context, took_ns, row_count);
+    context->lap_start_ns = now_ns;
+}
+
+static void show_job(const quern__pass *pass, const quern_context *context, uint64_t took_ns,
+                     uint32_t begin, uint32_t end)
+{
+    const quern__trace_event event = {.begin_ns = context->span.start_ns,
                                       .duration_ns = took_ns,
                                       .kind = QUERN__TRACE_PASS,
                                       .name = pass->trace_name,
@@ -237,20 +277,46 @@ void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64
     show(context->schedule, context->worker_index, &event);
 }
 
+static uint32_t span_count_of(const quern__pass *pass)
+{
+    const quern__watch *watch = &pass->schedule->watch;
+    return watch->is_learning || watch->is_traced ? 1 : pass->span_count;
+}
+
+void quern__profile_finish_job(const quern__pass *pass, quern_context *context, uint32_t begin,
+                               uint32_t end)
+{
+    const uint32_t first = pass->systems.items[0]->index;
+    uint64_t *times = time_of(pass->schedule, context->worker_index, first, 0);
+    quern__span *span = &context->span;
+    span->chunk_count += end - begin;
+    times[QUERN__TIME_COUNTED] += end - begin;
+    if (span->chunk_count < span_count_of(pass)) return;
+    const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - span->start_ns;
+    const uint64_t chunk_ns = took_ns / span->chunk_count;
+    times[QUERN__TIME_JOBS] += took_ns;
+    times[QUERN__TIME_COUNTED] -= span->chunk_count;
+    if (chunk_ns > times[QUERN__TIME_LONGEST]) times[QUERN__TIME_LONGEST] = chunk_ns;
+    show_job(pass, context, took_ns, begin, end);
+    span->start_ns = now_ns;
+    span->chunk_count = 0;
+}
+
 uint64_t quern__profile_start_hooks(quern_context *context)
 {
     const quern__watch *watch = &context->schedule->watch;
-    if (!watch->is_on) return 0;
-    context->is_timed = true;
-    context->is_shown = watch->is_traced;
-    return quern__clock_ns();
+    if (watch->is_on) {
+        context->is_timed = true;
+        context->is_shown = watch->is_traced;
+    }
+    if (context->is_timed) quern__profile_start_laps(context);
+    return watch->is_on ? context->lap_start_ns : 0;
 }
 
 void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns)
 {
     if (start_ns == 0) return;
     const uint64_t took_ns = quern__clock_ns() - start_ns;
-    context->busy_ns += took_ns;
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
     pass->hooks_ns += took_ns;
@@ -259,37 +325,45 @@ void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint
 
 /* --------------------------------------------------------------------------------------------- steps */
 
-void quern__profile_start_step(const quern_schedule *schedule, const quern__step *step)
+static uint64_t dry_ns(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
-    if (!schedule->watch.is_on) return;
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
-        atomic_store_explicit(&pass->longest_ns, 0, memory_order_relaxed);
-        if (pass->chunk_ns == 0) /* its first run: its system may have been in another pass before */
-            pass->busy_seen_ns = sum_times(schedule, pass->systems.items[0], QUERN__TIME_JOBS);
-        pass->hooks_ns = 0;
-    }
+    const quern_jobs *jobs = schedule->jobs;
+    return jobs != NULL && index < jobs->thread_count ? quern__worker_dry_ns(&jobs->workers[index], now_ns)
+                                                      : 0;
+}
+
+void quern__profile_start_step(quern_schedule *schedule, const quern__step *step)
+{
+    quern__watch *watch = &schedule->watch;
+    if (!watch->is_on) return;
+    watch->step_start_ns = quern__clock_ns();
+    watch->step_dry_ns = dry_ns(schedule, 0, watch->step_start_ns);
+    schedule->contexts[0].span.pass = NULL; /* nothing that it did before this step belongs to a span */
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        step->passes.items[i]->hooks_ns = 0;
     if (schedule->watch.recording != NULL) record_step(schedule->watch.recording, step);
 }
 
 static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns, bool is_traced)
 {
-    const uint64_t call_ns = 2 * clock_cost_ns() + (is_traced ? SHOW_NS : 0);
-    const uint64_t sample_ns = pass->systems.count * call_ns * (is_traced ? TRACE_SHARE : PROFILE_SHARE);
-    const uint64_t stride = sample_ns * pass->chunk_count / busy_ns;
+    const uint64_t call_ns = clock_cost_ns() + (is_traced ? SHOW_NS : 0);
+    const uint64_t sample_ns =
+        (pass->systems.count + 1) * call_ns * (is_traced ? TRACE_SHARE : PROFILE_SHARE);
+    const uint32_t chunk_count = pass->kind == QUERN__PASS_ONCE ? 1 : pass->chunk_count;
+    const uint64_t stride = sample_ns * chunk_count / busy_ns;
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
 }
 
-/* What the next frame times follows from what chunks took in this one. */
-static void learn(quern__pass *pass, bool is_traced)
+/* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it is written now
+ * and then only: a line that worker 0 has written has to come to them anew. */
+static void learn(quern__pass *pass, const pass_times *times, bool is_traced)
 {
-    const uint64_t busy_ns = pass->busy_ns;
-    if (busy_ns == 0 || pass->item_count == 0) return;
-    pass->chunk_ns = busy_ns / pass->item_count;
-    pass->timed_count = (uint32_t)(COUNTED_LOOKS * clock_cost_ns() / (pass->chunk_ns + 1));
-    const uint32_t most = pass->item_count / MIN_TIMED_JOBS;
-    if (pass->timed_count > most) pass->timed_count = most;
-    if (pass->chunk_count > 0) pass->sample_stride = choose_stride(pass, busy_ns, is_traced);
+    if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
+    pass->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
+    const uint64_t most = pass->item_count / MIN_SPANS;
+    const uint64_t wanted = SPAN_LOOKS * clock_cost_ns() / (pass->chunk_ns + 1);
+    pass->span_count = (uint32_t)(wanted < most ? wanted : most);
+    pass->sample_stride = choose_stride(pass, pass->chunk_ns * pass->item_count + 1, is_traced);
 }
 
 /* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk. Passes
@@ -304,8 +378,7 @@ static uint64_t longest_path_ns(const quern__step *step)
             const quern__pass *before = step->passes.items[pass->waits_for.items[k]];
             if (before->path_ns > start_ns) start_ns = before->path_ns;
         }
-        pass->path_ns =
-            start_ns + pass->hooks_ns + atomic_load_explicit(&pass->longest_ns, memory_order_relaxed);
+        pass->path_ns = start_ns + pass->hooks_ns + pass->longest_ns;
         if (pass->path_ns > longest_ns) longest_ns = pass->path_ns;
     }
     return longest_ns;
@@ -315,12 +388,14 @@ void quern__profile_finish_step(quern_schedule *schedule, const quern__step *ste
 {
     quern__watch *watch = &schedule->watch;
     if (!watch->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    watch->steps_ns += now_ns - watch->step_start_ns - (dry_ns(schedule, 0, now_ns) - watch->step_dry_ns);
     for (uint32_t i = 0; i < step->passes.count; i++) {
         quern__pass *pass = step->passes.items[i];
-        pass->busy_ns =
-            growth(&pass->busy_seen_ns, sum_times(schedule, pass->systems.items[0], QUERN__TIME_JOBS));
-        pass->frame_ns += pass->busy_ns;
-        learn(pass, watch->is_traced);
+        const pass_times times = take_jobs(schedule, pass);
+        pass->frame_ns += times.timed_ns + times.counted_count * pass->chunk_ns;
+        pass->longest_ns = times.longest_ns;
+        if (watch->is_learning || pass->chunk_ns == 0) learn(pass, &times, watch->is_traced);
     }
     watch->frame.critical_path_ns += longest_path_ns(step);
     if (watch->recording != NULL) quern__recording_finish_section(watch->recording, quern__clock_ns());
@@ -442,11 +517,24 @@ static void prepare_contexts(const quern_schedule *schedule)
 static void start_passes(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->steps.count; i++)
-        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++) {
-            quern__pass *pass = schedule->steps.items[i].passes.items[k];
-            pass->frame_ns = 0;
-            if (schedule->timing) pass->busy_seen_ns = 0; /* as the times, that are of one frame then */
-        }
+        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
+            schedule->steps.items[i].passes.items[k]->frame_ns = 0;
+}
+
+static void start_workers(const quern_schedule *schedule, uint64_t start_ns)
+{
+    if (schedule->jobs != NULL)
+        atomic_store_explicit(&schedule->jobs->is_watched, true, memory_order_relaxed);
+    for (uint32_t i = 0; i < schedule->watch.frame.thread_count; i++) {
+        schedule->contexts[i].slept_seen_ns = slept_ns(schedule, i, start_ns);
+        schedule->contexts[i].dry_seen_ns = dry_ns(schedule, i, start_ns);
+    }
+}
+
+/* In the beginning there is nothing to go by, so each frame teaches. */
+static bool learns(const quern__watch *watch)
+{
+    return watch->watched_count < LEARN_INTERVAL || watch->watched_count % LEARN_INTERVAL == 0;
 }
 
 void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
@@ -457,11 +545,13 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     watch->is_on = watch->is_profiling || watch->is_traced || watch->recording != NULL;
     if (watch->is_on != was_on) prepare_contexts(schedule);
     if (!watch->is_on) return;
+    watch->is_learning = learns(watch);
+    watch->watched_count++;
     watch->start_ns = start_ns;
     watch->frame = (quern_frame_profile){.frame_index = schedule->frame_index,
                                          .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
-    for (uint32_t i = 0; i < watch->frame.thread_count && watch->is_profiling; i++)
-        schedule->contexts[i].slept_seen_ns = slept_ns(schedule, i, start_ns);
+    watch->steps_ns = 0;
+    if (watch->is_profiling) start_workers(schedule, start_ns);
     start_passes(schedule);
 }
 
@@ -475,19 +565,21 @@ static uint64_t take_times(const quern_schedule *schedule, const quern__system *
 
 static void take_samples(const quern_schedule *schedule, quern__system *system)
 {
-    const uint64_t views_ns = take_times(schedule, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
-    system->sampled_ns -= system->sampled_ns / FADE_SHARE;
-    system->sampled_ns += views_ns;
-    system->profile_ns = take_times(schedule, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns);
+    const bool fades = schedule->watch.watched_count % LEARN_INTERVAL == 0;
+    if (fades) system->sampled_ns -= system->sampled_ns / FADE_SHARE;
+    system->sampled_ns += take_times(schedule, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
 }
 
 /* Divides what the jobs took by the samples; by rows where there are none yet. */
 static void divide_pass(const quern_schedule *schedule, const quern__pass *pass)
 {
+    const bool has_hooks = pass->has_begin || pass->has_end;
     double sampled_ns = 0, rows = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        take_samples(schedule, system);
+        if (schedule->watch.is_learning) take_samples(schedule, system);
+        system->profile_ns =
+            has_hooks ? take_times(schedule, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns) : 0;
         if (!system->is_active) continue;
         sampled_ns += (double)system->sampled_ns;
         rows += (double)system->entity_count + 1;
@@ -508,17 +600,29 @@ static void divide_passes(const quern_schedule *schedule)
             divide_pass(schedule, schedule->steps.items[i].passes.items[k]);
 }
 
+static uint64_t at_most(uint64_t value, uint64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+/* Worker 0 is busy while steps run, others in all of the frame, but for the time without a job. */
 static quern_worker_profile worker_profile(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
     quern_context *context = &schedule->contexts[index];
     const quern_frame_profile *frame = &schedule->watch.frame;
-    quern_worker_profile worker = {.busy_ns = growth(&context->busy_seen_ns, context->busy_ns),
-                                   .sync_ns = growth(&context->sync_seen_ns, context->sync_ns)};
-    if (index == 0) worker.sync_ns = frame->sync_ns;
-    const uint64_t worked_ns = worker.busy_ns + worker.sync_ns;
-    const uint64_t left_ns = frame->time_ns > worked_ns ? frame->time_ns - worked_ns : 0;
-    worker.idle_ns = growth(&context->slept_seen_ns, slept_ns(schedule, index, now_ns));
-    if (worker.idle_ns > left_ns) worker.idle_ns = left_ns; /* it slept inside a job, too */
+    const uint64_t without_ns =
+        at_most(growth(&context->dry_seen_ns, dry_ns(schedule, index, now_ns)), frame->time_ns);
+    const uint64_t asleep_ns = growth(&context->slept_seen_ns, slept_ns(schedule, index, now_ns));
+    const uint64_t helped_ns = growth(&context->sync_seen_ns, context->sync_ns);
+    quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
+    if (index == 0) {
+        worker.sync_ns = frame->sync_ns;
+        worker.busy_ns = at_most(schedule->watch.steps_ns, frame->time_ns - frame->sync_ns);
+    } else {
+        worker.busy_ns = frame->time_ns - without_ns - worker.sync_ns;
+    }
+    const uint64_t left_ns = frame->time_ns - worker.busy_ns - worker.sync_ns;
+    worker.idle_ns = at_most(asleep_ns, left_ns);
     worker.stealing_ns = left_ns - worker.idle_ns;
     return worker;
 }
@@ -543,11 +647,25 @@ static void finish_workers(const quern_schedule *schedule, quern_frame_profile *
     frame->efficiency = all_ns > 0 ? (double)frame->workers.busy_ns / all_ns : 0;
 }
 
+static void forget_totals(quern_schedule *schedule)
+{
+    schedule->watch.total = (quern_frame_profile){0};
+    schedule->watch.frame_count = 0;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        schedule->contexts[i].profile_total = (quern_worker_profile){0};
+    for (uint32_t i = 0; i < schedule->systems.count; i++) {
+        quern__system *system = schedule->systems.items[i];
+        system->total_ns = 0;
+        system->total_view_count = system->total_entity_count = system->total_command_count = 0;
+    }
+}
+
 static void add_frame(quern__watch *watch)
 {
     const quern_frame_profile *frame = &watch->frame;
     quern_frame_profile *total = &watch->total;
     watch->frame_count++;
+    total->thread_count = frame->thread_count;
     total->time_ns += frame->time_ns;
     total->sync_ns += frame->sync_ns;
     total->gather_ns += frame->gather_ns;
@@ -594,6 +712,7 @@ void quern__profile_finish_frame(quern_schedule *schedule)
     show(schedule, 0, &event);
     if (watch->recording != NULL) finish_recording(watch);
     if (!watch->is_profiling) return;
+    if (watch->total.thread_count != watch->frame.thread_count) forget_totals(schedule);
     finish_workers(schedule, &watch->frame, now_ns);
     divide_passes(schedule);
     add_frame(watch);
@@ -611,22 +730,24 @@ uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__sys
 
 /* ------------------------------------------------------------------------------------------- asking */
 
-static void forget_totals(quern_schedule *schedule)
+static void forget_times(const quern_schedule *schedule, quern__system *system)
+{
+    (void)take_times(schedule, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
+    (void)take_times(schedule, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns);
+    system->sampled_ns = system->profile_ns = 0;
+}
+
+static void forget_all(quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
-        schedule->contexts[i].busy_seen_ns = schedule->contexts[i].busy_ns;
         schedule->contexts[i].sync_seen_ns = schedule->contexts[i].sync_ns;
+        schedule->contexts[i].profile = (quern_worker_profile){0};
     }
-    schedule->watch.total = (quern_frame_profile){0};
-    schedule->watch.frame_count = 0;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        schedule->contexts[i].profile = schedule->contexts[i].profile_total = (quern_worker_profile){0};
-    for (uint32_t i = 0; i < schedule->systems.count; i++) {
-        quern__system *system = schedule->systems.items[i];
-        if (has_times(schedule, system)) take_samples(schedule, system);
-        system->sampled_ns = system->profile_ns = system->total_ns = 0;
-        system->total_view_count = system->total_entity_count = system->total_command_count = 0;
-    }
+    for (uint32_t i = 0; i < schedule->systems.count; i++)
+        if (has_times(schedule, schedule->systems.items[i]))
+            forget_times(schedule, schedule->systems.items[i]);
+    schedule->watch.frame = (quern_frame_profile){0};
+    forget_totals(schedule);
 }
 
 quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
@@ -636,8 +757,7 @@ quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
         return quern__fail(QUERN_ERROR_WORLD_LOCKED,
                            "quern_schedule_set_profiling: the schedule is running a frame");
     schedule->watch.is_profiling = is_on;
-    schedule->watch.frame = (quern_frame_profile){0};
-    forget_totals(schedule);
+    forget_all(schedule);
     return QUERN_OK;
 }
 
@@ -700,8 +820,8 @@ static void write_frame(const profile_writer *writer)
     const uint32_t thread_count = writer->schedule->watch.frame.thread_count;
     fprintf(writer->file,
             "frame %.1f us on %" PRIu32
-            " threads, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
-            mean_us(writer, total->time_ns), thread_count, writer->frames,
+            " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
+            mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s", writer->frames,
             mean_us(writer, total->critical_path_ns),
             share_of(total->workers.busy_ns, total->time_ns * thread_count));
     fprintf(writer->file, "sync points %.1f us: gather %.1f, fold %.1f, settle %.1f, commit %.1f\n\n",

@@ -9,13 +9,16 @@
  * timed. What is timed in every frame is each job, which is a run of chunks:
  *
  *     job of a pass:  | chunk | chunk | chunk | chunk | chunk |     two looks at the clock
- *                             one in sample_stride:  | a | b | c |  two for each system
+ *                             one in sample_stride:  | a | b | c |  one after each system
  *
- * Toward the end of a pass jobs are of few chunks; those are counted, and taken to last as long as chunks did in the frame
- * before. What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks of this frame and,
- * with a weight that fades, of earlier ones. The stride follows from what a chunk took in the frame before, such that
- * samples cost about a five-hundredth of it, or a hundredth while a trace runs; where chunks take long all of them are
- * timed. A schedule with `timing` times every call anyway.
+ * Toward the end of a pass jobs are of few chunks; those are counted, and taken to last as long as chunks did when that was
+ * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks, of which
+ * earlier ones fade. The stride is such that samples cost about a five-hundredth of the pass, or a two-hundredth
+ * while a trace runs; where chunks take long all of them are timed. A schedule with `timing` times every call anyway.
+ *
+ * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16: the lines with the
+ * samples are in the caches of the workers, and those with the strides would have to come back to them. On two threads that
+ * was more than half of what a profile cost.
  *
  * Nothing here has an influence on what a frame does. */
 
@@ -29,7 +32,7 @@ void quern__profile_finish_frame(quern_schedule *schedule);
 quern_result quern__profile_name_pass(quern__pass *pass);
 
 /* Around a step with passes. */
-void quern__profile_start_step(const quern_schedule *schedule, const quern__step *step);
+void quern__profile_start_step(quern_schedule *schedule, const quern__step *step);
 void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step);
 
 /* Around a sync point that has commands. */
@@ -47,17 +50,21 @@ void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t
 /* After a part of a loop of the sync point, in a frame that is watched. */
 void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns);
 
-/* Around the callbacks of a job, in a frame that is watched. Any worker. Returns the time, or 0: so few chunks are counted, not
- * timed. */
-uint64_t quern__profile_start_job(const quern__pass *pass, quern_context *context, uint32_t count);
-void quern__profile_finish_job(quern__pass *pass, quern_context *context, uint64_t start_ns, uint32_t begin,
+/* Around the callbacks of a job, in a frame that is watched. Any worker. */
+void quern__profile_start_job(const quern__pass *pass, quern_context *context);
+void quern__profile_finish_job(const quern__pass *pass, quern_context *context, uint32_t begin,
                                uint32_t end);
 
-/* Before a chunk: whether its calls are timed. */
-void quern__profile_next_chunk(const quern__pass *pass, quern_context *context);
+/* While a job has samples to take (the context's sample_countdown is not 0): the first of the chunks begin to end - 1 that
+ * is one, or end; and around it. */
+uint32_t quern__profile_next_sample(quern_context *context, uint32_t begin, uint32_t end);
+void quern__profile_start_sample(const quern__pass *pass, quern_context *context);
+void quern__profile_finish_sample(quern_context *context);
 
-/* After a call that was timed. */
-void quern__profile_add_call(quern_context *context, uint64_t start_ns, uint32_t row_count);
+/* Where calls are timed (the context's is_timed): before a row of calls, and after each of them, which is when the next one
+ * begins. */
+void quern__profile_start_laps(quern_context *context);
+void quern__profile_end_lap(quern_context *context, uint32_t row_count);
 
 /* Around what a pass does before and after its jobs. 0: the frame is not watched. */
 uint64_t quern__profile_start_hooks(quern_context *context);

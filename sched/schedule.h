@@ -16,8 +16,16 @@
 
 struct quern_context;
 
-/* What is timed of a system: its views; begin, end and condition; of the first one of a pass, the pass's jobs. */
-enum { QUERN__TIME_VIEWS, QUERN__TIME_HOOKS, QUERN__TIME_JOBS, QUERN__TIME_COUNT };
+/* What is timed of a system: its views; begin, end and condition; of the first one of a pass: the pass's jobs, a chunk of
+ * those whose chunks took longest, and the number of chunks in jobs that were not timed. */
+enum {
+    QUERN__TIME_VIEWS,
+    QUERN__TIME_HOOKS,
+    QUERN__TIME_JOBS,
+    QUERN__TIME_LONGEST,
+    QUERN__TIME_COUNTED,
+    QUERN__TIME_COUNT
+};
 
 /* What the profile keeps of a schedule: see profile.h. */
 typedef struct quern__watch {
@@ -25,9 +33,13 @@ typedef struct quern__watch {
     bool is_profiling;
     bool is_on;                 /* in this frame: somebody wants to know */
     bool is_traced;             /* in this frame */
+    bool is_learning;           /* from this frame: see profile.h */
+    uint64_t watched_count;     /* frames in which is_on was true */
     quern_recording *recording; /* of this frame, or NULL */
     uint64_t start_ns;
-    quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
+    uint64_t step_start_ns, step_dry_ns; /* when the step began, and worker 0 without a job until then */
+    uint64_t steps_ns;                   /* of this frame's steps, less worker 0 without a job */
+    quern__sync_stage stage;             /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;
     quern_frame_profile frame; /* the latest */
     quern_frame_profile total; /* of all since the profile began */

@@ -197,10 +197,9 @@ bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
            pop_own(worker, out_job) || look_around(worker, out_job);
 }
 
-static bool spin(quern__worker *worker, quern__job *out_job)
+static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
 {
     uint64_t spin_ns = worker->jobs->spin_ns;
-    uint64_t start_ns = spin_ns != 0 ? quern__clock_ns() : 0;
     do {
         for (uint32_t look = 0; look < LOOKS_PER_CLOCK; look++) {
             if (look_around(worker, out_job)) return true;
@@ -215,9 +214,11 @@ static bool search(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
     atomic_fetch_add_explicit(&jobs->searching_count, 1, memory_order_relaxed);
-    uint64_t start_ns = quern__worker_start_search(worker);
-    bool found = spin(worker, out_job);
-    if (found && start_ns != 0) quern__worker_show_steal(worker, start_ns, 1);
+    uint64_t start_ns = quern__clock_ns();
+    quern__worker_run_dry(worker, start_ns);
+    bool found = spin(worker, start_ns, out_job);
+    if (found && quern__trace_wants(jobs->trace))
+        quern__worker_show(worker, QUERN__TRACE_STEAL, start_ns, 1);
     /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
     uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
     if (!found || before != 1) return found;

@@ -6,6 +6,7 @@
 /* A system: its checked definition, its query, and its state in the frame that runs. */
 
 #include "sched/access.h"
+#include "sched/atomic.h"
 
 /* A before or after of the definition, by name until the schedule is compiled. */
 typedef struct quern__order_rule {
@@ -60,10 +61,13 @@ typedef struct quern__system {
     uint64_t step_entity_count;
 
     uint32_t trace_name;
-    uint64_t views_seen_ns, hooks_seen_ns; /* of its times, up to the latest frame */
-    uint64_t sampled_ns;                   /* in the views of sampled chunks; fades */
-    uint64_t profile_ns;                   /* in the latest frame, by the profile */
-    uint64_t total_ns;                     /* since the profile began */
+
+    /* What worker 0 keeps of the profile: apart from what all workers read. */
+    _Alignas(QUERN__APART_BYTES) uint64_t views_seen_ns; /* of its times, when samples were taken last */
+    uint64_t hooks_seen_ns;
+    uint64_t sampled_ns; /* in the views of sampled chunks; fades */
+    uint64_t profile_ns; /* in the latest frame, by the profile */
+    uint64_t total_ns;   /* since the profile began */
     uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;
 

@@ -32,6 +32,7 @@ typedef enum quern__trace_kind {
     QUERN__TRACE_SYNC, /* a stage of a sync point, or the whole of it; on worker 0, or what others do for it */
     QUERN__TRACE_STEAL,
     QUERN__TRACE_SLEEP,
+    QUERN__TRACE_LOOP, /* help with a parallel loop that somebody else waits for */
     QUERN__TRACE_KIND_COUNT
 } quern__trace_kind;
 

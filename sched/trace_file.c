@@ -19,7 +19,7 @@ static const char part_suffix[] = ".part";
 static const char *const categories[QUERN__TRACE_KIND_COUNT] = {
     [QUERN__TRACE_ZONE] = "zone",     [QUERN__TRACE_FRAME] = "frame", [QUERN__TRACE_PASS] = "pass",
     [QUERN__TRACE_SYSTEM] = "system", [QUERN__TRACE_SYNC] = "sync",   [QUERN__TRACE_STEAL] = "steal",
-    [QUERN__TRACE_SLEEP] = "sleep",
+    [QUERN__TRACE_SLEEP] = "sleep",   [QUERN__TRACE_LOOP] = "loop",
 };
 
 static const char *const stages[] = {

@@ -46,6 +46,8 @@ void quern__worker_run_own(quern__worker *worker, quern__job *job)
     int64_t floor = worker->floor;
     if (worker->done_counter != job->scope) quern__worker_settle(worker);
     worker->floor = quern__deque_bottom(&worker->deque);
+    worker->run_count++;
+    quern__worker_found_job(worker);
     job->run(job, worker);
     worker->floor = floor;
 }
@@ -216,13 +218,12 @@ static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
     worker->rescue_depth--;
 }
 
-static bool has_spun_enough(const quern__worker *worker, uint64_t *start_ns)
+static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns)
 {
-    uint64_t spin_ns = worker->jobs->spin_ns;
-    if (spin_ns == 0) return true;
     uint64_t now_ns = quern__clock_ns();
     if (*start_ns == 0) *start_ns = now_ns;
-    return now_ns - *start_ns >= spin_ns;
+    quern__worker_run_dry(worker, *start_ns);
+    return now_ns - *start_ns >= worker->jobs->spin_ns;
 }
 
 static void wait_until_done(quern__worker *worker, const quern__wait *wait)
@@ -253,6 +254,7 @@ void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
     quern__worker_settle(worker);
     atomic_store_explicit(&worker->waiting, wait->scope, memory_order_relaxed);
     wait_until_done(worker, wait);
+    quern__worker_found_job(worker);
     atomic_store_explicit(&worker->waiting, outer, memory_order_relaxed);
     quern__worker_settle(worker);
     worker->is_resting = was_resting;

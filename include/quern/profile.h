@@ -11,7 +11,7 @@
  *
  *     quern_trace *trace;
  *     quern_trace_def def = quern_trace_def_default();
- *     def.track_count = quern_jobs_thread_count(jobs);
+ *     def.track_count = quern_processor_count();      a pool's default
  *     quern_trace_create(&def, &trace);
  *     jobs_def.trace = trace;         steals and sleeps
  *     schedule_def.trace = trace;     frames, passes, systems, sync points
@@ -44,10 +44,12 @@ typedef struct quern_schedule quern_schedule;
 
 /* What a worker did with the time of a frame, in nanoseconds; together it is the time of the frame. */
 typedef struct quern_worker_profile {
-    uint64_t busy_ns;     /* in jobs of passes: in systems, and going from chunk to chunk */
-    uint64_t stealing_ns; /* awake without a job: looking for one, or taking part in the scheduler's work */
-    uint64_t idle_ns;     /* asleep */
-    uint64_t sync_ns;     /* at sync points; of workers but 0, in the loops that they help with */
+    /* In systems, going from chunk to chunk, and in loops and jobs that systems share with other workers. */
+    uint64_t busy_ns;
+    uint64_t
+        stealing_ns; /* awake without a job, looking for one; of worker 0 also what the scheduler does between steps */
+    uint64_t idle_ns; /* asleep */
+    uint64_t sync_ns; /* at sync points; of workers but 0, in the loops that they help with */
 } quern_worker_profile;
 
 /* One frame. Time is in nanoseconds. */
@@ -72,7 +74,8 @@ typedef struct quern_frame_profile {
  *
  * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took. Shares come
  * from chunks that are measured now and then; the fewer there were, the rougher they are. Where a chunk takes long, and for
- * a system with a pass of its own, all of it is measured. */
+ * a system with a pass of its own, all of it is measured. What other workers do in a loop or job that a system has
+ * started is in their busy_ns, and in no system's time. */
 QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
 
 /* The latest frame; all 0 before the first with profiling. */
@@ -82,8 +85,8 @@ QUERN_API quern_frame_profile quern_schedule_frame_profile(const quern_schedule 
 QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
                                                      quern_worker_profile *out_profile);
 
-/* Writes a table: the mean of all frames since profiling was switched on, by frame, sync point, system and worker.
- * Flushes the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
+/* Writes a table: the mean of all frames since profiling was switched on or the number of threads was another, by frame,
+ * sync point, system and worker. Flushes the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
 QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file);
 
 /* ----------------------------------------------------------------------------------------- forecasts */

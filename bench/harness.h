@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_OWN_HARNESS_H
 #define QUERN_BENCH_OWN_HARNESS_H
 
-/* What Quern's own workloads share on top of <quern/bench.h>, which says how a workload is described. Their control,
- * `raw`, is hand-written arrays; the other subject, `quern`, is the library. */
+/* What Quern's own workloads share on top of <quern/bench.h>, which says how a workload is described. Their
+ * control, `raw`, is hand-written arrays; the other subject, `quern`, is the library. */
 
 #include <quern/bench.h>
 

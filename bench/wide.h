@@ -3,15 +3,16 @@
 #ifndef QUERN_BENCH_WIDE_H
 #define QUERN_BENCH_WIDE_H
 
-/* Frames over one wide archetype: entities with six components, and a list of systems that all subjects run in its order.
- * raw: one loop per system. quern: a schedule. The third subject is the same schedule with fusing switched off. */
+/* Frames over one wide archetype: entities with six components, and a list of systems that all subjects run
+ * in its order. raw: one loop per system. quern: a schedule. The third subject is the same schedule with
+ * fusing switched off. */
 
 #include "bench/harness.h"
 #include "bench/raw.h"
 
 typedef enum wide_kind {
     WIDE_WRITE, /* writes a component, and may read another */
-    WIDE_SUM /* reads a component and adds up into a counter of the scene, which lives on from frame to frame */
+    WIDE_SUM    /* reads a component and adds up into a counter of the scene, which lives on */
 } wide_kind;
 
 /* Components by their RAW_ numbers. */

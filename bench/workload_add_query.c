@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* add_query: one component more for all entities, in one call. The control allocates one more array and fills it. */
+/* add_query: one component more for all entities, in one call. The control allocates one more array and
+ * fills it. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

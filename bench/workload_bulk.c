@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* create_bulk: entities with Position and Velocity in one call, from two arrays of values made beforehand. */
+/* create_bulk: entities with Position and Velocity in one call, from two arrays of values made
+ * beforehand. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

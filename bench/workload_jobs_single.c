@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_many, jobs_fib, jobs_graph: single jobs, forks, and a graph of loops. The control is the same work by plain
- * calls on one thread; of the graph, which is worth sharing, its ideal time. */
+/* jobs_many, jobs_fib, jobs_graph: single jobs, forks, and a graph of loops. The control is the same work
+ * by plain calls on one thread; of the graph, which is worth sharing, its ideal time. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"

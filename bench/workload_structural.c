@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Structural changes one at a time, and access by handle, outside of frames: create (and what that takes of
- * memory), destroy (in the order of creation, or shuffled), add_remove, get. All work on entities with Position and Velocity. */
+ * memory), destroy (in the order of creation, or shuffled), add_remove, get. All work on entities with
+ * Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

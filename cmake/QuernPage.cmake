@@ -3,8 +3,8 @@
 
 # cmake -DPAGE=page.html -DSTYLE=... -DCODE=... -DCHARTS=... -DOUTPUT=page_data.c -P QuernPage.cmake
 #
-# Puts the parts of the report's page together and writes them as two arrays of C: what stands before the results,
-# and what stands behind.
+# Puts the parts of the report's page together and writes them as two arrays of C: what stands before the
+# results, and what stands behind.
 
 foreach(part STYLE CODE CHARTS PAGE)
   file(READ "${${part}}" ${part}_text)

@@ -36,8 +36,8 @@ static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unus
     return rows;
 }
 
-/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them, a third of late ones, get
- * none. */
+/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them, a third of late
+ * ones, get none. */
 static size_t find_colour_bytes(quern__archetype *archetype)
 {
     const bool is_late = archetype->index >= LATE_INDEX;
@@ -114,7 +114,8 @@ static void fill_columns(quern__archetype *archetype, const quern__components *c
     archetype->column_count = columns;
 }
 
-/* The parts of one allocation: the archetype with its places, its columns (one per component at most), set and map. */
+/* The parts of one allocation: the archetype with its places, its columns (one per component at
+ * most), set and map. */
 typedef struct archetype_parts {
     size_t columns_offset, set_offset, map_offset, total_bytes;
 } archetype_parts;

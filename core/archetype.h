@@ -12,14 +12,15 @@
  *
  * The table of slots is what a pass walks: it never has to touch a chunk's header.
  *
- * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned to 16 KiB,
- * so without that the first rows of many small archetypes would all fall on the same few sets of the caches. Not
- * i % 32: archetypes made one after the other have chunks one behind the other, so that colours would go in step with
- * the addresses.
+ * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned
+ * to 16 KiB, so without that the first rows of many small archetypes would all fall on the same few sets of
+ * the caches. Not i % 32: archetypes made one after the other have chunks one behind the other, so that
+ * colours would go in step with the addresses.
  *
- * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity that shrinks
- * with the colour draws the later parts together again; and with every 512 archetypes another part, column or handles,
- * comes first. That costs up to a third of the rows in a chunk, but where archetypes are that many, most hold few. */
+ * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity
+ * that shrinks with the colour draws the later parts together again; and with every 512 archetypes another
+ * part, column or handles, comes first. That costs up to a third of the rows in a chunk, but where
+ * archetypes are that many, most hold few. */
 
 #include "core/array.h"
 #include "core/chunk.h"
@@ -38,7 +39,8 @@ typedef struct quern__column {
     uint16_t size_bytes;   /* of one value */
 } quern__column;
 
-/* Where a component's values are in every chunk; offset 0: nowhere. What a random get needs, in one word. */
+/* Where a component's values are in every chunk; offset 0: nowhere. What a random get needs, in one
+ * word. */
 typedef struct quern__place {
     uint16_t offset_bytes;
     uint16_t size_bytes;
@@ -55,8 +57,8 @@ typedef struct quern__chunk_slot {
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first line is what a query touches of an archetype with one chunk, the second what single rows that come and go
- * touch besides. */
+/* The first line is what a query touches of an archetype with one chunk, the second what single rows that
+ * come and go touch besides. */
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* first_slot, until there are more */
     quern__chunk_slot first_slot;
@@ -91,9 +93,8 @@ typedef struct quern__archetype {
 enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
 _Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
 
-/* An archetype without chunks, number `index`, for a sorted set of components. It keeps change versions if some
- * component is filtered. Errors: COMPONENT_TOO_LARGE (a row
- * does not fit a chunk), OUT_OF_MEMORY. */
+/* An archetype without chunks, number `index`, for a sorted set of components. It keeps change versions if
+ * some component is filtered. Errors: COMPONENT_TOO_LARGE (a row does not fit a chunk), OUT_OF_MEMORY. */
 quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
                                      const uint16_t *component_indices, uint32_t component_count,
                                      uint32_t index, const uint64_t *clock,
@@ -108,7 +109,8 @@ static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
     return quern__align_up((size_t)rows * value_bytes, QUERN__PART_ALIGNMENT_BYTES);
 }
 
-/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the columns. */
+/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the
+ * columns. */
 static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
 {
     return QUERN__CHUNK_HEADER_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
@@ -150,8 +152,8 @@ static inline void *quern__column_value(const quern__column *column, const quern
     return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
 }
 
-/* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at once. Never
- * 0, not even for the null component. */
+/* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at
+ * once. Never 0, not even for the null component. */
 static inline uint64_t quern__edge_key(uint32_t component_bits, bool adds)
 {
     return (adds ? 1ull : 2ull) << 32 | component_bits;
@@ -210,7 +212,8 @@ static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
     return quern__location_make(slot->chunk, slot->row_count++);
 }
 
-/* New last rows in one chunk, out of those reserved: at least 1, at most `wanted`. The first one's location. */
+/* New last rows in one chunk, out of those reserved: at least 1, at most `wanted`. The first one's
+ * location. */
 static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype, uint32_t wanted,
                                                     uint32_t *out_count)
 {
@@ -224,12 +227,13 @@ static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype,
     return first;
 }
 
-/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_trim does. */
+/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_trim
+ * does. */
 void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
                                const quern_allocator *allocator);
 
-/* Takes the last row out, whose columns are raw memory already, and returns where it was. When it was the only one of
- * its chunk (its index is 0), quern__storage_drop_chunk must follow. */
+/* Takes the last row out, whose columns are raw memory already, and returns where it was. When it was the
+ * only one of its chunk (its index is 0), quern__storage_drop_chunk must follow. */
 static inline quern__row quern__archetype_drop_last(quern__archetype *archetype)
 {
     quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];

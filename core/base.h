@@ -65,8 +65,8 @@ void quern__release(const quern_allocator *allocator, void *pointer, size_t size
 /* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
 void quern__advise_huge_pages(void *memory, size_t size_bytes);
 
-/* Makes a huge page of memory that is mostly in use already, where the system can. Takes it some hundreds of
- * microseconds. */
+/* Makes a huge page of memory that is mostly in use already, where the system can. Takes it some hundreds
+ * of microseconds. */
 void quern__collapse_huge_page(void *memory, size_t size_bytes);
 
 /* Both functions of a user's allocator must be there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of bulk.h: whole runs of rows at a time. As with single entities, everything that may fail comes before the
- * first change. */
+/* The calls of bulk.h: whole runs of rows at a time. As with single entities, everything that may fail
+ * comes before the first change. */
 
 #include <quern/bulk.h>
 
@@ -197,8 +197,8 @@ quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_coun
 
 /* ------------------------------------------------------------------------------------ add, remove */
 
-/* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones have it, the
- * others lack it. */
+/* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
+ * have it, the others lack it. */
 typedef struct toggle_all {
     quern_query *query;
     uint32_t component_index;
@@ -247,8 +247,8 @@ static quern_result reserve_all(const toggle_all *toggle)
     return QUERN_OK;
 }
 
-/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved, and rows
- * are moved before any chunk is given back. */
+/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved,
+ * and rows are moved before any chunk is given back. */
 static uint64_t move_all(const toggle_all *toggle)
 {
     quern_query *query = toggle->query;

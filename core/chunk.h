@@ -4,10 +4,10 @@
 #define QUERN_CORE_CHUNK_H
 
 /* Chunks: 16 KiB each, aligned to their size, so that masking any address inside one finds its header. They
- * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when it is nearly
- * full, so that a small world stays small.
+ * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when it is
+ * nearly full, so that a small world stays small.
  *
- *   chunk:  | header, 64 bytes | column | column | ... | entity handles |   in any order, each part aligned to 64
+ *   chunk:  | header, 64 bytes | column | column | ... | entity handles |  in any order, each aligned to 64
  *
  * How many rows a chunk holds, and how many it has, is known to the archetype alone. */
 
@@ -34,8 +34,8 @@ typedef struct quern__slab {
     bool is_huge; /* advised to be a huge page */
 } quern__slab;
 
-/* A slab whose chunks are all free is given back to the allocator, but for one that is kept, so that a world
- * that breathes around a slab's edge does not ask for it again and again. */
+/* A slab whose chunks are all free is given back to the allocator, but for one that is kept, so that a
+ * world that breathes around a slab's edge does not ask for it again and again. */
 typedef struct quern__slabs {
     QUERN__ARRAY(quern__slab) list;
     uint32_t first_index; /* no slab below it has a free chunk */
@@ -46,8 +46,9 @@ typedef struct quern__slabs {
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);
 
-/* The first of *count chunks that lie one behind the other, each with slab_index set, the rest undefined; NULL when
- * there is no memory. *count: wanted, at least 1; as many as were found in one place, at least 1. */
+/* The first of *count chunks that lie one behind the other, each with slab_index set, the rest
+ * undefined; NULL when there is no memory. *count: wanted, at least 1; as many as were found in one
+ * place, at least 1. */
 quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
                                         uint32_t *count);
 

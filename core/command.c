@@ -8,8 +8,8 @@ enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64 };
 
 _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
-/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head before it, a
- * jump behind it, and padding. */
+/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head
+ * before it, a jump behind it, and padding. */
 _Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
@@ -175,7 +175,8 @@ static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes
     return 1 + (bytes - run_bytes(operation)) / operation->item_bytes;
 }
 
-/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that was not before. */
+/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that
+ * was not before. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
 {
     if (count == 1 && left_bytes(commands) >= run_bytes(operation)) return true;
@@ -258,7 +259,8 @@ static inline bool has_room(const quern_commands *commands, const quern__operati
            (size_t)(commands->end - commands->next) >= operation->item_bytes;
 }
 
-/* One more item, in room that has been prepared or that the open run has; its values are for the caller to give. */
+/* One more item, in room that has been prepared or that the open run has; its values are for the
+ * caller to give. */
 static inline char *append_item(quern_commands *commands, const quern__operation *operation,
                                 const quern__item *head)
 {
@@ -454,7 +456,8 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
     return result;
 }
 
-/* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
+/* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
+ * OUT_OF_MEMORY. */
 static quern_result make_operation(quern_commands *commands, quern_component component,
                                    quern__operation_variant variant, const quern__operation **out_operation)
 {

@@ -3,11 +3,12 @@
 #ifndef QUERN_CORE_COMMAND_H
 #define QUERN_CORE_COMMAND_H
 
-/* Recording commands. Each worker has one recorder with an arena of its own, so recording takes no lock. What a
- * callback records is one *stream*, known by its key; at the sync point playback.h sorts the streams of all
- * workers by key, and the threads that recorded them no longer matter.
+/* Recording commands. Each worker has one recorder with an arena of its own, so recording takes no lock.
+ * What a callback records is one *stream*, known by its key; at the sync point playback.h sorts the streams
+ * of all workers by key, and the threads that recorded them no longer matter.
  *
- * A stream is a list of *runs*: commands one after the other that do the same (see operation.h) share one head.
+ * A stream is a list of *runs*: commands one after the other that do the same (see operation.h) share one
+ * head.
  *   | run, 16 bytes | item | item | ... | run | item | ... | jump to the next block |
  * Items of one run have one size, so a loop over them is as tight as one over an array. */
 
@@ -87,8 +88,8 @@ typedef struct quern__suspension {
     uint32_t stream_index;
 } quern__suspension;
 
-/* For a callback that is interrupted by others on its worker. What those record comes to streams of their own; then the
- * stream goes on, with its provisional handles. */
+/* For a callback that is interrupted by others on its worker. What those record comes to streams of their
+ * own; then the stream goes on, with its provisional handles. */
 quern__suspension quern__commands_suspend(quern_commands *commands);
 void quern__commands_resume(quern_commands *commands, const quern__suspension *suspension);
 

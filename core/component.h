@@ -11,7 +11,8 @@
 
 typedef struct quern__component {
     quern__type type;
-    /* Archetypes with this component, by index, ascending because archetypes are appended as they are made. */
+    /* Archetypes with this component, by index, ascending because archetypes are appended as they are
+     * made. */
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed */
 } quern__component;
@@ -33,7 +34,8 @@ quern_component quern__component_handle(const quern__components *components, uin
 
 quern_result quern__components_fail_unknown(const quern__components *components, quern_component component);
 
-/* The index of a component, unchecked: handles that are not of this world give a number beyond any index. */
+/* The index of a component, unchecked: handles that are not of this world give a number beyond any
+ * index. */
 static inline uint32_t quern__components_distance(const quern__components *components,
                                                   quern_component component)
 {

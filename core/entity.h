@@ -31,8 +31,8 @@ enum {
 typedef struct quern__record {
     uintptr_t location;
     uint32_t archetype_index;
-    /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is good. The
-     * generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
+    /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is
+     * good. The generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
     uint32_t stamp;
 } quern__record;
 

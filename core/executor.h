@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_EXECUTOR_H
 #define QUERN_CORE_EXECUTOR_H
 
-/* How this room gets its loops run on several threads without knowing any: whoever owns the threads lends them
- * as an executor. */
+/* How this room gets its loops run on several threads without knowing any: whoever owns the threads lends
+ * them as an executor. */
 
 #include "core/base.h"
 
@@ -24,9 +24,9 @@ typedef enum quern__sync_stage {
 typedef struct quern__executor {
     uint32_t thread_count; /* at least 1 */
     void *context;
-    /* Covers every item from 0 to count - 1 exactly once, at most grain of them per call, and returns when all
-     * calls have returned; what they wrote is then visible to the caller. Calls with the same worker index
-     * never run at the same time. */
+    /* Covers every item from 0 to count - 1 exactly once, at most grain of them per call, and returns when
+     * all calls have returned; what they wrote is then visible to the caller. Calls with the same worker
+     * index never run at the same time. */
     void (*parallel_for)(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
                          void *argument);
     /* Hears, on the caller, of each stage of a sync point that begins. NULL: nobody asks. */

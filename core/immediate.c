@@ -73,7 +73,8 @@ static void write_recipe(quern_world *world, quern__archetype *archetype, const 
     }
 }
 
-/* The recipe for this list, or NULL for a list that is too long to have one; *out_result says when it fails. */
+/* The recipe for this list, or NULL for a list that is too long to have one; *out_result says when it
+ * fails. */
 static const quern__recipe *find_recipe(quern_world *world, const quern_component *components,
                                         uint32_t count, quern_result *out_result)
 {
@@ -199,8 +200,8 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
     return quern__archetype_has(archetype, quern__component_index(component));
 }
 
-/* The plan of the edge that the archetype took latest, if that is the one asked for and needs no hooks; or NULL: then the
- * slow path finds the edge, calls the hooks, or says what is wrong. */
+/* The plan of the edge that the archetype took latest, if that is the one asked for and needs no hooks; or
+ * NULL: then the slow path finds the edge, calls the hooks, or says what is wrong. */
 static inline const quern__move_plan *find_plan_quickly(const quern__archetype *source,
                                                         quern_component component, bool adds)
 {
@@ -304,7 +305,8 @@ static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity
     return NULL;
 }
 
-/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on failure. */
+/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on
+ * failure. */
 void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
 {
     const quern__record *record = find_quickly(world, entity);

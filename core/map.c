@@ -41,9 +41,9 @@ void quern__map_clear(quern__map *map)
     map->count = 0;
 }
 
-/* Zeroes from the key's home to the end of its cluster. Other keys lose their entries as well, or can no longer be
- * found, which is why all must be forgotten. None is left behind: whatever zeroed a slot between the home of a key
- * and its entry went on to the entry. */
+/* Zeroes from the key's home to the end of its cluster. Other keys lose their entries as well, or can no
+ * longer be found, which is why all must be forgotten. None is left behind: whatever zeroed a slot between
+ * the home of a key and its entry went on to the entry. */
 void quern__map_forget(quern__map *map, uint64_t key)
 {
     uint32_t mask = map->capacity - 1;

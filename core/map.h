@@ -4,7 +4,8 @@
 #define QUERN_CORE_MAP_H
 
 /* A hash map from 64-bit keys (not 0) to 64-bit values. Open addressing with linear probing, at most half
- * full; entries are never removed one by one, so a probe ends at the first empty slot. All zero is empty. */
+ * full; entries are never removed one by one, so a probe ends at the first empty slot. All zero is
+ * empty. */
 
 #include "core/base.h"
 #include "core/hash.h"
@@ -28,7 +29,8 @@ bool quern__map_reserve(quern__map *map, const quern_allocator *allocator, uint3
 /* Empties the map and keeps its memory. */
 void quern__map_clear(quern__map *map);
 
-/* Called for every key, empties the map: cheaper than clearing when they are few. In between it is no map. */
+/* Called for every key, empties the map: cheaper than clearing when they are few. In between it is no
+ * map. */
 void quern__map_forget(quern__map *map, uint64_t key);
 
 /* Puts an entry whose key is not there yet; room must have been reserved. */

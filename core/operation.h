@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_OPERATION_H
 #define QUERN_CORE_OPERATION_H
 
-/* What a command does, apart from the entity and the values: which components it creates, adds or removes, and where
- * in a recorded item their values stand. A recorder makes each operation once and keeps it, so checking lists of
- * components and computing layouts is not done per command. */
+/* What a command does, apart from the entity and the values: which components it creates, adds or removes,
+ * and where in a recorded item their values stand. A recorder makes each operation once and keeps it, so
+ * checking lists of components and computing layouts is not done per command. */
 
 #include "core/component.h"
 #include "core/map.h"
@@ -73,9 +73,9 @@ const quern__operation *quern__operations_single(quern__operations *operations,
                                                  const quern_allocator *allocator, uint32_t component_index,
                                                  quern__operation_variant variant);
 
-/* The operation that creates entities with this list of components; a value is given where values[i] is not NULL (values
- * itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE,
- * OUT_OF_MEMORY. */
+/* The operation that creates entities with this list of components; a value is given where values[i] is not
+ * NULL (values itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
+ * COMPONENT_TOO_LARGE, OUT_OF_MEMORY. */
 quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, const quern_component *list,
                                       const void *const *values, uint32_t count,

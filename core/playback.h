@@ -3,25 +3,26 @@
 #ifndef QUERN_CORE_PLAYBACK_H
 #define QUERN_CORE_PLAYBACK_H
 
-/* Applying recorded commands at a sync point. The first three steps may fail and change nothing, the fourth cannot
- * fail:
+/* Applying recorded commands at a sync point. The first three steps may fail and change nothing, the
+ * fourth cannot fail:
  *
  *   gather   the streams of all recorders, sorted by key
  *   fold     all commands on one entity into one program (program.h)
- *   settle   for each program: final archetype, plan, where its values come from; for each archetype: how many rows
- *            come and go, and room for them
+ *   settle   for each program: final archetype, plan, where its values come from; for each archetype: how
+ *            many rows come and go, and room for them
  *   commit   handles for creates, in order; then rows, chunk by chunk
  *   reset    the recorders, destroying values that nobody wanted
  *
  * The order of rows that comes out is defined by archetype, in this order:
- *   1. Entities that come from other archetypes are appended, in the order of archetype and row that they come from.
- *   2. Rows that were left are gaps. New entities, in the order of their creates, fill them, the first gap first;
- *      those that find none are appended.
- *   3. While there are gaps, the archetype ends as many rows earlier: those behind that end which are no gaps
- *      fill the gaps before it, first to first.
- * So an entity's place depends on where it was and not on the order of commands, and all that has to be known of an
- * entity lies beside that of its neighbours: the *sheet* of a chunk has an edit for each row that commands touch.
- * Sheets are also what threads share the work by. */
+ *   1. Entities that come from other archetypes are appended, in the order of archetype and row that they
+ *      come from.
+ *   2. Rows that were left are gaps. New entities, in the order of their creates, fill them, the first gap
+ *      first; those that find none are appended.
+ *   3. While there are gaps, the archetype ends as many rows earlier: those behind that end which are no
+ *      gaps fill the gaps before it, first to first.
+ * So an entity's place depends on where it was and not on the order of commands, and all that has to be
+ * known of an entity lies beside that of its neighbours: the *sheet* of a chunk has an edit for each row
+ * that commands touch. Sheets are also what threads share the work by. */
 
 #include "core/command.h"
 #include "core/executor.h"
@@ -184,9 +185,9 @@ void quern__playback_release(quern__playback *playback);
 /* Forgets the drops reported so far. */
 void quern__playback_start_frame(quern__playback *playback);
 
-/* Applies everything recorded in `count` recorders, resets them, and adds to stats and drops. executor may be NULL.
- * On failure the world and the recorders are as before, so that it can be tried again. Errors: OUT_OF_MEMORY,
- * LIMIT. */
+/* Applies everything recorded in `count` recorders, resets them, and adds to stats and drops. executor may
+ * be NULL. On failure the world and the recorders are as before, so that it can be tried again. Errors:
+ * OUT_OF_MEMORY, LIMIT. */
 quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
                                  const quern__executor *executor, quern__playback_stats *stats);
 

@@ -3,15 +3,16 @@
 /* Committing: everything has been found and reserved, and nothing can fail.
  *
  *   1. creates take their handles, and provisional handles inside values become these
- *   2. each chunk with a sheet: rows that go to other archetypes are copied behind the rows there, values are set in
- *      place, rows that are left are listed as gaps
+ *   2. each chunk with a sheet: rows that go to other archetypes are copied behind the rows there, values
+ *      are set in place, rows that are left are listed as gaps
  *   3. new entities fill gaps, or the rows behind
  *   4. the last rows of each archetype fill the gaps that are left, and the archetype ends there
  *   5. slots of destroyed entities are freed
  *
- * Steps 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else touches, and what
- * a step reads the steps before have written. Where hooks are called, the same is done on the caller alone, in the same
- * order, after the threads have done the rest: hooks see one order at every number of threads. */
+ * Steps 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else
+ * touches, and what a step reads the steps before have written. Where hooks are called, the same is done on
+ * the caller alone, in the same order, after the threads have done the rest: hooks see one order at every
+ * number of threads. */
 
 #include "core/bitset.h"
 #include "core/playback.h"
@@ -91,8 +92,8 @@ static void fill_rows(const quern__scratch *scratch, const quern__program_node *
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the latest sync point, the last one first. Their list is still there, and the
- * free list is a chain: without a hint each link of it would be waited for. */
+/* Most slots taken now are those freed by the latest sync point, the last one first. Their list is still
+ * there, and the free list is a chain: without a hint each link of it would be waited for. */
 static void fetch_freed(const quern__playback *playback, uint32_t wanted_count)
 {
     const quern__entities *entities = &playback->storage->entities;

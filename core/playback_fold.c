@@ -2,10 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 /* Folding: from streams of commands to one program per entity.
  *
- * On one thread each stream is walked once, and each command goes to the edit of its entity at once. On several
- * threads the walk over a stream (streams are shared out) only notes which chunks its commands touch, in *pieces*; then
- * each sheet (sheets are shared out) walks the pieces that concern it, in the order of streams. Provisional handles
- * are good in their own stream only, so what is created is folded in the first walk in either case. */
+ * On one thread each stream is walked once, and each command goes to the edit of its entity at once. On
+ * several threads the walk over a stream (streams are shared out) only notes which chunks its commands
+ * touch, in *pieces*; then each sheet (sheets are shared out) walks the pieces that concern it, in the
+ * order of streams. Provisional handles are good in their own stream only, so what is created is folded in
+ * the first walk in either case. */
 
 #include "core/bitset.h"
 #include "core/playback.h"
@@ -27,8 +28,8 @@ static bool push_link(quern__scratch *scratch, quern__edit *edit)
     return true;
 }
 
-/* Equal ones are the same, for each recorder has its own: programs, and with them the order of hooks, must not tell who
- * recorded. */
+/* Equal ones are the same, for each recorder has its own: programs, and with them the order of hooks, must
+ * not tell who recorded. */
 static inline bool is_same(const quern__operation *a, const quern__operation *b)
 {
     return a == b || (a->key == b->key && quern__operation_equal(a, b));
@@ -320,7 +321,8 @@ static bool count_run(quern__sheet *sheet, uint32_t sheet_number, uint32_t row, 
     return true;
 }
 
-/* Lists the sheet's runs of rows, and counts how many rows have each program, in the order of their first rows. */
+/* Lists the sheet's runs of rows, and counts how many rows have each program, in the order of their first
+ * rows. */
 static void count_sheet(const quern__playback *playback, quern__sheet *sheet)
 {
     quern__scratch *scratch = sheet->scratch;
@@ -398,7 +400,8 @@ static bool sort_sheets(quern__playback *playback)
 
 /* --------------------------------------------------------------------------------------- on one thread */
 
-/* Headers of chunks all fall on the same few sets of the caches, so each is waited for unless it is fetched ahead. */
+/* Headers of chunks all fall on the same few sets of the caches, so each is waited for unless it is
+ * fetched ahead. */
 static void fetch_first_chunk(const quern__sorted_stream *sorted)
 {
     const quern__item *item = quern__run_item(sorted->stream->first, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Settling: what each program comes to, how many rows each archetype loses and gets, and room for all of it. The last
- * step that may fail. */
+/* Settling: what each program comes to, how many rows each archetype loses and gets, and room for all of
+ * it. The last step that may fail. */
 
 #include "core/bitset.h"
 #include "core/playback.h"
@@ -16,7 +16,8 @@ typedef struct outcome {
     uint64_t decided[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those decided */
     uint64_t fresh[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];   /* present, with a new value */
-    /* present because of an add without a value, which leaves the value that an earlier operation decides on */
+    /* present because of an add without a value, which leaves the value that an earlier operation decides
+     * on */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
     quern__fill fills[QUERN_MAX_COMPONENTS]; /* of components with a fresh value, half filled in */
 } outcome;
@@ -150,8 +151,8 @@ static bool list_fills(const outcome *it, quern__programs *programs, quern__prog
     return true;
 }
 
-/* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be created,
- * ends at once. */
+/* What one entity asks for and cannot have must not stop all others: it stays as it was or, if it was to be
+ * created, ends at once. */
 static void refuse(quern__program_node *node, quern_result result, quern__playback_stats *stats)
 {
     node->is_refused = true;
@@ -226,7 +227,8 @@ typedef struct totals {
     uint64_t created;
 } totals;
 
-/* Rows that end in another archetype: they get their ranks there from the first tally of the sheet that leads to it. */
+/* Rows that end in another archetype: they get their ranks there from the first tally of the sheet
+ * that leads to it. */
 static quern_result settle_arrivals(quern__playback *playback, const quern__sheet *sheet,
                                     uint32_t tally_index, quern__archetype *target)
 {

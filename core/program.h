@@ -3,12 +3,13 @@
 #ifndef QUERN_CORE_PROGRAM_H
 #define QUERN_CORE_PROGRAM_H
 
-/* Programs: what the commands of one sync point do to an entity, one operation after the other. Most entities share
- * their program with many others, so programs are kept as a tree: a root for each archetype that entities come
- * from, and below it a node for each sequence of operations. What a program comes to, archetype, plan, where each new
- * value comes from, is found once per node and not once per entity.
+/* Programs: what the commands of one sync point do to an entity, one operation after the other. Most
+ * entities share their program with many others, so programs are kept as a tree: a root for each archetype
+ * that entities come from, and below it a node for each sequence of operations. What a program comes to,
+ * archetype, plan, where each new value comes from, is found once per node and not once per entity.
  *
- * Each thread that folds has a tree of its own; two nodes of different trees may stand for the same program. */
+ * Each thread that folds has a tree of its own; two nodes of different trees may stand for the same
+ * program. */
 
 #include "core/operation.h"
 #include "core/storage.h"
@@ -17,7 +18,8 @@
 
 enum { QUERN__STEP_CACHE = 64 };
 
-/* One value that a row gets at the end of the program: from the item of one of its operations, or constructed. */
+/* One value that a row gets at the end of the program: from the item of one of its operations, or
+ * constructed. */
 typedef struct quern__fill {
     const quern__type *type;
     uint16_t size_bytes;

@@ -231,8 +231,9 @@ bool quern__query_passes_filters(const quern__query *query, const quern_view_col
     return false;
 }
 
-/* What a loop over a query with filters writes has the version of the query's own look, and so is not new to it, unless
- * somebody has looked since, inside the loop: then it is new to all, for better once too often than never. */
+/* What a loop over a query with filters writes has the version of the query's own look, and so is not new
+ * to it, unless somebody has looked since, inside the loop: then it is new to all, for better once too
+ * often than never. */
 uint64_t quern__query_write_version(const quern_query *query)
 {
     const uint64_t clock = query->storage->clock;
@@ -436,8 +437,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     return iterator;
 }
 
-/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a trip to memory
- * otherwise, for there is no order in which a prefetcher could foresee them. */
+/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a
+ * trip to memory otherwise, for there is no order in which a prefetcher could foresee them. */
 static void prefetch_ahead(const quern__query *query, uint32_t match_index)
 {
     if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;

@@ -4,8 +4,8 @@
 #define QUERN_CORE_QUERY_H
 
 /* Queries: which archetypes match some terms, and where the terms' columns lie in each of them. Matches are
- * cached; refreshing looks only at archetypes that appeared since the last time, of these only at those that
- * have the query's rarest component. */
+ * cached; refreshing looks only at archetypes that appeared since the last time, of these only at those
+ * that have the query's rarest component. */
 
 #include "core/array.h"
 #include "core/storage.h"
@@ -25,17 +25,16 @@ struct quern_query {
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
-    uint32_t filter_count; /* terms that are `changed` */
-    uint64_t seen_version; /* of the latest look of a query with filters */
-    uint32_t
-        driver; /* component index of the rarest ALL term, or QUERN__NO_DRIVER: every archetype is looked at */
-    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, or of all */
+    uint32_t filter_count;  /* terms that are `changed` */
+    uint64_t seen_version;  /* of the latest look of a query with filters */
+    uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
+    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
-    /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views point at
-     * them. */
+    /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
+     * point at them. */
     QUERN__ARRAY(quern_view_column *) blocks;
-    /* The chunks with rows, in order, when the structure's version was stops_version. They are listed when a second walk
-     * begins at the same version: so a walk that a change follows costs nothing besides. */
+    /* The chunks with rows, in order, when the structure's version was stops_version. They are listed when
+     * a second walk begins at the same version: so a walk that a change follows costs nothing besides. */
     QUERN__ARRAY(quern_query_stop) stops;
     uint64_t stops_version;        /* QUERN__NO_VERSION: never */
     uint64_t walked_version;       /* when the latest walk began */
@@ -54,8 +53,8 @@ typedef struct quern__scope {
     quern_result refused; /* the latest refusal, or QUERN_OK */
 } quern__scope;
 
-/* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create. Nothing
- * to release on failure. Filters have seen nothing yet. */
+/* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
+ * Nothing to release on failure. Filters have seen nothing yet. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
@@ -90,8 +89,8 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
         quern__versions_of(&match->archetype->versions, (uint32_t)(slot - match->archetype->slots));
 }
 
-/* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where the archetype
- * has none of the components that are filtered. */
+/* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where
+ * the archetype has none of the components that are filtered. */
 bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
                                  const uint64_t *versions, uint64_t seen_version);
 

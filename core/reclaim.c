@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows (collect). Neither
- * changes anything that a user can see but the numbers of archetypes. */
+/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows (collect).
+ * Neither changes anything that a user can see but the numbers of archetypes. */
 
 #include "core/query.h"
 #include "core/world.h"
@@ -41,7 +41,8 @@ static quern_result refresh_queries(quern__storage *storage)
     return QUERN_OK;
 }
 
-/* Marks the archetypes to go, and returns how many. The one without components stays: new entities start there. */
+/* Marks the archetypes to go, and returns how many. The one without components stays: new entities start
+ * there. */
 static uint32_t mark_collected(quern__storage *storage)
 {
     uint32_t count = 0;
@@ -80,8 +81,8 @@ static void renumber(quern__storage *storage, quern__archetype *archetype, uint3
     }
 }
 
-/* Releases the marked archetypes, and links the others anew, in their order: every list has the room, since it had all
- * of them before. */
+/* Releases the marked archetypes, and links the others anew, in their order: every list has the room, since
+ * it had all of them before. */
 static void relink(quern__storage *storage)
 {
     uint32_t count = storage->archetypes.count;

@@ -33,7 +33,8 @@ typedef struct column_run {
     uint32_t count;
 } column_run;
 
-/* The part of the values that begins at this byte, in as many pieces of that size as fit. Returns where it ends. */
+/* The part of the values that begins at this byte, in as many pieces of that size as fit. Returns
+ * where it ends. */
 static uint32_t put_pieces(program_writer *to, const column_run *run, uint32_t begin_bytes,
                            uint32_t piece_bytes)
 {

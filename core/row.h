@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_ROW_H
 #define QUERN_CORE_ROW_H
 
-/* Bringing the values of one row, plain bytes, to another place, by a program that was compiled beforehand: a list of
- * pieces of a register or two. Pieces of columns whose values have the same size stand together, so that the way from
- * a column's start to the row is worked out once for them.
+/* Bringing the values of one row, plain bytes, to another place, by a program that was compiled beforehand:
+ * a list of pieces of a register or two. Pieces of columns whose values have the same size stand together,
+ * so that the way from a column's start to the row is worked out once for them.
  *
  *   program:  group, its pieces, group, its pieces, ..., group of 0 pieces
  *
@@ -81,7 +81,8 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
     if (size_bytes & 1) *target = *source;
 }
 
-/* The pieces of one group. to and from: where the row would be in a column at offset 0; piece_bytes is a constant. */
+/* The pieces of one group. to and from: where the row would be in a column at offset 0; piece_bytes
+ * is a constant. */
 static inline void quern__copy_pieces(const quern__copy_word *word, const quern__copy_word *end, char *to,
                                       const char *from, size_t piece_bytes)
 {

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_SORT_H
 #define QUERN_CORE_SORT_H
 
-/* Sorting by 64-bit keys, in memory that the caller provides: the C library's qsort may allocate behind the back of
- * the user's allocator. */
+/* Sorting by 64-bit keys, in memory that the caller provides: the C library's qsort may allocate behind the
+ * back of the user's allocator. */
 
 #include "core/base.h"
 
@@ -13,7 +13,8 @@ typedef struct quern__sort_item {
     void *pointer;
 } quern__sort_item;
 
-/* Ascending by key; equal keys keep their order. scratch: room for count items. Sorted input costs one look. */
+/* Ascending by key; equal keys keep their order. scratch: room for count items. Sorted input costs one
+ * look. */
 void quern__sort(quern__sort_item *items, quern__sort_item *scratch, uint32_t count);
 
 #endif

@@ -190,7 +190,8 @@ static const quern__type *hooked_type(const quern__type *type)
     return hooks->construct || hooks->copy || hooks->move || hooks->destroy ? type : NULL;
 }
 
-/* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks it. */
+/* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks
+ * it. */
 typedef void plan_visit(void *argument, const quern__column *source, const quern__column *target);
 
 static void walk_columns(const quern__archetype *source, const quern__archetype *target, plan_visit *visit,

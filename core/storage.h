@@ -27,8 +27,8 @@ typedef struct quern__move_step {
 } quern__move_step;
 
 /* How to move a row to another archetype: steps[0 .. shared) carry a value over, [shared .. shared + added)
- * make a new one, and the remaining `removed` steps destroy one. Cached in the source archetype twice: under
- * the target's index, and, where the sets differ by one component, under that component. */
+ * make a new one, and the remaining `removed` steps destroy one. Cached in the source archetype twice:
+ * under the target's index, and, where the sets differ by one component, under that component. */
 typedef struct quern__move_plan {
     quern__archetype *target;
     quern__copy_word *carry; /* does what the shared steps do; NULL unless is_plain */
@@ -65,8 +65,8 @@ void quern__storage_release(quern__storage *storage);
 
 /* ------------------------------------------------------------------------- steps that may fail */
 
-/* The archetype of a sorted set without duplicates. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT,
- * OUT_OF_MEMORY. */
+/* The archetype of a sorted set without duplicates. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE,
+ * LIMIT, OUT_OF_MEMORY. */
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
                                       uint32_t count, quern__archetype **out_archetype);
 
@@ -74,7 +74,8 @@ quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *c
 quern_result quern__storage_plan(quern__storage *storage, quern__archetype *source,
                                  quern__archetype *target, const quern__move_plan **out_plan);
 
-/* The plan to the archetype with one component more, or less where the source has it. Errors: as both above. */
+/* The plan to the archetype with one component more, or less where the source has it. Errors: as both
+ * above. */
 quern_result quern__storage_toggle(quern__storage *storage, quern__archetype *source,
                                    uint32_t component_index, const quern__move_plan **out_plan);
 
@@ -84,7 +85,8 @@ static inline quern_result quern__storage_reserve_rows(quern__storage *storage, 
     return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
 }
 
-/* Records and rows for `count` new entities of an archetype; on failure nothing is held that was not before. */
+/* Records and rows for `count` new entities of an archetype; on failure nothing is held that was not
+ * before. */
 static inline quern_result quern__storage_reserve_new(quern__storage *storage, quern__archetype *archetype,
                                                       uint32_t count)
 {
@@ -100,7 +102,8 @@ void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *ar
 
 /* ---------------------------------------------------------------------- steps that cannot fail */
 
-/* Enters an archetype, whose index is the next one, into every list that names it; room has been reserved. */
+/* Enters an archetype, whose index is the next one, into every list that names it; room has been
+ * reserved. */
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
 
 /* Forgets all plans of an archetype; they are made again when they are needed. */
@@ -109,24 +112,27 @@ void quern__storage_forget_plans(quern__storage *storage, quern__archetype *arch
 /* Gives a taken entity a reserved row of the archetype. Its values are raw memory; the new location. */
 uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype);
 
-/* Moves an entity's row to `to`, a row of raw memory just appended to the plan's target. Values that the source did not
- * have (steps `added` of the plan) are left alone, those that the target lacks are destroyed. New values are
- * filled in before the move: until then pointers into the storage, where a user may have them from, hold. */
+/* Moves an entity's row to `to`, a row of raw memory just appended to the plan's target. Values that the
+ * source did not have (steps `added` of the plan) are left alone, those that the target lacks are
+ * destroyed. New values are filled in before the move: until then pointers into the storage, where a user
+ * may have them from, hold. */
 void quern__storage_move(quern__storage *storage, quern_entity entity, quern__record *record,
                          const quern__move_plan *plan, uintptr_t to);
 
-/* Gives `count` new entities reserved rows in one chunk, whose first has this location; records must have been
- * reserved, and rows appended. Their handles stand in the chunk afterwards; their values are raw memory. */
+/* Gives `count` new entities reserved rows in one chunk, whose first has this location; records must
+ * have been reserved, and rows appended. Their handles stand in the chunk afterwards; their values
+ * are raw memory. */
 void quern__storage_insert_run(quern__storage *storage, quern__archetype *archetype, uintptr_t first,
                                uint32_t count);
 
-/* Appends rows for all rows of an archetype to the target of one of its plans, which has room for them reserved. The
- * values that the plan adds become copies of value, or are constructed where that is NULL; the rest is raw memory. */
+/* Appends rows for all rows of an archetype to the target of one of its plans, which has room for them
+ * reserved. The values that the plan adds become copies of value, or are constructed where that is NULL;
+ * the rest is raw memory. */
 void quern__storage_append_all(const quern__archetype *source, const quern__move_plan *plan,
                                const void *value);
 
-/* Moves all rows of an archetype to those appended last to the plan's target. What is left behind is raw memory until
- * quern__storage_drop_rows. */
+/* Moves all rows of an archetype to those appended last to the plan's target. What is left behind is raw
+ * memory until quern__storage_drop_rows. */
 void quern__storage_move_all(quern__storage *storage, const quern__archetype *source,
                              const quern__move_plan *plan);
 
@@ -139,8 +145,8 @@ void quern__storage_erase_all(quern__storage *storage, quern__archetype *archety
 /* Destroys all values of a living entity and frees its row and slot. */
 void quern__storage_erase(quern__storage *storage, quern_entity entity);
 
-/* Keeps change versions of all archetypes, of now and later, that have the component, until as many calls of
- * quern__storage_unfilter. Errors: OUT_OF_MEMORY. */
+/* Keeps change versions of all archetypes, of now and later, that have the component, until as many calls
+ * of quern__storage_unfilter. Errors: OUT_OF_MEMORY. */
 quern_result quern__storage_filter(quern__storage *storage, uint32_t component_index);
 void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
 
@@ -148,8 +154,8 @@ void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
 void quern__storage_note_write(const quern__archetype *archetype, uintptr_t location,
                                uint32_t component_index);
 
-/* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last thing that a
- * call does. */
+/* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last
+ * thing that a call does. */
 quern_result quern__storage_trim_rows(quern__storage *storage, quern__archetype *archetype);
 
 /* Moves all values of one row of an archetype that is not plain to another row of it, raw memory. */
@@ -181,8 +187,8 @@ static inline void *quern__storage_value(const quern__archetype *archetype, uint
 
 /* ------------------------------------------------------------------------------------ single rows
  *
- * The hot half of moves and erasures, for archetypes and plans without hooks. What it calls, if anything, it calls last:
- * so the callers, into which it is inlined, save no registers. */
+ * The hot half of moves and erasures, for archetypes and plans without hooks. What it calls, if anything,
+ * it calls last: so the callers, into which it is inlined, save no registers. */
 
 static inline void *quern__row_value(quern__place place, quern__row row)
 {
@@ -202,8 +208,8 @@ static inline quern_result quern__storage_drop_chunk(quern__storage *storage, qu
     return may_stay ? QUERN_OK : quern__storage_trim_rows(storage, archetype);
 }
 
-/* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. is_plain is a constant. Returns
- * QUERN_OK, as all three do. */
+/* Closes the gap that a row of raw memory is, by moving the archetype's last row into it. is_plain is a
+ * constant. Returns QUERN_OK, as all three do. */
 static inline quern_result quern__storage_close_gap(quern__storage *storage, quern__archetype *archetype,
                                                     quern__row gap, bool is_plain)
 {
@@ -238,7 +244,8 @@ static inline quern_result quern__storage_move_plain(quern__storage *storage, qu
     return quern__storage_close_gap(storage, source, from, true);
 }
 
-/* As quern__storage_erase, from a plain archetype known already, and when it is not the last life of the slot. */
+/* As quern__storage_erase, from a plain archetype known already, and when it is not the last life of the
+ * slot. */
 static inline quern_result quern__storage_erase_plain(quern__storage *storage, quern__archetype *archetype,
                                                       quern_entity entity, quern__record *record)
 {

@@ -3,11 +3,13 @@
 #ifndef QUERN_CORE_STORAGE_MOVE_H
 #define QUERN_CORE_STORAGE_MOVE_H
 
-/* Structural changes taken apart, for playback: values, handles and the number of rows, each by itself and for a run of
- * neighbouring rows of one chunk. In between, the storage's invariants do not hold. None of these can fail.
+/* Structural changes taken apart, for playback: values, handles and the number of rows, each by itself and
+ * for a run of neighbouring rows of one chunk. In between, the storage's invariants do not hold. None of
+ * these can fail.
  *
- * Those that carry, relocate or place touch nothing but the rows they are given and the records of the entities in them, so
- * several threads may do so at a time for different rows, as long as no type has hooks. */
+ * Those that carry, relocate or place touch nothing but the rows they are given and the records of the
+ * entities in them, so several threads may do so at a time for different rows, as long as no type has
+ * hooks. */
 
 #include "core/storage.h"
 
@@ -40,8 +42,8 @@ void quern__storage_destroy_values(const quern__archetype *archetype, uintptr_t 
 /* Appends rows, out of those reserved; they are raw memory. */
 void quern__storage_extend(quern__archetype *archetype, uint32_t count);
 
-/* Takes the last rows out, which are raw memory or whose entities are elsewhere, and gives back what was reserved and not
- * used. */
+/* Takes the last rows out, which are raw memory or whose entities are elsewhere, and gives back what was
+ * reserved and not used. */
 void quern__storage_shrink(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
 #endif

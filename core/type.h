@@ -27,7 +27,8 @@ typedef struct quern__type {
     bool has_entity_fields;
 } quern__type;
 
-/* Checks the parts that components and resources share, and copies them. `what` is "component" or "resource".
+/* Checks the parts that components and resources share, and copies them. `what` is "component" or
+ * "resource".
  * Errors: INVALID_ARGUMENT, BAD_ALIGNMENT, OUT_OF_MEMORY; the type is then released already. */
 quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
                               const char *name, uint32_t size_bytes, uint32_t alignment_bytes,

@@ -3,17 +3,17 @@
 #ifndef QUERN_CORE_VERSION_H
 #define QUERN_CORE_VERSION_H
 
-/* Change versions: when the rows of a chunk, and each of its columns, were last written. Only archetypes that some
- * `changed` filter looks at keep them; for the others, writing costs a look at a NULL.
+/* Change versions: when the rows of a chunk, and each of its columns, were last written. Only archetypes
+ * that some `changed` filter looks at keep them; for the others, writing costs a look at a NULL.
  *
- * Time is the storage's clock, which only grows. A filter remembers the time of its latest look; what has a later
- * version is new to it.
+ * Time is the storage's clock, which only grows. A filter remembers the time of its latest look; what has a
+ * later version is new to it.
  *
- *   items[slot * stride]          rows came to the chunk, or moved within it: all of its columns count as changed
+ *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed
  *   items[slot * stride + 1 + c]  column c was written
  *
- * The first is written where rows are: by whoever owns the world, or at a sync point. The others also by systems, each
- * the columns that it may write, in the chunk that its job owns. */
+ * The first is written where rows are: by whoever owns the world, or at a sync point. The others also by
+ * systems, each the columns that it may write, in the chunk that its job owns. */
 
 #include "core/base.h"
 

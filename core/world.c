@@ -6,7 +6,8 @@
 
 /* ----------------------------------------------------------------------------------------- world tags */
 
-/* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional handles. */
+/* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional
+ * handles. */
 static _Atomic uint64_t tags_used[4];
 
 /* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible and

@@ -12,9 +12,9 @@
 
 enum { QUERN__RECIPE_COMPONENTS = 16 };
 
-/* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that makes many
- * entities of one kind finds its archetype here, without sorting and hashing the list each time. Collecting
- * archetypes drops the recipe when it names one of them. */
+/* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that
+ * makes many entities of one kind finds its archetype here, without sorting and hashing the list each time.
+ * Collecting archetypes drops the recipe when it names one of them. */
 typedef struct quern__recipe {
     quern__archetype *archetype; /* NULL: none yet */
     uint32_t count;              /* at most QUERN__RECIPE_COMPONENTS */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_world_hash: one number for everything that must not depend on the number of threads. World tags, memory
- * addresses and archetypes without rows do not count. */
+/* quern_world_hash: one number for everything that must not depend on the number of threads. World tags,
+ * memory addresses and archetypes without rows do not count. */
 
 #include "core/world.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A benchmark of one's own with Quern's harness: is it worth having the cooling of a game's items done by a schedule, or
- * is a plain loop over a query as fast? own_bench --help lists what it can do. */
+/* A benchmark of one's own with Quern's harness: is it worth having the cooling of a game's items done by a
+ * schedule, or is a plain loop over a query as fast? own_bench --help lists what it can do. */
 #include <quern/bench.h>
 #include <quern/quern.h>
 

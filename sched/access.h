@@ -33,9 +33,9 @@ typedef struct quern__access {
     uint32_t resource_count;
 } quern__access;
 
-/* Why two systems must keep their order, from the weakest to the strongest. The first two are *local*: what one
- * system does to a chunk must come before what the other does to the same chunk, and nothing more. All others ask
- * for the whole of one system before any of the other. */
+/* Why two systems must keep their order, from the weakest to the strongest. The first two are *local*: what
+ * one system does to a chunk must come before what the other does to the same chunk, and nothing more. All
+ * others ask for the whole of one system before any of the other. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
     QUERN__CONFLICT_ORDER, /* before/after of systems whose terms share components */
@@ -57,8 +57,8 @@ typedef struct quern__conflict {
     uint16_t index;   /* of the resource or component */
 } quern__conflict;
 
-/* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
- * UNKNOWN_COMPONENT, UNKNOWN_RESOURCE. */
+/* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT,
+ * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def);
 

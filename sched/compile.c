@@ -102,8 +102,8 @@ static bool must_wait(const quern__pass *pass, const quern__pass *other)
     return other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT;
 }
 
-/* Edges from nearer to farther passes; one that already follows from those added is left out. reached[i]: the
- * passes that i waits for, directly or not, as bits by place in the step. */
+/* Edges from nearer to farther passes; one that already follows from those added is left out. reached[i]:
+ * the passes that i waits for, directly or not, as bits by place in the step. */
 static quern_result add_edges(const quern__step *step, uint32_t later, uint64_t *reached, uint32_t words)
 {
     quern__pass *pass = step->passes.items[later];

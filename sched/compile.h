@@ -7,7 +7,7 @@
  *
  *   order      by phase, then before/after, then registration (order.h)
  *   conflicts  for each pair of one phase: must they keep their order, and why? (conflict.h)
- *   steps      each phase is cut at its exclusive systems; every cut and every end of a phase is a sync point
+ *   steps      each phase is cut at its exclusive systems; every cut and end of a phase is a sync point
  *   passes     what lies between two cuts: systems that go over the chunks together (fuse.h)
  *   graphs     of passes, whose edges are the conflicts that do not follow from others
  *
@@ -16,8 +16,8 @@
 #include "sched/schedule.h"
 
 /* Compiles whatever is not compiled: everything after systems were added, else the conflicts that new
- * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY; the
- * schedule is then not compiled, and the next call tries again. */
+ * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
+ * OUT_OF_MEMORY; the schedule is then not compiled, and the next call tries again. */
 quern_result quern__compile(quern_schedule *schedule);
 
 void quern__compile_release(quern_schedule *schedule);

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/conflict.h"
 
-/* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. Sync points stand between
- * phases. */
+/* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. Sync points
+ * stand between phases. */
 static quern__conflict *open_pair(const quern_schedule *schedule, const quern__system *a,
                                   const quern__system *b)
 {
@@ -75,7 +75,8 @@ static bool is_match(const quern__query *query, const quern__archetype *archetyp
     return low < query->matches.count && query->matches.items[low].archetype == archetype;
 }
 
-/* What arises from a system matching an archetype that it did not match before. True when a conflict is new. */
+/* What arises from a system matching an archetype that it did not match before. True when a conflict is
+ * new. */
 static bool judge_match(quern_schedule *schedule, quern__system *system, const quern__archetype *archetype)
 {
     bool found = false;

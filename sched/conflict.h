@@ -3,9 +3,9 @@
 #ifndef QUERN_SCHED_CONFLICT_H
 #define QUERN_SCHED_CONFLICT_H
 
-/* Fills the table of conflicts: for each pair of systems of one phase, the strongest reason to keep their order
- * (access.h). What depends on archetypes is judged as they appear, between the systems that match them and their
- * *partners*: those whose declared accesses could meet theirs. */
+/* Fills the table of conflicts: for each pair of systems of one phase, the strongest reason to keep their
+ * order (access.h). What depends on archetypes is judged as they appear, between the systems that match
+ * them and their *partners*: those whose declared accesses could meet theirs. */
 
 #include "sched/schedule.h"
 
@@ -13,8 +13,8 @@
  * conflicts that were declared. Errors: OUT_OF_MEMORY. */
 quern_result quern__conflicts_start(quern_schedule *schedule);
 
-/* Judges the matches that are new since the last time. The queries have been refreshed. True when a conflict is new or
- * has become stronger. */
+/* Judges the matches that are new since the last time. The queries have been refreshed. True when a
+ * conflict is new or has become stronger. */
 bool quern__conflicts_extend(quern_schedule *schedule);
 
 #endif

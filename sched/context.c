@@ -21,8 +21,8 @@ quern_commands *quern_context_commands(quern_context *context)
     return context->commands;
 }
 
-/* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per callback: what
- * is wrong for one row is so for all. */
+/* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per
+ * callback: what is wrong for one row is so for all. */
 static void refuse(quern_context *context, const char *did, const char *what)
 {
     if (context->scope.refused != QUERN_OK) return;

@@ -14,8 +14,8 @@
  *     bottom = b              t = top
  *     t = top                 if (t < bottom) swap top: t -> t + 1
  *
- * Either the thief sees the lowered bottom and leaves job b alone, or the owner sees a top that is as new as
- * the one the thief started from: then t < b means the thief is after an older job, and t == b sends the
+ * Either the thief sees the lowered bottom and leaves job b alone, or the owner sees a top that is as new
+ * as the one the thief started from: then t < b means the thief is after an older job, and t == b sends the
  * owner to the same swap as the thief.
  *
  * That push writes bottom with release order only takes nothing from this: a seq_cst load that comes after

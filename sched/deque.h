@@ -4,8 +4,8 @@
 #define QUERN_SCHED_DEQUE_H
 
 /* A bounded work-stealing deque (Chase and Lev 2005, in C11 atomics as by Lê and others 2013): its owner
- * pushes and pops at the bottom, last in first out; thieves take from the top, first in first out. Jobs
- * are copied in and out, one cache line each: nothing is allocated, and a slot is free again as soon as its job
+ * pushes and pops at the bottom, last in first out; thieves take from the top, first in first out. Jobs are
+ * copied in and out, one cache line each: nothing is allocated, and a slot is free again as soon as its job
  * was taken. The deque looks at a job's scope alone. See deque.c for why every job is taken once. */
 
 #include "sched/atomic.h"
@@ -28,9 +28,10 @@ struct quern__job {
     uintptr_t data[QUERN__JOB_DATA_WORDS]; /* for run */
 };
 
-/* A scope may be *closed*: then who waits inside a job takes jobs of it only when that scope is what it waits for.
- * Jobs of a graph are so: a node that waits must not find that its worker has run another node meanwhile, for what nodes
- * keep by worker would be changed. Closed scopes are told by an address that is odd. */
+/* A scope may be *closed*: then who waits inside a job takes jobs of it only when that scope is what
+ * it waits for. Jobs of a graph are so: a node that waits must not find that its worker has run
+ * another node meanwhile, for what nodes keep by worker would be changed. Closed scopes are told by an
+ * address that is odd. */
 static inline const void *quern__scope_close(const void *scope)
 {
     return (const char *)scope + 1;
@@ -68,7 +69,8 @@ void quern__deque_init(quern__deque *deque, bool is_alone);
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
-/* The same, but only when that job has this scope, or stands at from_index or later and its scope allows it. */
+/* The same, but only when that job has this scope, or stands at from_index or later and its scope allows
+ * it. */
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index,
                             quern__job *out_job);
 
@@ -151,8 +153,8 @@ static inline quern__deque_slot *quern__deque_pop(quern__deque *deque)
     if (deque->is_alone) return quern__deque_pop_alone(deque);
     int64_t bottom = quern__deque_bottom(deque) - 1;
     /* The write and the read of the agreement with thieves, see deque.c. The store releases as well: a
-     * thief that reads this value takes a job that an earlier push published, and a relaxed store of the same
-     * thread would end that release sequence. */
+     * thief that reads this value takes a job that an earlier push published, and a relaxed store of the
+     * same thread would end that release sequence. */
     atomic_store_explicit(&deque->bottom, bottom, memory_order_seq_cst);
     int64_t top = atomic_load_explicit(&deque->top, memory_order_seq_cst);
     if (top < bottom) return quern__deque_slot_of(deque, bottom);

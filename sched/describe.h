@@ -3,10 +3,11 @@
 #ifndef QUERN_SCHED_DESCRIBE_H
 #define QUERN_SCHED_DESCRIBE_H
 
-/* quern_schedule_describe: what can be said of a compiled schedule is gathered once, as facts, and then written
- * in one of the formats. Everything here only looks at the schedule.
+/* quern_schedule_describe: what can be said of a compiled schedule is gathered once, as facts, and then
+ * written in one of the formats. Everything here only looks at the schedule.
  *
- * Passes have numbers that count through the steps of a frame: from 0 in the facts, from 1 in what is written. */
+ * Passes have numbers that count through the steps of a frame: from 0 in the facts, from 1 in what is
+ * written. */
 
 #include "sched/schedule.h"
 
@@ -14,8 +15,8 @@
 
 /* ------------------------------------------------------------------------------------------ facts */
 
-/* What is to be done, and the longest part of it that has to happen one after another: work / path is how many
- * threads could be busy at most. In nanoseconds or in calls (facts.is_timed). */
+/* What is to be done, and the longest part of it that has to happen one after another: work / path is how
+ * many threads could be busy at most. In nanoseconds or in calls (facts.is_timed). */
 typedef struct quern__load {
     uint64_t work, path;
 } quern__load;
@@ -40,11 +41,11 @@ typedef struct quern__facts {
     uint32_t system_words, pass_words;
     QUERN__ARRAY(quern__step_facts) steps; /* as the schedule's */
     QUERN__ARRAY(quern__pass_facts) passes;
-    /* [later * system_words]: bits, by position, of the systems that before and after put in front of it, directly or
-     * through others. */
+    /* [later * system_words]: bits, by position, of the systems that before and after put in front of it,
+     * directly or through others. */
     quern__bits ruled;
-    /* [later * pass_words]: bits, by number, of the passes that it waits for; all, and those of them that do not
-     * follow from others, which are the edges of the graph. */
+    /* [later * pass_words]: bits, by number, of the passes that it waits for; all, and those of them that
+     * do not follow from others, which are the edges of the graph. */
     quern__bits reached, waits;
     quern__load load;
 } quern__facts;
@@ -94,8 +95,8 @@ typedef struct quern__apart {
     quern__conflict conflict;
 } quern__apart;
 
-/* Whether it is worth a reason that the system is not in the pass: it could have been, but for other systems, and it
- * started a pass of its own, or the system in front of it is there. */
+/* Whether it is worth a reason that the system is not in the pass: it could have been, but for other
+ * systems, and it started a pass of its own, or the system in front of it is there. */
 bool quern__facts_is_apart(const quern__step *step, const quern__system *system, const quern__pass *pass,
                            quern__apart *out_apart);
 

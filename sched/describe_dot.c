@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe.h"
 
-/* The schedule as a Graphviz graph: phases and passes are boxes around their systems, s<position>. What a step begins
- * after is a *gate*: the start, a sync point, g<step>, or an exclusive system. */
+/* The schedule as a Graphviz graph: phases and passes are boxes around their systems, s<position>. What a
+ * step begins after is a *gate*: the start, a sync point, g<step>, or an exclusive system. */
 
 typedef struct gate {
     char letter;

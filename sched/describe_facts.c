@@ -149,8 +149,8 @@ static void number_passes(quern__facts *facts)
     }
 }
 
-/* As the compiler links passes, from nearer to farther ones; what remains when everything that follows from other
- * edges is left out does not depend on how one goes about it. */
+/* As the compiler links passes, from nearer to farther ones; what remains when everything that follows from
+ * other edges is left out does not depend on how one goes about it. */
 static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
 {
     uint64_t *mine = facts->reached.items + (size_t)later * facts->pass_words;

@@ -163,7 +163,8 @@ quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pa
     return strongest;
 }
 
-/* Whether all that must come before the pass stands in front of it. Passes in front of `placed_count` are placed. */
+/* Whether all that must come before the pass stands in front of it. Passes in front of `placed_count` are
+ * placed. */
 static bool is_ready(const quern__step *step, uint32_t placed_count, const quern__pass *pass)
 {
     for (uint32_t i = placed_count; i < step->passes.count; i++) {

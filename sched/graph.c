@@ -11,10 +11,11 @@
  * inside a node. Nodes for the caller alone wait in a list until it comes by: between any two jobs.
  *
  * When memory may be used again: what runs holds the node unfinished, a loop's references hold its node
- * unfinished, and counting `unfinished_count` down to 0 is the last access that any worker makes to the graph.
+ * unfinished, and counting `unfinished_count` down to 0 is the last access that any worker makes to the
+ * graph.
  *
- * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are timed:
- * see choose_mode. */
+ * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are
+ * timed: see choose_mode. */
 
 enum {
     MIN_CAPACITY = 16,
@@ -161,8 +162,8 @@ void quern_graph_clear(quern_graph *graph)
     forget_times(graph);
 }
 
-/* Room for one more item; NULL when there is no memory, and then nothing has changed. Items are aligned like
- * nodes. */
+/* Room for one more item; NULL when there is no memory, and then nothing has changed. Items are
+ * aligned like nodes. */
 static void *grow(const quern_allocator *allocator, void *items, uint32_t count, uint32_t *capacity,
                   size_t item_bytes)
 {
@@ -402,8 +403,8 @@ static graph_task *run_caller_tasks(quern_graph *graph, quern__worker *caller, g
     return list;
 }
 
-/* Runs the first of the list, offers the others, and goes on with what becomes ready by that. Apart from the
- * caller, nobody may touch the graph when the list is empty: it may have finished. */
+/* Runs the first of the list, offers the others, and goes on with what becomes ready by that. Apart from
+ * the caller, nobody may touch the graph when the list is empty: it may have finished. */
 static void run_ready(quern_graph *graph, quern__worker *worker, graph_task *list)
 {
     for (;;) {
@@ -503,8 +504,8 @@ static void learn_serial(quern_graph *graph, uint64_t took_ns)
     graph->shared_ns -= graph->shared_ns / FORGET_SHARE; /* in the end sharing gets another try */
 }
 
-/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each thread. What was
- * known before is brought within these bounds. */
+/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
+ * thread. What was known before is brought within these bounds. */
 static void learn_shared(quern_graph *graph, uint64_t took_ns, uint32_t thread_count)
 {
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);

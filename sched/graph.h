@@ -5,8 +5,8 @@
 
 #include <quern/jobs.h>
 
-/* quern_graph_run for a caller that has entered the pool already (quern__jobs_enter) and keeps it afterwards; graph
- * is not NULL. */
+/* quern_graph_run for a caller that has entered the pool already (quern__jobs_enter) and keeps it
+ * afterwards; graph is not NULL. */
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs);
 
 #endif

@@ -128,8 +128,8 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
                        function, jobs->name);
 }
 
-/* Worker 0 has left. All others may be asleep in waits, and jobs be left that it might have run; and a thread that
- * waits outside may come in and help. */
+/* Worker 0 has left. All others may be asleep in waits, and jobs be left that it might have run; and a
+ * thread that waits outside may come in and help. */
 static void tell_others(quern_jobs *jobs)
 {
     if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL);
@@ -149,8 +149,8 @@ void quern__jobs_leave(quern_jobs *jobs)
     quern__worker_settle(caller);
     quern__current_worker = caller->outer;
     atomic_store_explicit(&jobs->is_entered, false, QUERN__HANDSHAKE_RELEASE);
-    /* The write and the read of a handshake with those who sleep while there is a worker 0; they make up for a
-     * fence that is missing. */
+    /* The write and the read of a handshake with those who sleep while there is a worker 0; they make up
+     * for a fence that is missing. */
     if (!jobs->is_asymmetric) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
@@ -338,8 +338,8 @@ static void end_lent(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* By the caller, who has entered; count threads have been started, itself included. Everything that was submitted
- * has run afterwards. */
+/* By the caller, who has entered; count threads have been started, itself included. Everything that was
+ * submitted has run afterwards. */
 static void end_workers(quern_jobs *jobs, uint32_t count)
 {
     drain(jobs);

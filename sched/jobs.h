@@ -3,8 +3,9 @@
 #ifndef QUERN_SCHED_JOBS_H
 #define QUERN_SCHED_JOBS_H
 
-/* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c). Single jobs
- * (single.c), loops (loop.h) and graphs are built from that. What can be seen of it from outside is in watch.c. */
+/* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
+ * Single jobs (single.c), loops (loop.h) and graphs are built from that. What can be seen of it from
+ * outside is in watch.c. */
 
 #include "core/base.h"
 #include "sched/deque.h"
@@ -125,14 +126,15 @@ void quern__jobs_leave(quern_jobs *jobs);
 /* The same without a message: false when another thread is worker 0. */
 bool quern__jobs_try_enter(quern_jobs *jobs);
 
-/* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a scheduler
- * of the user's: the worker is given away by clearing its bit in idle, and comes back when the bit is set. */
+/* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a
+ * scheduler of the user's: the worker is given away by clearing its bit in idle, and comes back when
+ * the bit is set. */
 void quern__jobs_lend(void *argument);
 
 /* ---------------------------------------------------------------------------------- search.c: jobs */
 
-/* After pushing: wakes one worker if there are sleepers that could do it and nobody is searching. worker: the pusher;
- * NULL when that is none. */
+/* After pushing: wakes one worker if there are sleepers that could do it and nobody is searching. worker:
+ * the pusher; NULL when that is none. */
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker);
 
 static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker)
@@ -144,8 +146,8 @@ static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker)
         quern__jobs_notify_sleepers(jobs, worker);
 }
 
-/* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a while. False when there
- * was nothing, or as soon as the worker has a permit. */
+/* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a
+ * while. False when there was nothing, or as soon as the worker has a permit. */
 bool quern__worker_next(quern__worker *worker, quern__job *out_job);
 
 /* The next that there is at this moment. */
@@ -213,8 +215,8 @@ typedef struct quern__wait {
     bool (*is_done)(const struct quern__wait *wait);
     /* Something else to do meanwhile, or NULL; returns whether there was. */
     bool (*help)(const struct quern__wait *wait, quern__worker *worker);
-    /* Called once, before the first sleep, or NULL: from then on whoever makes is_done true gives the worker a
-     * permit afterwards. */
+    /* Called once, before the first sleep, or NULL: from then on whoever makes is_done true gives the
+     * worker a permit afterwards. */
     void (*announce)(const struct quern__wait *wait, quern__worker *worker);
 } quern__wait;
 

@@ -11,8 +11,8 @@
  *
  * A slot is one 64-bit word with begin and end, changed by compare-and-swap; so an item is in one slot at a
  * time, and whoever swaps it out has it alone. The word says all there is to know of a slot: a value that
- * comes back (ABA) does no harm. Relaxed order is enough, since no data is handed over with items: what
- * the loop reads was written before it began, and reaches helpers through the deques; what it writes reaches
+ * comes back (ABA) does no harm. Relaxed order is enough, since no data is handed over with items: what the
+ * loop reads was written before it began, and reaches helpers through the deques; what it writes reaches
  * whoever waits through `references`.
  *
  * Who takes an offer and finds items makes two new offers before it begins, until there are as many
@@ -20,18 +20,18 @@
  * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
  * deque, or, since thieves take the oldest first, the deque is empty.
  *
- * Whoever waits for the last participants looks for items of this loop, then for what they have put on offer
- * (wait.c), and then sleeps.
+ * Whoever waits for the last participants looks for items of this loop, then for what they have put on
+ * offer (wait.c), and then sleeps.
  *
- * What it costs. Waking a sleeper takes the waker longer than many loops run, and the sleeper comes later still; to
- * share with a worker that is awake takes a few transfers of a cache line between two processors, which is longer
- * than very small loops run. So a worker remembers what an item of a function took lately: alone, and in a shared loop from
- * beginning to end. A loop that is expected to take less than INLINE_NS, or less than sharing it would, runs here.
- * One that is expected to be over before a sleeper comes (QUIET_NS) wakes nobody, unless others went before it in a row;
- * whoever is awake may help. What is known
- * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is tried alone
- * once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop is shared: there, finding
- * races matters more than time. */
+ * What it costs. Waking a sleeper takes the waker longer than many loops run, and the sleeper comes later
+ * still; to share with a worker that is awake takes a few transfers of a cache line between two processors,
+ * which is longer than very small loops run. So a worker remembers what an item of a function took lately:
+ * alone, and in a shared loop from beginning to end. A loop that is expected to take less than INLINE_NS,
+ * or less than sharing it would, runs here. One that is expected to be over before a sleeper comes
+ * (QUIET_NS) wakes nobody, unless others went before it in a row; whoever is awake may help. What is known
+ * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is
+ * tried alone once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop
+ * is shared: there, finding races matters more than time. */
 
 enum {
     OFFERS_PER_WORKER = 2,
@@ -89,9 +89,9 @@ static bool replace(quern__slot *slot, uint64_t *expected, uint64_t items)
                                                  memory_order_relaxed);
 }
 
-/* Where the claim that starts at the front of these ends: an eighth of what is left, in whole grains, which are called one by
- * one; with automatic grain a quarter, in one call. So claims are few, and get smaller toward the end, where they
- * even out the finish. */
+/* Where the claim that starts at the front of these ends: an eighth of what is left, in whole grains, which
+ * are called one by one; with automatic grain a quarter, in one call. So claims are few, and get smaller
+ * toward the end, where they even out the finish. */
 static uint32_t claim_end(const quern__loop *loop, uint64_t items)
 {
     uint32_t left = end_of(items) - begin_of(items);
@@ -359,8 +359,8 @@ static void share(quern__worker *caller, const quern__range *range, bool wake, q
 
 /* -------------------------------------------------------------------------------------------- costs */
 
-/* By size as well, in powers of two: one function often stands for loops of several kinds. Who comes first has a place
- * until another needs it. */
+/* By size as well, in powers of two: one function often stands for loops of several kinds. Who comes first
+ * has a place until another needs it. */
 static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
 {
     uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);

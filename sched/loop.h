@@ -31,8 +31,8 @@ typedef struct quern__loop {
     bool wake;           /* offers wake sleepers */
     quern__slot *slots;  /* [slot_count] */
     uint32_t slot_count; /* the pool's threads */
-    /* Offers lying in deques and workers taking part (not the caller of parallel_for). At 0 nobody else will
-     * touch the loop again. */
+    /* Offers lying in deques and workers taking part (not the caller of parallel_for). At 0 nobody else
+     * will touch the loop again. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;
     _Atomic uint32_t invitation_count; /* offers that may still be made */
 } quern__loop;
@@ -43,8 +43,8 @@ bool quern__range_is_plain(const quern__range *range, uint32_t thread_count);
 /* All of it on this thread. */
 void quern__range_run(const quern__range *range, uint32_t worker_index);
 
-/* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of, or the loop
- * itself. slots: one per thread of the pool. */
+/* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of,
+ * or the loop itself. slots: one per thread of the pool. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
                       const void *scope, const quern__range *range, quern__slot *slots,
                       uint32_t slot_count);
@@ -56,13 +56,13 @@ typedef struct quern__part {
 } quern__part;
 
 /* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
- * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references. part may
- * be NULL. */
+ * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references.
+ * part may be NULL. */
 uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part);
 
-/* Works on items until there are none to claim, without inviting others. False when there were none. It must not stop
- * earlier: what it has stolen and not begun lies in its own slot, and when all others have left, nobody else looks
- * there. */
+/* Works on items until there are none to claim, without inviting others. False when there were none. It
+ * must not stop earlier: what it has stolen and not begun lies in its own slot, and when all others have
+ * left, nobody else looks there. */
 bool quern__loop_help(quern__loop *loop, quern__worker *worker);
 
 #endif

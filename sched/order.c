@@ -106,9 +106,9 @@ static quern_result order_systems(quern_schedule *schedule, order_graph *graph)
     return result;
 }
 
-/* What before and after ask for. Where the terms of two systems share components, it is the order in which they
- * touch them. Elsewhere, and where one's end or the other's begin or condition is to see the whole of the other, it must be about
- * something that the schedule cannot see. */
+/* What before and after ask for. Where the terms of two systems share components, it is the order in which
+ * they touch them. Elsewhere, and where one's end or the other's begin or condition is to see the whole of
+ * the other, it must be about something that the schedule cannot see. */
 static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
 {
     bool is_order = quern__access_terms_may_meet(&first->access, &second->access) && first->end == NULL &&

@@ -70,8 +70,9 @@ static void add_spans(quern__pass *pass, const quern__pass_table *table)
     }
 }
 
-/* Processors foresee a few streams through memory, as long as not much lies between their pieces. With many columns,
- * or where most of a chunk is passed over, they do not, and fetching ahead pays; elsewhere it costs. */
+/* Processors foresee a few streams through memory, as long as not much lies between their pieces. With
+ * many columns, or where most of a chunk is passed over, they do not, and fetching ahead pays;
+ * elsewhere it costs. */
 static bool scatters(const quern__pass *pass, const quern__pass_table *table)
 {
     size_t row_bytes = sizeof(quern_entity), touched_bytes = 0;
@@ -100,7 +101,8 @@ static void clear_tables(quern__pass *pass)
     }
 }
 
-/* For all calls at once: where all archetypes are new, growing step by step takes as long as all the rest. */
+/* For all calls at once: where all archetypes are new, growing step by step takes as long as all the
+ * rest. */
 static bool reserve_calls(quern__pass *pass)
 {
     uint32_t count = pass->calls.count;

@@ -10,9 +10,9 @@
 
 /* ---------------------------------------------------------------------------------------- interruptions */
 
-/* A callback that waits, in a loop or for a counter, may find that parts of passes have run on its stack meanwhile, with the
- * same context. The pool here lets no worker do that (closed scopes, deque.h), but a user's own scheduler may. The callback
- * finds its context, and its stream of commands, as it left them. */
+/* A callback that waits, in a loop or for a counter, may find that parts of passes have run on its stack
+ * meanwhile, with the same context. The pool here lets no worker do that (closed scopes, deque.h), but a
+ * user's own scheduler may. The callback finds its context, and its stream of commands, as it left them. */
 typedef struct interruption {
     quern_context context;
     quern__suspension commands;
@@ -78,8 +78,8 @@ static void end_lap(quern_context *context, uint32_t row_count)
     if (QUERN__UNLIKELY(context->is_timed)) quern__profile_end_lap(context, row_count);
 }
 
-/* A build with checks notices a write through a column declared read, const cast away: nobody may write those
- * while the view is worked on, so their bytes must be the same afterwards. */
+/* A build with checks notices a write through a column declared read, const cast away: nobody may write
+ * those while the view is worked on, so their bytes must be the same afterwards. */
 static uint64_t hash_read_column(const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
@@ -132,9 +132,9 @@ static bool is_wanted(const quern__system *system, quern_context *context)
     return is_wanted;
 }
 
-/* The time of an interval goes on while the condition says no: the system is due until it runs. What it is late by
- * counts for the next time, so that it runs as often as asked; but whole intervals that were missed are not made up
- * for. */
+/* The time of an interval goes on while the condition says no: the system is due until it runs. What it is
+ * late by counts for the next time, so that it runs as often as asked; but whole intervals that were missed
+ * are not made up for. */
 static bool opens(quern__system *system, quern_context *context)
 {
     double interval = system->interval_seconds;
@@ -198,8 +198,8 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 /* -------------------------------------------------------------------------------------------- items */
 
-/* The chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before each call: plain 16 KiB
- * chunks defeat the prefetchers of the hardware, and all at once would have to wait for itself. */
+/* The chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before each call: plain
+ * 16 KiB chunks defeat the prefetchers of the hardware, and all at once would have to wait for itself. */
 typedef struct fetch {
     const quern__pass_span *span, *end_span;
     const char *chunk;
@@ -280,8 +280,8 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
     }
 }
 
-/* The last table whose first item is not behind the item: it has the item, since tables without items have the same
- * first one as the table behind them. */
+/* The last table whose first item is not behind the item: it has the item, since tables without items have
+ * the same first one as the table behind them. */
 static uint32_t find_table(const quern__pass *pass, uint32_t item)
 {
     uint32_t low = 0, high = pass->tables.count - 1;

@@ -3,10 +3,10 @@
 #ifndef QUERN_SCHED_QUEUE_H
 #define QUERN_SCHED_QUEUE_H
 
-/* Queues that a whole pool shares, first in first out, each with no limit: for jobs that are not in a deque,
- * because of their priority, because they are for the caller alone, or because no worker submitted them.
- * Nodes come from a store that keeps them, so that memory is taken only when more jobs wait than ever before.
- * One lock for all; whoever only looks does not take it. */
+/* Queues that a whole pool shares, first in first out, each with no limit: for jobs that are not in a
+ * deque, because of their priority, because they are for the caller alone, or because no worker submitted
+ * them. Nodes come from a store that keeps them, so that memory is taken only when more jobs wait than ever
+ * before. One lock for all; whoever only looks does not take it. */
 
 #include "core/base.h"
 #include "sched/deque.h"

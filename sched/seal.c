@@ -25,8 +25,8 @@ static bool reserve_tables(quern__seals *seals, const quern_allocator *allocator
     return true;
 }
 
-/* The table of an archetype, with room for its chunks. Collecting archetypes gives their numbers to others: then the
- * table starts again. NULL: no memory. */
+/* The table of an archetype, with room for its chunks. Collecting archetypes gives their numbers to others:
+ * then the table starts again. NULL: no memory. */
 static quern__seal_table *prepare_table(quern__seals *seals, const quern_allocator *allocator,
                                         const quern__archetype *archetype)
 {

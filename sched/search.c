@@ -16,27 +16,29 @@
  *         read searching_count, idle
  *         wake one if none and some
  *
- * No job is left lying while everybody sleeps: of A and B one comes first. If it is the pusher's, the worker
- * sees the job and does not sleep. If it is the worker's, the pusher sees a sleeper, and then the same holds for its
- * look at searching_count and idle: it wakes this worker or another one.
+ * No job is left lying while everybody sleeps: of A and B one comes first. If it is the pusher's, the
+ * worker sees the job and does not sleep. If it is the worker's, the pusher sees a sleeper, and then the
+ * same holds for its look at searching_count and idle: it wakes this worker or another one.
  *
- * Fence A is on the way of every push, and B is not on the way of anything. So where the system can do it (Linux:
- * membarrier), the sleeper makes every thread of the process go through a fence at B, and A is only an order for
- * the compiler. Spinning comes before B, so that it is rare; a pool that does not spin has a fence at A.
+ * Fence A is on the way of every push, and B is not on the way of anything. So where the system can do it
+ * (Linux: membarrier), the sleeper makes every thread of the process go through a fence at B, and A is
+ * only an order for the compiler. Spinning comes before B, so that it is rare; a pool that does not spin
+ * has a fence at A.
  *
  * No job is left lying while there are sleepers and only the pusher is awake: a searcher that finds a job
- * stops searching, and when it was the last, looks again (fence, all jobs) and wakes one for what it sees. A
- * pusher that woke nobody because of that searcher pushed before that look (C and this fence); one that pushed
- * after it saw no searcher. Each woken worker does the same, so a burst of jobs wakes workers in a growing tree.
- * A worker that leaves sleep always searches first, whatever woke it: it may have used up the wake-up that
- * was meant for another job than the one it finds.
+ * stops searching, and when it was the last, looks again (fence, all jobs) and wakes one for what it sees.
+ * A pusher that woke nobody because of that searcher pushed before that look (C and this fence); one that
+ * pushed after it saw no searcher. Each woken worker does the same, so a burst of jobs wakes workers in a
+ * growing tree. A worker that leaves sleep always searches first, whatever woke it: it may have used up the
+ * wake-up that was meant for another job than the one it finds.
  *
  * A permit given to a worker is kept until taken (sched/thread.h), so wake-ups with an addressee (the pool
- * stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait cost one
- * round without a result.
+ * stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait cost
+ * one round without a result.
  *
- * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle worker is
- * left, if its own work is a part of what that one waits for; or if all workers wait, because then it is that one or nobody.
+ * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
+ * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
+ * then it is that one or nobody.
  *
  * docs/models/sleep.pml is this protocol as a Spin model. */
 
@@ -159,7 +161,8 @@ void quern__worker_sleep(quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------------ search */
 
-/* Once around the others. Victims are looked at before they are stolen from, so that spinning only reads. */
+/* Once around the others. Victims are looked at before they are stolen from, so that spinning only
+ * reads. */
 static bool steal_any(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;

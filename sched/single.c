@@ -4,17 +4,18 @@
 
 /* Single jobs: forks, submitted jobs, counters.
  *
- * A fork is a job on the stack of whoever forked it, and its own counter. As long as nobody steals it nothing is
- * counted and no atomic operation is made but for those of the deque.
+ * A fork is a job on the stack of whoever forked it, and its own counter. As long as nobody steals it
+ * nothing is counted and no atomic operation is made but for those of the deque.
  *
- * A counter is one word, how many are pending, and a list of nodes: jobs to submit when it comes to zero, and
- * workers that sleep until then.
+ * A counter is one word, how many are pending, and a list of nodes: jobs to submit when it comes to zero,
+ * and workers that sleep until then.
  *
- *     pending:  | HAS_NODES | how many jobs and holds |       0: finished; nobody will touch the counter again
+ *     pending:  | HAS_NODES | how many jobs and holds |   0: finished; nobody will touch the counter again
  *
- * The last point is what lets a counter live on the stack of whoever waits for it. Whoever takes the last off does not
- * write 0 while there are nodes: it swaps the word to 1 instead, a hold of its own without HAS_NODES, takes the list,
- * takes its hold off, and only then fires the nodes, which live elsewhere. A node is added under a hold, too.
+ * The last point is what lets a counter live on the stack of whoever waits for it. Whoever takes the last
+ * off does not write 0 while there are nodes: it swaps the word to 1 instead, a hold of its own without
+ * HAS_NODES, takes the list, takes its hold off, and only then fires the nodes, which live elsewhere. A
+ * node is added under a hold, too.
  *
  * Workers keep finished jobs back and take several off a counter at once: the word is contended. They may,
  * as long as the next job that they run is counted by the same counter, since until then it cannot finish
@@ -28,8 +29,8 @@ enum { FULL_FOR_JOBS = 32 };
 
 /* ---------------------------------------------------------------------------------------- counters */
 
-/* Writes that come from jobs and holds are released; the last one acquires them all and hands them on. Returns
- * whether this call has to fire the nodes: then one is left pending. */
+/* Writes that come from jobs and holds are released; the last one acquires them all and hands them on.
+ * Returns whether this call has to fire the nodes: then one is left pending. */
 static bool take_off(quern_counter *counter, uint32_t count)
 {
     uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
@@ -41,8 +42,8 @@ static bool take_off(quern_counter *counter, uint32_t count)
     return pending == (HAS_NODES | count);
 }
 
-/* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until the end. It
- * may have become worker 0 meanwhile. */
+/* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
+ * the end. It may have become worker 0 meanwhile. */
 static void fire_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
@@ -201,8 +202,8 @@ static void run_submitted(quern__job *job, quern__worker *worker)
 _Static_assert(sizeof(uintptr_t) * QUERN__JOB_DATA_WORDS >= QUERN_JOB_PAYLOAD_BYTES,
                "room for the payload");
 
-/* Word by word, as it was probably written a moment ago: a processor can read back a store that has not reached the
- * cache, but not several at once, and then everything before has to end first. */
+/* Word by word, as it was probably written a moment ago: a processor can read back a store that has not
+ * reached the cache, but not several at once, and then everything before has to end first. */
 static void copy_payload(const quern_job_def *def, uintptr_t *data)
 {
     const unsigned char *payload = def->payload;
@@ -254,8 +255,8 @@ static void run_at_once(quern__worker *worker, const quern_job_def *def)
     run_here(worker, def->function, data);
 }
 
-/* Looking again at how full the deque is means to fetch a cache line that thieves write. So one that was full counts as
- * full for the next few jobs; others are busy with it anyway. */
+/* Looking again at how full the deque is means to fetch a cache line that thieves write. So one that was
+ * full counts as full for the next few jobs; others are busy with it anyway. */
 static bool has_room(quern__worker *worker)
 {
     if (worker->full_count != 0) {
@@ -376,8 +377,8 @@ static void wait_inside(quern__worker *worker, quern_counter *counter)
     quern__worker_wait(worker, &wait);
 }
 
-/* Until the node has fired or there is no worker 0. The predicate's first half changes under the mutex; for the other see
- * quern__jobs_leave, which broadcasts when it sees outside_count. */
+/* Until the node has fired or there is no worker 0. The predicate's first half changes under the mutex; for
+ * the other see quern__jobs_leave, which broadcasts when it sees outside_count. */
 static void sleep_outside(quern_jobs *jobs, const quern__node *node)
 {
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
@@ -441,8 +442,8 @@ static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
     worker->floor = floor;
 }
 
-/* For whoever takes the fork and is not joining it. Release pairs with fork_is_done; then the fork is gone, but
- * the worker that owns it is not. */
+/* For whoever takes the fork and is not joining it. Release pairs with fork_is_done; then the fork is gone,
+ * but the worker that owns it is not. */
 static void run_fork(quern__job *job, quern__worker *worker)
 {
     quern_fork *fork = job->target;
@@ -501,8 +502,8 @@ static void announce_fork(const quern__wait *wait, quern__worker *worker)
                                             memory_order_relaxed);
 }
 
-/* Pops until the fork comes; what stands above it in the deque was forked or submitted later, by the same job.
- * False when it was stolen. */
+/* Pops until the fork comes; what stands above it in the deque was forked or submitted later, by the same
+ * job. False when it was stolen. */
 static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
 {
     while (quern__deque_bottom(&worker->deque) > worker->floor) {

@@ -35,7 +35,7 @@ typedef struct quern__system {
     QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
     uint32_t judged_count;           /* matches of the query whose conflicts are known */
     uint32_t
-        judged_collected_count; /* the query's collected_count then: when it has changed, judged_count is void */
+        judged_collected_count; /* the query's collected_count then; another one: judged_count is void */
     struct quern__pass *pass;
     uint32_t lane;                   /* in its pass */
     uint32_t merged_count;           /* matches of the query that are in the pass's tables */

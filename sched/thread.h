@@ -30,12 +30,12 @@ void quern__thread_join(quern__thread *thread);
 /* Names the calling thread, for debuggers and profilers. */
 void quern__thread_set_name(const char *name);
 
-/* Keeps the calling thread on the index-th of the processors that this process may use, around and around. Only a
- * wish: nothing happens where the system cannot. */
+/* Keeps the calling thread on the index-th of the processors that this process may use, around and around.
+ * Only a wish: nothing happens where the system cannot. */
 void quern__thread_pin(uint32_t index);
 
-/* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one, too. To be
- * used only after can_ has said true. */
+/* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one,
+ * too. To be used only after can_ has said true. */
 void quern__fence_all_threads(void);
 bool quern__can_fence_all_threads(void);
 
@@ -45,8 +45,8 @@ uint64_t quern__clock_ns(void);
 /* What the second-level cache of one core holds; a guess where the system does not say. */
 size_t quern__core_cache_bytes(void);
 
-/* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it is
- * kept until the owner takes it, so giving it before the owner sleeps is as good as after. */
+/* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it
+ * is kept until the owner takes it, so giving it before the owner sleeps is as good as after. */
 typedef struct quern__parker {
     _Atomic uint32_t state;
 #if !QUERN__FUTEX

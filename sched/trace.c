@@ -280,8 +280,8 @@ static uint64_t end_of(const quern__trace_track *track)
     return atomic_load_explicit(&track->head, memory_order_acquire);
 }
 
-/* Acquire: pairs with the release in quern_trace_start, which has read this head; so a head that is read afterwards is
- * not an older one. */
+/* Acquire: pairs with the release in quern_trace_start, which has read this head; so a head that is read
+ * afterwards is not an older one. */
 static uint64_t start_of(const quern__trace_track *track)
 {
     return atomic_load_explicit(&track->start_head, memory_order_acquire);

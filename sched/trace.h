@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_TRACE_H
 #define QUERN_SCHED_TRACE_H
 
-/* Rings of events, one for each track. A ring has one writer, the thread that is the track's at the time, and any number
- * of readers, at any time:
+/* Rings of events, one for each track. A ring has one writer, the thread that is the track's at the time,
+ * and any number of readers, at any time:
  *
  *     writer                                 reader
  *     head is h                              end = head (acquire)
@@ -12,10 +12,11 @@
  *       word) is the event                     each word)
  *     head = h + 1 (release)                 now = head (relaxed)
  *
- * With the acquire of head the reader has every event below end, as a whole. But the writer may go on, and write
- * event e + capacity over event e while that is copied. If the reader got a word of the new one, then its acquire of
- * that word makes visible what the writer did before, which is head = e + capacity. So an event is whole when
- * now < e + capacity; others are left out. Of a ring that is full, capacity - 1 events can be read. */
+ * With the acquire of head the reader has every event below end, as a whole. But the writer may go on, and
+ * write event e + capacity over event e while that is copied. If the reader got a word of the new one,
+ * then its acquire of that word makes visible what the writer did before, which is head = e + capacity. So
+ * an event is whole when now < e + capacity; others are left out. Of a ring that is full, capacity - 1
+ * events can be read. */
 
 #include "core/array.h"
 #include "sched/atomic.h"
@@ -29,7 +30,7 @@ typedef enum quern__trace_kind {
     QUERN__TRACE_FRAME,
     QUERN__TRACE_PASS,   /* a job of a pass: a run of chunks */
     QUERN__TRACE_SYSTEM, /* a system on one view, or one of its hooks */
-    QUERN__TRACE_SYNC, /* a stage of a sync point, or the whole of it; on worker 0, or what others do for it */
+    QUERN__TRACE_SYNC,   /* a stage of a sync point, or the whole of it; on others what they do for it */
     QUERN__TRACE_STEAL,
     QUERN__TRACE_SLEEP,
     QUERN__TRACE_LOOP, /* help with a parallel loop that somebody else waits for */
@@ -76,7 +77,8 @@ struct quern_trace {
     QUERN__ARRAY(quern__trace_name) names;
 };
 
-/* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does no harm. */
+/* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does
+ * no harm. */
 static inline bool quern__trace_wants(const quern_trace *trace)
 {
     return trace != NULL && atomic_load_explicit(&trace->is_running, memory_order_relaxed);
@@ -94,7 +96,8 @@ static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint6
     return head + 1 > trace->capacity ? head + 1 - trace->capacity : 0;
 }
 
-/* Copies what the track's ring holds since the start, oldest first, into capacity events. Returns their number. */
+/* Copies what the track's ring holds since the start, oldest first, into capacity events. Returns their
+ * number. */
 uint32_t quern__trace_read(const quern_trace *trace, uint32_t track, quern__trace_event *events);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The trace event format: an object with an array of events. "X" is one that has a begin and a duration, in
- * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and those that
- * begin together in the order of the file: so they are sorted by begin, the longer one first. */
+ * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
+ * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/executor.h"
 #include "sched/trace.h"
 #include "sched/utf8.h"

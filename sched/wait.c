@@ -7,30 +7,33 @@
 
 /* Waiting.
  *
- * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile, that
- * one could wait as well and so on: stacks would grow without bound, and a wait for something short could be
- * held up by something long. So it helps with what it waits for, and nothing else:
+ * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile,
+ * that one could wait as well and so on: stacks would grow without bound, and a wait for something short
+ * could be held up by something long. So it helps with what it waits for, and nothing else:
  *
- *     1. jobs in its own deque that the current job has put there (above `floor`), but none of a graph that the job
- *        is a node of: see closed scopes in deque.h,
+ *     1. jobs in its own deque that the current job has put there (above `floor`), but none of a graph that
+ *        the job is a node of: see closed scopes in deque.h,
  *     2. jobs whose scope is what it waits for, wherever they are,
- *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's scope
- *        (`serving`) and how full its deque was then (`serving_from`); everything above is a part of that scope;
+ *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
+ *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
+ *        that scope;
  *     4. the same for what such a worker waits for in its turn, and so on.
  *
  *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
  *                                                              serving_from
  *
- * When the jobs that the waiting job made have been stolen, everything older in its deque was stolen before:
- * thieves take the oldest first. So one pair of words for a worker, for what it took last, is enough.
+ * When the jobs that the waiting job made have been stolen, everything older in its deque was stolen
+ * before: thieves take the oldest first. So one pair of words for a worker, for what it took last, is
+ * enough.
  *
- * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs here
- * instead of elsewhere: a matter of time, not of correctness. Nothing that is taken depends on it.
+ * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
+ * here instead of elsewhere: a matter of time, not of correctness. Nothing that is taken depends on it.
  *
- * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is not
- * asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit of depth. Only
- * nodes of graphs have to wait for it: what somebody waits for inside a node must not depend on other nodes.
- * A pusher that finds all of them asleep wakes one (search.c), and a caller that leaves looks, too. */
+ * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
+ * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
+ * of depth. Only nodes of graphs have to wait for it: what somebody waits for inside a node must not
+ * depend on other nodes. A pusher that finds all of them asleep wakes one (search.c), and a caller that
+ * leaves looks, too. */
 
 enum {
     LOOKS_PER_CLOCK = 16,
@@ -73,7 +76,8 @@ static bool pop_own(quern__worker *worker, const void *awaited, quern__job *out_
     int64_t bottom = quern__deque_bottom(&worker->deque);
     if (bottom <= worker->floor || quern__deque_looks_empty(&worker->deque)) return false;
     const quern__deque_slot *newest = quern__deque_slot_of(&worker->deque, bottom - 1);
-    /* Looked at before it is popped, so that nobody misses it meanwhile. Relaxed: the worker wrote it itself. */
+    /* Looked at before it is popped, so that nobody misses it meanwhile. Relaxed: the worker wrote it
+     * itself. */
     const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
     if (!quern__scope_allows(scope, awaited)) return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
@@ -132,8 +136,8 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 
 /* ------------------------------------------------------------------------------------------ waiting */
 
-/* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that take
- * a lock are rarer. */
+/* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that
+ * take a lock are rarer. */
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
 {
     quern__job job;
@@ -164,8 +168,8 @@ static bool has_room_for(const quern__worker *worker, uint32_t count)
     return quern__deque_bottom(&worker->deque) - top + count <= QUERN__DEQUE_CAPACITY;
 }
 
-/* Any job that the waiting worker may run. What it may not is put aside while it looks what lies behind, and then into
- * its own deque, for all to take. */
+/* Any job that the waiting worker may run. What it may not is put aside while it looks what lies behind,
+ * and then into its own deque, for all to take. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern__job aside[MAX_ASIDE];
@@ -192,8 +196,8 @@ static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern
     return find_any(worker, wait, out_job);
 }
 
-/* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a job
- * to run instead. */
+/* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a
+ * job to run instead. */
 static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;

@@ -48,7 +48,8 @@ static void compare_bytes(quern__bench_comparison *comparison, double noise)
         comparison->verdict = QUERN__BENCH_SLOWER;
 }
 
-/* What is compared of a record; to be freed. Sample i of a subject and of its control were taken one after the other. */
+/* What is compared of a record; to be freed. Sample i of a subject and of its control were taken one
+ * after the other. */
 static double *compared_samples(const quern__bench_record *record, const quern__bench_record *control,
                                 size_t *count)
 {
@@ -125,8 +126,8 @@ quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *be
     return comparisons;
 }
 
-/* Whether something is judged by this record: then what it does itself says how the machine was, not how the program
- * is. */
+/* Whether something is judged by this record: then what it does itself says how the machine was, not how
+ * the program is. */
 static bool is_control(const quern__bench_results *results, const quern__bench_record *record)
 {
     for (size_t i = 0; i < results->record_count; i++)

@@ -3,9 +3,9 @@
 #ifndef QUERN_BENCH_HARNESS_COMPARE_H
 #define QUERN_BENCH_HARNESS_COMPARE_H
 
-/* Results against those of an earlier run. Two runs of the same program differ by the machine's mood, which the control
- * shares; so what is compared of a subject is its ratio to its control, sample by sample, and of a control, or where
- * there is none, the time itself. */
+/* Results against those of an earlier run. Two runs of the same program differ by the machine's mood, which
+ * the control shares; so what is compared of a subject is its ratio to its control, sample by sample, and
+ * of a control, or where there is none, the time itself. */
 
 #include <stdio.h>
 
@@ -37,9 +37,9 @@ typedef struct quern__bench_comparison {
     quern__bench_verdict verdict;
 } quern__bench_comparison;
 
-/* Of one record of now. A verdict of faster or slower says that, with the confidence of the interval, the change is
- * greater than noise, such as 0.05: two runs of one program differ by some percent because their data lie elsewhere in
- * memory, which samples of one run cannot show. */
+/* Of one record of now. A verdict of faster or slower says that, with the confidence of the interval, the
+ * change is greater than noise, such as 0.05: two runs of one program differ by some percent because their
+ * data lie elsewhere in memory, which samples of one run cannot show. */
 quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
                                              const quern__bench_results *now,
                                              const quern__bench_record *record, double noise);
@@ -52,8 +52,8 @@ quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *be
 size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,
                                    const quern__bench_results *now, quern__bench_verdict verdict);
 
-/* A table, below it what was measured before only, and warnings when machine, compiler or flags are others. path: where
- * the earlier results were read from. */
+/* A table, below it what was measured before only, and warnings when machine, compiler or flags are others.
+ * path: where the earlier results were read from. */
 void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *comparisons,
                                     const quern__bench_results *before, const quern__bench_results *now,
                                     const char *path, double noise);

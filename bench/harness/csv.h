@@ -3,7 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_CSV_H
 #define QUERN_BENCH_HARNESS_CSV_H
 
-/* Results as comma-separated values (RFC 4180, but with plain line feeds): a head, then one line for each record. */
+/* Results as comma-separated values (RFC 4180, but with plain line feeds): a head, then one line for each
+ * record. */
 
 #include <stdio.h>
 

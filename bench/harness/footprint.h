@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_FOOTPRINT_H
 #define QUERN_BENCH_HARNESS_FOOTPRINT_H
 
-/* How much memory a subject takes: the growth of the resident set of a process made for it alone, so that it
- * cannot live in memory that another one has left behind. */
+/* How much memory a subject takes: the growth of the resident set of a process made for it alone, so that
+ * it cannot live in memory that another one has left behind. */
 
 #include "bench/harness/base.h"
 

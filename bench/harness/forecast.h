@@ -28,13 +28,14 @@ typedef struct quern__bench_forecasts {
     size_t capacity;
 } quern__bench_forecasts;
 
-/* Records one frame of the subject, unless that was done for its case with another number of threads, or often enough.
- * like: its names and case. */
+/* Records one frame of the subject, unless that was done for its case with another number of threads, or
+ * often enough. like: its names and case. */
 void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
                                    const quern_bench_subject *subject, void *state);
 
-/* Measures what threads and memory cost, and writes a table for each case: forecasts for the counts asked for and for those
- * that were measured, with what was measured and the error. False, with a note, when something failed. */
+/* Measures what threads and memory cost, and writes a table for each case: forecasts for the counts asked
+ * for and for those that were measured, with what was measured and the error. False, with a note, when
+ * something failed. */
 bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *forecasts,
                                   const quern__bench_options *options, const quern__bench_results *results);
 

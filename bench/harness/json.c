@@ -220,8 +220,8 @@ static void read_machine(const cJSON *object, quern__bench_machine *machine)
     }
 }
 
-/* To be freed. NULL, with a count of 0, when there is no such array or it holds anything but numbers of at least the
- * least one. */
+/* To be freed. NULL, with a count of 0, when there is no such array or it holds anything but numbers of at
+ * least the least one. */
 static double *get_numbers(const cJSON *object, const char *key, double least, size_t *count)
 {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(object, key);
@@ -289,7 +289,8 @@ static double *joined(double *first, size_t first_count, double *second, size_t 
     return all;
 }
 
-/* Of the same case and subject in a later run. Control and subject both grow, so their samples stay side by side. */
+/* Of the same case and subject in a later run. Control and subject both grow, so their samples stay side by
+ * side. */
 static void join_records(quern__bench_record *record, quern__bench_record *later)
 {
     record->samples = joined(record->samples, record->sample_count, later->samples, later->sample_count);

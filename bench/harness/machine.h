@@ -42,8 +42,8 @@ void quern__bench_machine_close(quern__bench_machine *machine);
 enum { QUERN__BENCH_SIZE_TEXT_BYTES = 32 };
 void quern__bench_format_bytes(char text[QUERN__BENCH_SIZE_TEXT_BYTES], uint64_t bytes);
 
-/* The data caches that a folder laid out as Linux lays out /sys/devices/system/cpu/cpu0/cache describes. Returns how
- * many there are. */
+/* The data caches that a folder laid out as Linux lays out /sys/devices/system/cpu/cpu0/cache describes.
+ * Returns how many there are. */
 uint32_t quern__bench_read_caches(const char *folder, quern__bench_cache caches[QUERN__BENCH_MAX_CACHES]);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* All subjects of a case are open at the same time and take turns, round by round. Rounds are, in order: some that
- * find out how many passes a sample needs (where the workload does not say), warm-up, batches of single frames, rounds
- * with hardware counters, and samples. Each subject makes the same passes in each of them, so that their
- * checksums can be compared at the end.
+/* All subjects of a case are open at the same time and take turns, round by round. Rounds are, in order:
+ * some that find out how many passes a sample needs (where the workload does not say), warm-up, batches of
+ * single frames, rounds with hardware counters, and samples. Each subject makes the same passes in each of
+ * them, so that their checksums can be compared at the end.
  *
- * Where data come to lie in memory may make some percent of difference, and stays as it is while a subject is open.
- * So a case is opened several times (its placements), and each time gives a share of the samples. */
+ * Where data come to lie in memory may make some percent of difference, and stays as it is while a subject
+ * is open. So a case is opened several times (its placements), and each time gives a share of the
+ * samples. */
 #include "bench/harness/measure.h"
 
 #include "bench/harness/footprint.h"
@@ -18,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Longer than idle workers of a subject go on spinning, so that the next one is measured with the processors to
- * itself. */
+/* Longer than idle workers of a subject go on spinning, so that the next one is measured with the
+ * processors to itself. */
 enum { SETTLE_NS = 1000000 };
 
 enum {

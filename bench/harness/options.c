@@ -80,8 +80,8 @@ enum {
     OPTION_FAIL_SLOWER,
 };
 
-/* + stops at the first word that is no option; the colon leaves messages to us, and tells a missing argument from
- * an unknown option. */
+/* + stops at the first word that is no option; the colon leaves messages to us, and tells a missing
+ * argument from an unknown option. */
 static const char short_options[] = "+:hj::c::ln:r:s:t:w:";
 
 static const struct option long_options[] = {

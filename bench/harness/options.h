@@ -47,8 +47,8 @@ typedef struct quern__bench_options {
     double noise; /* what is less than this part of the figure is not called a difference */
 } quern__bench_options;
 
-/* False when the command line is wrong; the message, one line without an end, says how. argv is changed: lists are cut
- * up in place. */
+/* False when the command line is wrong; the message, one line without an end, says how. argv is changed:
+ * lists are cut up in place. */
 bool quern__bench_options_parse(quern__bench_options *options, const quern_bench_suite *suite, int argc,
                                 char **argv, char message[QUERN__BENCH_MESSAGE_BYTES]);
 

@@ -84,7 +84,8 @@ static cJSON *make_data(const quern__bench_page *page)
     return data;
 }
 
-/* Inside a script element, text such as a closing tag would end it; JSON can spell the bracket otherwise. */
+/* Inside a script element, text such as a closing tag would end it; JSON can spell the bracket
+ * otherwise. */
 static void write_for_script(FILE *file, const char *json)
 {
     for (; *json != '\0'; json++) {

@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_PROGRESS_H
 #define QUERN_BENCH_HARNESS_PROGRESS_H
 
-/* One line on the terminal that says what is measured and how long all of it will still take. Nothing is printed when
- * stderr is not a terminal. */
+/* One line on the terminal that says what is measured and how long all of it will still take. Nothing is
+ * printed when stderr is not a terminal. */
 
 #include "bench/harness/base.h"
 
@@ -24,8 +24,8 @@ void quern__bench_progress_show(const quern__bench_progress *progress, const cha
 /* A case is done: the line is wiped, so that its result can be printed. */
 void quern__bench_progress_step(quern__bench_progress *progress);
 
-/* What is left, when so much of the whole (0 to 1) took so long: "about 2 min left"; "" when too little is done to
- * say. */
+/* What is left, when so much of the whole (0 to 1) took so long: "about 2 min left"; "" when too little
+ * is done to say. */
 enum { QUERN__BENCH_LEFT_TEXT_BYTES = 48 };
 void quern__bench_format_left(char text[QUERN__BENCH_LEFT_TEXT_BYTES], double done_part, double elapsed_s);
 

@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_RESULTS_H
 #define QUERN_BENCH_HARNESS_RESULTS_H
 
-/* What was measured, or read from a file that an earlier run wrote: the one form that tables, files, comparisons and
- * the report are made from. */
+/* What was measured, or read from a file that an earlier run wrote: the one form that tables, files,
+ * comparisons and the report are made from. */
 
 #include "bench/harness/counters.h"
 #include "bench/harness/machine.h"

@@ -8,8 +8,8 @@
 
 #include "bench/harness/base.h"
 
-/* The distribution of U is counted out up to this many samples of both sets together: C(50, 25) is below 2^53, so every
- * count is a double without rounding. */
+/* The distribution of U is counted out up to this many samples of both sets together: C(50, 25) is below
+ * 2^53, so every count is a double without rounding. */
 enum { MAX_EXACT_SAMPLES = 50 };
 
 /* ----------------------------------------------------------------------------------- order statistics */
@@ -61,9 +61,9 @@ double quern__bench_quantile(const double *samples, size_t count, double part)
 
 /* --------------------------------------------------------------------------------- distribution of U */
 
-/* Among all ways to mix n samples of one set with m of another, ways[u] have the value u: the coefficients of the
- * Gaussian binomial, which is the product over i of (1 - q^(m+i)) / (1 - q^i). Each factor is multiplied in and
- * divided out in place; after each the coefficients are those of a smaller n. */
+/* Among all ways to mix n samples of one set with m of another, ways[u] have the value u: the coefficients
+ * of the Gaussian binomial, which is the product over i of (1 - q^(m+i)) / (1 - q^i). Each factor is
+ * multiplied in and divided out in place; after each the coefficients are those of a smaller n. */
 static double *count_ways(size_t n, size_t m)
 {
     const size_t degree = n * m;
@@ -142,7 +142,8 @@ static double *logarithm_differences(const double *a, size_t a_count, const doub
     return differences;
 }
 
-/* How many of the sorted differences may be cut off at each end: the most for which U lies in a tail of alpha / 2. */
+/* How many of the sorted differences may be cut off at each end: the most for which U lies in a tail of
+ * alpha / 2. */
 static size_t cut_count(size_t n, size_t m, double alpha)
 {
     const size_t degree = n * m;

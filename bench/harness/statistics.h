@@ -18,12 +18,12 @@ typedef struct quern__bench_summary {
 /* count is at least 1. Leaves the samples as they are. */
 quern__bench_summary quern__bench_summarise(const double *samples, size_t count);
 
-/* The value below which this part (0 to 1) of the samples lies, between two of them by proportion. count is at
- * least 1. */
+/* The value below which this part (0 to 1) of the samples lies, between two of them by proportion. count
+ * is at least 1. */
 double quern__bench_quantile(const double *samples, size_t count, double part);
 
-/* Two sets of samples, by the test of Mann and Whitney and the estimate that belongs to it. All samples are above
- * 0: the shift is that of their logarithms, so it is a ratio. */
+/* Two sets of samples, by the test of Mann and Whitney and the estimate that belongs to it. All samples are
+ * above 0: the shift is that of their logarithms, so it is a ratio. */
 typedef struct quern__bench_difference {
     double u;       /* pairs (a, b) with b above a, those with b equal to a counting half */
     double p;       /* chance of a difference like this or greater, either way, when there is none */

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes the trace, for pools of up to thread_count threads. False, with a note, when there is no memory for it. */
+/* Makes the trace, for pools of up to thread_count threads. False, with a note, when there is no
+ * memory for it. */
 bool quern__bench_tracing_open(uint32_t thread_count);
 void quern__bench_tracing_close(void);
 

@@ -5,18 +5,20 @@
  *
  *     spin -a sleep.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan -m1000000
  *
- * One pusher that submits JOBS jobs and never helps, and WORKERS workers. Spin's memory is sequentially consistent, so what
- * the fences are about is modelled. A push goes into the pusher's store buffer (`buffered`) and reaches memory
- * (`visible`) at any later time, or at a fence of the pusher, or at the fence that a sleeper makes every thread go
- * through (membarrier). A searcher's subtraction from searching_count is an atomic operation, which others see in order; but a plain
- * read may return the older value (`late`) until the searcher's next fence.
+ * One pusher that submits JOBS jobs and never helps, and WORKERS workers. Spin's memory is sequentially
+ * consistent, so what the fences are about is modelled. A push goes into the pusher's store buffer
+ * (`buffered`) and reaches memory (`visible`) at any later time, or at a fence of the pusher, or at the
+ * fence that a sleeper makes every thread go through (membarrier). A searcher's subtraction from
+ * searching_count is an atomic operation, which others see in order; but a plain read may return the older
+ * value (`late`) until the searcher's next fence.
  * Where the source has only an order for the compiler, so has the model.
  *
- * Checked: there is no state in which nobody can go on and jobs are left, even when one of the jobs ends only after all
- * others have: then its worker is no help, and the other one has to be awake. Spin reports such a state as an invalid end
- * state: workers may end only where they sleep, and the monitor ends only when all jobs have run. With the sleeper's fence left out
- * (NO_SLEEPER_FENCE), fence C of the pusher (NO_PUSHER_FENCE), or the second look of the last searcher (NO_SECOND_LOOK), Spin
- * has to find such a state: else the model would show nothing. tests/models/check_sleep.sh runs all of them. */
+ * Checked: there is no state in which nobody can go on and jobs are left, even when one of the jobs ends
+ * only after all others have: then its worker is no help, and the other one has to be awake. Spin reports
+ * such a state as an invalid end state: workers may end only where they sleep, and the monitor ends only
+ * when all jobs have run. With the sleeper's fence left out (NO_SLEEPER_FENCE), fence C of the pusher
+ * (NO_PUSHER_FENCE), or the second look of the last searcher (NO_SECOND_LOOK), Spin has to find such a
+ * state: else the model would show nothing. tests/models/check_sleep.sh runs all of them. */
 
 #define WORKERS 2
 #ifndef JOBS

@@ -4,7 +4,8 @@
 #define QUERN_BENCH_H
 
 /* A harness for benchmarks of your own, the one that Quern's own benchmark uses. It is a library by itself:
- * link quern::quern_bench and behind it quern::quern, which it uses. Describe workloads in tables, and make the program's main
+ * link quern::quern_bench and behind it quern::quern, which it uses. Describe workloads in tables, and make
+ * the program's main
  *
  *     quern_bench_suite suite = quern_bench_suite_default();
  *     suite.program = "my_bench";
@@ -12,11 +13,13 @@
  *     suite.workload_count = workload_count;
  *     return quern_bench_main(&suite, argc, argv);
  *
- * which gives it options for thread counts, sizes, samples, output, comparing and a report; --help lists them.
+ * which gives it options for thread counts, sizes, samples, output, comparing and a report; --help lists
+ * them.
  *
- * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the control: the others
- * are judged by their ratio to it, and must end with its checksum. Subjects live in one process and are
- * measured in turn, sample by sample, so whatever disturbs the machine hits all of them. A sample is
+ * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the
+ * control: the others are judged by their ratio to it, and must end with its checksum. Subjects live in
+ * one process and are measured in turn, sample by sample, so whatever disturbs the machine hits all of
+ * them. A sample is
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
@@ -77,8 +80,8 @@ typedef struct quern_bench_workload {
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* NULL: as the suite calls them */
 } quern_bench_workload;
 
-/* Start from quern_bench_suite_default(); one that was not is refused. Nothing is copied: what is pointed to
- * must live until quern_bench_main returns. */
+/* Start from quern_bench_suite_default(); one that was not is refused. Nothing is copied: what is pointed
+ * to must live until quern_bench_main returns. */
 typedef struct quern_bench_suite {
     const char *program;                                 /* in messages and help; default "bench" */
     const char *summary;                                 /* for --help, one line; may be NULL */
@@ -100,17 +103,17 @@ enum {
 
 QUERN_API quern_bench_suite quern_bench_suite_default(void);
 
-/* Measures what the command line asks for and returns the exit status for main. Results go to stdout; progress
- * (on a terminal), notes and errors go to stderr. Not to be called twice at a time. */
+/* Measures what the command line asks for and returns the exit status for main. Results go to stdout;
+ * progress (on a terminal), notes and errors go to stderr. Not to be called twice at a time. */
 QUERN_API int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv);
 
 /* ----------------------------------------------------------------------------------- for the subjects */
 
 struct quern_trace;
 
-/* With --trace, the trace for pools and schedules that subjects make (the fields called trace of their definitions); NULL
- * without. It runs for some passes of the subject after the control, behind the last sample of each case; that of the last
- * case is written. */
+/* With --trace, the trace for pools and schedules that subjects make (the fields called trace of their
+ * definitions); NULL without. It runs for some passes of the subject after the control, behind the last
+ * sample of each case; that of the last case is written. */
 QUERN_API struct quern_trace *quern_bench_trace(void);
 
 /* Of a clock that never goes back. Any thread. */

@@ -53,9 +53,9 @@ typedef struct quern_field {
  * next to each other, and must not fail nor call into the world. Those that replace a missing one:
  * construct fills with zero bytes, copy and move copy the bytes, destroy does nothing.
  *
- * A type with destroy and without copy is handed over: the world takes over what an added or set value owns.
- * Hooks run on the thread that makes the change; copy also runs on worker threads when a command
- * is recorded. */
+ * A type with destroy and without copy is handed over: the world takes over what an added or set
+ * value owns. Hooks run on the thread that makes the change; copy also runs on worker threads when a
+ * command is recorded. */
 typedef struct quern_hooks {
     void (*construct)(void *values, uint32_t count, void *context);
     /* target is raw memory, source stays alive */

@@ -3,8 +3,8 @@
 #ifndef QUERN_ID_H
 #define QUERN_ID_H
 
-/* Handles: small values, passed by copy. All zero is null for each of them. Those of a world carry its tag, so that
- * one used with another world is refused instead of hitting a stranger. */
+/* Handles: small values, passed by copy. All zero is null for each of them. Those of a world carry its tag,
+ * so that one used with another world is refused instead of hitting a stranger. */
 
 #include <stdbool.h>
 #include <stdint.h>

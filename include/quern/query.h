@@ -92,14 +92,17 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
     return quern_term_make(component, QUERN_MATCH_ANY, access);
 }
 
-/* Makes a term a filter, too: only chunks come to view in which the component may have changed since the system ran
- * latest, or the query was iterated latest; with several such terms, any of these components. The first time, all do.
+/* Makes a term a filter, too: only chunks come to view in which the component may have changed since the
+ * system ran latest, or the query was iterated latest; with several such terms, any of these components.
+ * The first time, all do.
  *
- * A chunk counts as changed when a view of it was asked for the component by quern_view_write, when quern_entity_set or
- * a command gave it a value, by quern_entity_mark_changed, and when entities came to the chunk or moved within it; not by
- * writing through pointers from quern_entity_get. What a system or a loop over the query itself writes is not new to it
- * (to a loop it may be when other queries with filters were iterated inside it).
- * In a system the filter is a read access: changes that systems before it made in the same frame are there. */
+ * A chunk counts as changed when a view of it was asked for the component by quern_view_write, when
+ * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, and when entities came to
+ * the chunk or moved within it; not by writing through pointers from quern_entity_get. What a system or a
+ * loop over the query itself writes is not new to it (to a loop it may be when other queries with filters
+ * were iterated inside it).
+ * In a system the filter is a read access: changes that systems before it made in the same frame are
+ * there. */
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
@@ -123,8 +126,8 @@ typedef struct quern_view_column {
 /* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
 typedef struct quern_view {
     uint32_t count; /* rows, at least 1 (0 only in a system without terms) */
-    /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views that its filters leave
-     * out are counted */
+    /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views that its
+     * filters leave out are counted */
     uint32_t ordinal;
     const quern_entity *entities; /* count handles */
     /* internal */
@@ -197,7 +200,8 @@ QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_
 /* Between frames; not while it is iterated. NULL is allowed. */
 QUERN_API void quern_query_destroy(quern_query *query);
 
-/* How many entities match now. Between frames; 0, with a message, when memory for new matches is missing. */
+/* How many entities match now. Between frames; 0, with a message, when memory for new matches is
+ * missing. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk that a walk comes to. */
@@ -226,8 +230,8 @@ typedef struct quern_query_iterator {
     uint32_t chunk_index;
 } quern_query_iterator;
 
-/* Starts an iteration on the thread that owns the world, between frames. Filters on changes take it for a look at
- * everything, even when it is left early; but not when it is refused. */
+/* Starts an iteration on the thread that owns the world, between frames. Filters on changes take it for a
+ * look at everything, even when it is left early; but not when it is refused. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* The part of quern_query_next that finds the next stop, or says why there is none. */
@@ -238,8 +242,8 @@ QUERN_API void quern__query_track(quern_query_iterator *iterator, const quern_qu
 
 #define QUERN__PREFETCH_STOPS 4 /* how far ahead */
 
-/* Asks for the first line of each column of a chunk that will be come to soon: between many small archetypes there is no
- * order in which the processor could foresee them. */
+/* Asks for the first line of each column of a chunk that will be come to soon: between many small
+ * archetypes there is no order in which the processor could foresee them. */
 static inline void quern__query_prefetch(const quern_query_stop *stop, uint32_t term_count)
 {
 #if defined(__GNUC__) || defined(__clang__)

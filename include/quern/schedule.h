@@ -10,9 +10,9 @@
  * declared accesses do not meet. At the end of each phase stands a sync point, where the phase's
  * commands are applied.
  *
- * Systems that meet only in the rows of their views are *fused* into one pass: a job takes a chunk and calls all of
- * them on it, in order, while it is in the cache. Systems are called in fewer, longer streams through memory, and
- * nothing else about them changes; docs/passes.md says what prevents it. */
+ * Systems that meet only in the rows of their views are *fused* into one pass: a job takes a chunk and
+ * calls all of them on it, in order, while it is in the cache. Systems are called in fewer, longer streams
+ * through memory, and nothing else about them changes; docs/passes.md says what prevents it. */
 
 #include <quern/base.h>
 #include <quern/commands.h>
@@ -44,13 +44,14 @@ typedef void quern_system_function(quern_context *context, const quern_view *vie
 /* Called once per frame, before the first or after the last view of the system. */
 typedef void quern_system_hook(quern_context *context);
 
-/* Whether the system is to run in this frame, asked before begin. It may look at what the system declared; commands that
- * it records count whatever it says. */
+/* Whether the system is to run in this frame, asked before begin. It may look at what the system declared;
+ * commands that it records count whatever it says. */
 typedef bool quern_system_condition(quern_context *context);
 
 typedef enum quern_system_flags {
     QUERN_SYSTEM_DEFAULT = 0,
-    /* Its views run one after another, in order, as one job. Implied by writing a resource with QUERN_WRITE. */
+    /* Its views run one after another, in order, as one job. Implied by writing a resource with
+     * QUERN_WRITE. */
     QUERN_SYSTEM_SERIAL = 1,
     /* As serial, and all callbacks run on the thread that called quern_schedule_run (windows, GPUs). */
     QUERN_SYSTEM_MAIN_THREAD = 2,
@@ -72,9 +73,9 @@ typedef struct quern_system_def {
     quern_system_hook *begin;          /* default none */
     quern_system_hook *end;            /* default none */
     quern_system_condition *condition; /* false: it is left out of the frame; default none */
-    /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run; then
-     * quern_context_delta_seconds is the time since the latest run. Frames in which it is disabled do not count. At least
-     * 0; default 0: every frame. */
+    /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run;
+     * then quern_context_delta_seconds is the time since the latest run. Frames in which it is disabled do
+     * not count. At least 0; default 0: every frame. */
     double interval_seconds;
     const quern_term *terms; /* what its views are made of; default none */
     uint32_t term_count;     /* 0 to QUERN_MAX_TERMS */
@@ -83,10 +84,10 @@ typedef struct quern_system_def {
     uint32_t lookup_count; /* 0 to QUERN_MAX_ACCESS */
     const quern_resource_access *resources;
     uint32_t resource_count; /* 0 to QUERN_MAX_ACCESS */
-    /* Names of systems of the same phase that must run after this one (before) or before it (after). Where their
-     * terms share a component, one of them writes it, and the earlier has no end and the later neither begin nor condition, it is an
-     * order like that of registration, chunk by chunk. Elsewhere all of the earlier one comes before any of the
-     * later. */
+    /* Names of systems of the same phase that must run after this one (before) or before it (after). Where
+     * their terms share a component, one of them writes it, and the earlier has no end and the later
+     * neither begin nor condition, it is an order like that of registration, chunk by chunk. Elsewhere all
+     * of the earlier one comes before any of the later. */
     const char *const *before;
     uint32_t before_count;
     const char *const *after;
@@ -106,12 +107,13 @@ typedef struct quern_schedule_def {
     const char *const *phases; /* names, in order; copied; default one phase, "update" */
     uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
     bool timing;               /* measure each system's time (two clock readings per view); default false */
-    /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for worker i;
-     * of no other schedule that runs meanwhile, and alive longer than this one. Default NULL. See <quern/profile.h>. */
+    /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for
+     * worker i; of no other schedule that runs meanwhile, and alive longer than this one. Default NULL. See
+     * <quern/profile.h>. */
     struct quern_trace *trace;
     bool fuse; /* let systems share passes; default true. For comparing: results are the same */
-    /* For tests: when not 0, what may be in any order is in a random one, by this seed. The result of a frame must
-     * not change; if it does, a system touches what it has not declared. Default 0. */
+    /* For tests: when not 0, what may be in any order is in a random one, by this seed. The result of a
+     * frame must not change; if it does, a system touches what it has not declared. Default 0. */
     uint64_t shuffle_seed;
     uint32_t cookie; /* internal: set by _default() */
 } quern_schedule_def;
@@ -137,32 +139,35 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_system system, bool enabled);
 
-/* Gives a phase a fixed step: in each frame it runs, sync point included, as often as whole steps of step_seconds fit
- * the time that has gone by, at most max_step_count times; time beyond that is dropped. Its systems get step_seconds as
- * quern_context_delta_seconds. 0 seconds: once per frame again. Between frames. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, WORLD_LOCKED. */
+/* Gives a phase a fixed step: in each frame it runs, sync point included, as often as whole steps of
+ * step_seconds fit the time that has gone by, at most max_step_count times; time beyond that is dropped.
+ * Its systems get step_seconds as quern_context_delta_seconds. 0 seconds: once per frame again. Between
+ * frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase,
                                                      double step_seconds, uint32_t max_step_count);
 
 /* The system of that name, or null. */
 QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const char *name);
 
-/* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run. Between frames.
- * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), WORLD_LOCKED, OUT_OF_MEMORY. */
+/* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run.
+ * Between frames.
+ * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM, SCHEDULE_CONFLICT (a cycle, named), WORLD_LOCKED,
+ * OUT_OF_MEMORY. */
 QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 
-/* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds, finite and at least
- * 0, is handed to the systems. The result is the same whatever the number of threads.
+/* Runs one frame on the world with the threads of jobs (NULL: on the caller alone). delta_seconds, finite
+ * and at least 0, is handed to the systems. The result is the same whatever the number of threads.
  *
- * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED (called from inside a
- * frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
- * Errors that end the frame at a sync point, with the world as it was before that sync point and later systems not
- * run: OUT_OF_MEMORY, LIMIT (of entities). The commands are kept: the next frame tries them again before its first
- * system, as a sync point of its own, and ends there when it fails again. quern_schedule_discard_commands gives them up. When
- * memory is missing for what follows a sync point, the frame ends behind it.
+ * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED
+ * (called from inside a frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
+ * Errors that end the frame at a sync point, with the world as it was before that sync point and later
+ * systems not run: OUT_OF_MEMORY, LIMIT (of entities). The commands are kept: the next frame tries them
+ * again before its first system, as a sync point of its own, and ends there when it fails again.
+ * quern_schedule_discard_commands gives them up. When memory is missing for what follows a sync point, the
+ * frame ends behind it.
  * Errors reported when the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
- * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than it can
- * have: its commands were dropped, one to be created lived for no moment; UNDECLARED_ACCESS, when a
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than it
+ * can have: its commands were dropped, one to be created lived for no moment; UNDECLARED_ACCESS, when a
  * system was refused something (see the log). */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
@@ -187,15 +192,15 @@ typedef struct quern_dropped {
     const char *system_name; /* valid as long as the schedule */
     quern_drop_reason reason;
     uint64_t count; /* commands; they add up to dropped_count of quern_frame_stats */
-    quern_entity
-        first; /* the entity of the first of them; provisional where it was created at the same sync point */
+    /* The entity of the first of them; provisional where it was created at the same sync point. */
+    quern_entity first;
 } quern_dropped;
 
 /* How many entries the report of dropped commands has: one for each pair of system and reason. */
 QUERN_API uint32_t quern_schedule_drop_count(const quern_schedule *schedule);
 
-/* The i-th of them, in the order of sync points and of the first command that was dropped. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT. */
+/* The i-th of them, in the order of sync points and of the first command that was dropped. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT. */
 QUERN_API quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i,
                                               quern_dropped *out_dropped);
 
@@ -211,8 +216,8 @@ typedef struct quern_system_stats {
     uint32_t phase;
     uint32_t view_count;   /* runs of rows it was called on, or left out by its filters on changes */
     uint64_t entity_count; /* their rows */
-    /* In its callbacks, added up over the threads: of every call with timing; with profiling from samples, see
-     * <quern/profile.h>; 0 without both. */
+    /* In its callbacks, added up over the threads: of every call with timing; with profiling from samples,
+     * see <quern/profile.h>; 0 without both. */
     uint64_t time_ns;
     uint64_t command_count; /* it recorded */
 } quern_system_stats;
@@ -226,8 +231,8 @@ QUERN_API uint32_t quern_schedule_system_count(const quern_schedule *schedule);
 /* The i-th system in the order of execution, i from 0; null beyond the last or before it is compiled. */
 QUERN_API quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i);
 
-/* Whether a conflict or before/after makes `after` wait for `before`, directly. Not told here: everything waits at
- * sync points, and for exclusive systems. In the compiled state. */
+/* Whether a conflict or before/after makes `after` wait for `before`, directly. Not told here: everything
+ * waits at sync points, and for exclusive systems. In the compiled state. */
 QUERN_API bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before,
                                        quern_system after);
 
@@ -240,18 +245,19 @@ typedef enum quern_describe_format {
     QUERN_DESCRIBE_JSON  /* for programs; keys as in docs/passes.md */
 } quern_describe_format;
 
-/* Writes the compiled schedule down, in UTF-8: phases, steps, passes and their systems in order, why systems do not
- * share a pass, every edge with what causes it, which order rests on registration alone, and how many threads could be
- * busy at most. Compiles first; flushes the file and leaves it open. Between frames.
- * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, those of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED (with nothing
- * written); FILE (with less written than there is). */
+/* Writes the compiled schedule down, in UTF-8: phases, steps, passes and their systems in order, why
+ * systems do not share a pass, every edge with what causes it, which order rests on registration alone,
+ * and how many threads could be busy at most. Compiles first; flushes the file and leaves it open.
+ * Between frames.
+ * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, those of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED
+ * (with nothing written); FILE (with less written than there is). */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                                FILE *file);
 
 /* ---------------------------------------------------------------------------------------- context */
 
-/* What a running system has besides its view. Good until the callback returns, and for the thread that runs the
- * callback alone: not for the jobs of a quern_jobs_parallel_for inside it. */
+/* What a running system has besides its view. Good until the callback returns, and for the thread that runs
+ * the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. */
 
 /* The recorder of this system on this view. Never NULL. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
@@ -282,7 +288,8 @@ QUERN_API const void *quern_context_partial_at(const quern_context *context, uin
 /* The user_data of the definition. */
 QUERN_API void *quern_context_user_data(const quern_context *context);
 
-/* As given to quern_schedule_run; the step of a phase with a fixed one; since the latest run, with an interval. */
+/* As given to quern_schedule_run; the step of a phase with a fixed one; since the latest run, with an
+ * interval. */
 QUERN_API double quern_context_delta_seconds(const quern_context *context);
 
 /* 0 in the first frame of the schedule. */

@@ -36,8 +36,8 @@ QUERN_API quern_world_def quern_world_def_default(void);
  * OUT_OF_MEMORY. Any thread. */
 QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
 
-/* Destroys every component value, then every resource, and gives all memory back. While queries or schedules
- * of the world exist the call is refused, with a message in the log. NULL is allowed. */
+/* Destroys every component value, then every resource, and gives all memory back. While queries or
+ * schedules of the world exist the call is refused, with a message in the log. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /* A 64-bit fingerprint of everything the world promises to keep the same at every thread count: entity
@@ -81,27 +81,27 @@ typedef struct quern_archetype_stats {
 QUERN_API quern_result quern_archetype_stats_get(const quern_world *world, uint32_t index,
                                                  quern_archetype_stats *out_stats);
 
-/* The components of the index-th archetype: writes at most capacity of them (components may be NULL when that
- * is 0) and returns how many there are. 0, with a message, for an index out of range. */
+/* The components of the index-th archetype: writes at most capacity of them (components may be NULL when
+ * that is 0) and returns how many there are. 0, with a message, for an index out of range. */
 QUERN_API uint32_t quern_archetype_components(const quern_world *world, uint32_t index,
                                               quern_component *components, uint32_t capacity);
 
-/* Gives memory that holds no rows back to the allocator: spare chunks, and slabs that are empty then. Without
- * this call a world keeps a little of it for the next rows (see docs/design.md).
+/* Gives memory that holds no rows back to the allocator: spare chunks, and slabs that are empty then.
+ * Without this call a world keeps a little of it for the next rows (see docs/design.md).
  * Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
 /* Takes out the archetypes that have no rows; they come back when they are needed. Queries and schedules
- * stay right, and the order of the others stays. Indices of archetypes change. Walks over the records of all entities.
- * out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (then
- * nothing has changed). */
+ * stay right, and the order of the others stays. Indices of archetypes change. Walks over the records of
+ * all entities. out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED,
+ * OUT_OF_MEMORY (then nothing has changed). */
 QUERN_API quern_result quern_world_collect(quern_world *world, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- entities */
 
-/* Common errors of the calls below: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY,
- * FOREIGN_ENTITY, PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. Each leaves the world as it was.
- * A handle whose slot was never used counts as stale. A value given to be copied may lie inside the world. */
+/* Common errors of the calls below: NULL_ARGUMENT, WORLD_LOCKED, NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY,
+ * PROVISIONAL_ENTITY, UNKNOWN_COMPONENT, OUT_OF_MEMORY. Each leaves the world as it was. A handle whose
+ * slot was never used counts as stale. A value given to be copied may lie inside the world. */
 
 /* An entity without components. out_entity must not be NULL. Errors also: LIMIT. */
 QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out_entity);
@@ -140,8 +140,9 @@ QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity,
  * The pointer is good until the next structural change of the world. */
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 
-/* Tells filters on changes (quern_term_changed) that the component has changed, after writing through a pointer from
- * quern_entity_get. A tag has no value that could change: nothing is done. Errors also: COMPONENT_ABSENT. */
+/* Tells filters on changes (quern_term_changed) that the component has changed, after writing through a
+ * pointer from quern_entity_get. A tag has no value that could change: nothing is done. Errors also:
+ * COMPONENT_ABSENT. */
 QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
                                                  quern_component component);
 

@@ -7,8 +7,8 @@
 
 #include "bench/harness/results.h"
 
-/* Samples are centre times 1 + spread * k, for k from -(count - 1) / 2 to (count - 1) / 2 in an order that is not
- * sorted. */
+/* Samples are centre times 1 + spread * k, for k from -(count - 1) / 2 to (count - 1) / 2 in an order that
+ * is not sorted. */
 static inline quern__bench_record *add_made_record(quern__bench_results *results, const char *workload,
                                                    const char *subject, const char *control, size_t count,
                                                    double centre, double spread)

@@ -179,7 +179,8 @@ static void tear_down(void)
 
 TestSuite(bench_main, .timeout = 120, .init = set_up, .fini = tear_down);
 
-/* Words are separated by blanks; @ stands for the path of the JSON file, % for the other one. Returns the exit status. */
+/* Words are separated by blanks; @ stands for the path of the JSON file, % for the other one. Returns
+ * the exit status. */
 static int call(const char *line)
 {
     char copy[256];

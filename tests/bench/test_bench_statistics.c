@@ -10,8 +10,8 @@
 
 TestSuite(bench_statistics, .timeout = 60);
 
-/* The permeability constants of Hollander and Wolfe, which handbooks of statistics use as an example: the one-sided
- * chance is 0.1272. */
+/* The permeability constants of Hollander and Wolfe, which handbooks of statistics use as an example: the
+ * one-sided chance is 0.1272. */
 static const double at_term[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
 static const double before_term[] = {1.15, 0.88, 0.90, 0.74, 1.21};
 
@@ -59,7 +59,8 @@ Test(bench_statistics, exact_chance_of_a_known_example)
     cr_assert_float_eq(difference.p, 2 * 0.1272061272, 1e-9);
 }
 
-/* Counted out over all 3003 ways to mix the samples by a program that has nothing in common with this one. */
+/* Counted out over all 3003 ways to mix the samples by a program that has nothing in common with this
+ * one. */
 Test(bench_statistics, ratio_and_interval_of_a_known_example)
 {
     quern__bench_difference difference =

@@ -4,8 +4,9 @@
 #
 # usage: test_report.sh FIXTURE COMMAND...
 #
-# Has the benchmark COMMAND make its report, from the results in FIXTURE and from some that it measures, opens both in
-# a browser without a screen, and looks whether every chart has been drawn. Exit status 77: there is no browser.
+# Has the benchmark COMMAND make its report, from the results in FIXTURE and from some that it measures,
+# opens both in a browser without a screen, and looks whether every chart has been drawn. Exit status 77:
+# there is no browser.
 
 set -eu
 
@@ -21,8 +22,9 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Counts in each canvas the pixels that are coloured rather than grey, which is what subjects are drawn with: axes and
-# texts are grey, and a subject's mark in the legend has about a hundred. The page itself knows nothing of this.
+# Counts in each canvas the pixels that are coloured rather than grey, which is what subjects are drawn
+# with: axes and texts are grey, and a subject's mark in the legend has about a hundred. The page itself
+# knows nothing of this.
 cat >"$work/probe.html" <<'HTML'
 <script>
 addEventListener('load', () => {

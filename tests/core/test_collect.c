@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Giving back what is not needed, memory (trim) and archetypes (collect), changes nothing else; and what archetypes
- * say of themselves. */
+/* Giving back what is not needed, memory (trim) and archetypes (collect), changes nothing else; and what
+ * archetypes say of themselves. */
 
 enum { MANY = 3000, CROWD = 60000, TAG_COUNT = 12, SET_COUNT = 1 << TAG_COUNT };
 

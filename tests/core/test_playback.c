@@ -775,7 +775,7 @@ Test(playback, a_new_entity_that_asks_for_too_many_components_does_not_live)
     cr_assert_not(quern_entity_is_alive(world, value->targets[0]));
 }
 
-/* -------------------------------------------------------------------------- together with immediate calls */
+/* -------------------------------------------------------------------- together with immediate calls */
 
 static void record_on_both(quern_context *context)
 {

@@ -77,7 +77,8 @@ static void assert_finds(const quern_term *terms, uint32_t term_count, uint64_t 
     assert_finds((quern_term[]){__VA_ARGS__}, \
                  (uint32_t)(sizeof((quern_term[]){__VA_ARGS__}) / sizeof(quern_term)), (expected))
 
-/* Entities that create_of_each_set makes with all bits of `all`, none of `none`, one of `any` (0: whatever). */
+/* Entities that create_of_each_set makes with all bits of `all`, none of `none`, one of `any` (0:
+ * whatever). */
 static uint64_t expected_count(uint32_t all, uint32_t none, uint32_t any)
 {
     uint64_t count = 0;

@@ -27,7 +27,8 @@ static void close_memory(void)
 
 TestSuite(row, .init = open_memory);
 
-/* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target should become. */
+/* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target
+ * should become. */
 static _Alignas(QUERN__CHUNK_BYTES) char source[QUERN__CHUNK_BYTES];
 static _Alignas(QUERN__CHUNK_BYTES) char target[QUERN__CHUNK_BYTES];
 static char expected[QUERN__CHUNK_BYTES];

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DDOCUMENT=... -DPROGRAM=... -P output.cmake: fails unless the document quotes the whole output of the
-# program word for word.
+# cmake -DDOCUMENT=... -DPROGRAM=... -P output.cmake: fails unless the document quotes the whole output of
+# the program word for word.
 execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} failed: ${result}")

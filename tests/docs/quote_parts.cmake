@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document stands word
-# for word in the source file, and there is at least one.
+# cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document
+# stands word for word in the source file, and there is at least one.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
 file(READ "${SOURCE}" source)

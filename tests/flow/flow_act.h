@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_FLOW_ACT_H
 #define QUERN_TESTS_FLOW_ACT_H
 
-/* What the systems of a plan do to one entity. Everything follows from the system's salt, the moment, the entity's
- * handle, and the data within reach; so any difference in what a system gets to see spreads. */
+/* What the systems of a plan do to one entity. Everything follows from the system's salt, the moment, the
+ * entity's handle, and the data within reach; so any difference in what a system gets to see spreads. */
 
 #include "tests/flow/flow_plan.h"
 

@@ -4,9 +4,9 @@
 #define QUERN_TESTS_FLOW_NAIVE_H
 
 /* A world without the library, as simple as can be: entities in a plain array, commands in a list that is
- * applied one by one. Rows are kept in the order in which the library shows them: archetypes in the order in
- * which they came into being, a new row at the end, and the last row in the place of one that is gone; at a sync point
- * in the order that quern/commands.h defines. */
+ * applied one by one. Rows are kept in the order in which the library shows them: archetypes in the order
+ * in which they came into being, a new row at the end, and the last row in the place of one that is gone;
+ * at a sync point in the order that quern/commands.h defines. */
 
 #include "tests/flow/flow_plan.h"
 

@@ -102,8 +102,8 @@ static inline bool flow_system_is(const flow_system *system, quern_access access
     return system->resources[resource] == access;
 }
 
-/* The i-th entity at the start: its set, and the words of all types. `first` is the handle of the 0th; the others
- * are in the slots behind it. */
+/* The i-th entity at the start: its set, and the words of all types. `first` is the handle of the 0th; the
+ * others are in the slots behind it. */
 uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
                           uint64_t words[FLOW_WORD_COUNT]);
 

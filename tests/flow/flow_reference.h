@@ -32,7 +32,8 @@ void flow_reference_close(flow_reference *reference);
 
 void flow_reference_frame(flow_reference *reference);
 
-/* Fails the test when anything differs: order of execution, statistics, rows, handles, values, resources. */
+/* Fails the test when anything differs: order of execution, statistics, rows, handles, values,
+ * resources. */
 void flow_reference_compare(const flow_reference *reference, const flow_subject *subject);
 
 #endif

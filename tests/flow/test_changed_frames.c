@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-/* Filters on changes in frames: whatever a system or a command changed, a filter behind it shows in the same frame or
- * the next, at any number of threads. Each entity carries what the filter must have seen. */
+/* Filters on changes in frames: whatever a system or a command changed, a filter behind it shows in the
+ * same frame or the next, at any number of threads. Each entity carries what the filter must have seen. */
 
 enum { ROWS = 4000, FRAMES = 40 };
 

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Random systems over random worlds: the same after every frame at every thread count, with passes fused or not, in
- * whatever order the schedule leaves open, and the same as the naive reference. */
+/* Random systems over random worlds: the same after every frame at every thread count, with passes fused or
+ * not, in whatever order the schedule leaves open, and the same as the naive reference. */
 
 enum { FRAME_COUNT = 7, SEED_COUNT = 10, ENTITY_COUNT = 1500 };
 

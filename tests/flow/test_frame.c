@@ -617,7 +617,7 @@ Test(frame, statistics_tell_what_happened)
     quern_schedule_destroy(schedule);
 }
 
-/* ------------------------------------------------------------------------------- waiting inside a system */
+/* -------------------------------------------------------------------------- waiting inside a system */
 
 enum { WAITERS = 2, OTHERS = 6 };
 

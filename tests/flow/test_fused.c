@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What systems get to see when they share passes, and when they must not: the same as one after another, at every
- * thread count and in every style. Which systems share a pass is in sched/test_fuse.c. */
+/* What systems get to see when they share passes, and when they must not: the same as one after another, at
+ * every thread count and in every style. Which systems share a pass is in sched/test_fuse.c. */
 
 enum { CROWD = 3000, FRAMES = 3 };
 
@@ -105,7 +105,7 @@ static quern_system add(const char *name, quern_system_function *run, const quer
     return setup_system(schedule, &def);
 }
 
-/* ------------------------------------------------------------------------------------------ chunk by chunk */
+/* ----------------------------------------------------------------------------------- chunk by chunk */
 
 static void increment(quern_context *context, const quern_view *view)
 {
@@ -236,7 +236,7 @@ Test(fused, passes_fetch_ahead_when_they_touch_more_than_the_caches_hold)
     close_crowd();
 }
 
-/* ----------------------------------------------------------------------------------------------- the order */
+/* ---------------------------------------------------------------------------------------- the order */
 
 enum { MAX_CALLS = 4096 };
 
@@ -299,7 +299,7 @@ Test(fused, shuffling_changes_the_order_of_chunks_and_not_of_systems)
     cr_assert(differs, "no seed changed anything");
 }
 
-/* ----------------------------------------------------------------------------------------------- lookups */
+/* ------------------------------------------------------------------------------------------ lookups */
 
 static void set_to_frame(quern_context *context, const quern_view *view)
 {
@@ -347,7 +347,7 @@ Test(fused, a_lookup_sees_all_writes_before_it_and_none_behind_it, .timeout = 12
     play((scene){make_lookers, NULL, CROWD});
 }
 
-/* ------------------------------------------------------------------------------ before and after, end and begin */
+/* ------------------------------------------------------------------ before and after, end and begin */
 
 static _Atomic uint64_t rows_of_first, end_count;
 
@@ -490,7 +490,7 @@ Test(fused, a_declared_order_is_kept_where_it_is_about_something_else, .timeout 
     play((scene){make_order_without_shared_components, NULL, CROWD});
 }
 
-/* --------------------------------------------------------------------------------------------- resources */
+/* ---------------------------------------------------------------------------------------- resources */
 
 static void add_rows(quern_context *context, const quern_view *view)
 {
@@ -554,7 +554,7 @@ Test(fused, readers_of_a_resource_see_all_or_nothing_of_a_writer, .timeout = 120
     play((scene){make_single_users, NULL, CROWD});
 }
 
-/* ---------------------------------------------------------------------------------- partials and ordinals */
+/* ---------------------------------------------------------------------------- partials and ordinals */
 
 static float float_total;
 static uint32_t partial_count;
@@ -691,7 +691,7 @@ Test(fused, views_are_numbered_in_order_for_each_system_whoever_is_disabled, .ti
             play_watchers(style, pool_threads[i]);
 }
 
-/* -------------------------------------------------------------------------------------------- statistics */
+/* --------------------------------------------------------------------------------------- statistics */
 
 static void spawn_per_view(quern_context *context, const quern_view *view)
 {
@@ -894,7 +894,7 @@ Test(fused, a_refusal_names_the_system_that_it_met)
     close_crowd();
 }
 
-/* ---------------------------------------------------------------------------------- archetypes come and go */
+/* --------------------------------------------------------------------------- archetypes come and go */
 
 /* In the phase before: entities of a set that was not there, with the one that all look up. */
 static void create_tagged(quern_context *context)

@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A callback that waits for a counter may have to run other systems on its stack, when all workers wait. That
- * changes nothing for it, nor for the world. */
+/* A callback that waits for a counter may have to run other systems on its stack, when all workers wait.
+ * That changes nothing for it, nor for the world. */
 
 enum { WAITERS = 2, OTHERS = 6, FRAMES = 10, SPINS = 300 };
 

@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* When systems run: intervals, conditions, and phases with a fixed step. Times are fractions that a double holds
- * exactly. */
+/* When systems run: intervals, conditions, and phases with a fixed step. Times are fractions that a double
+ * holds exactly. */
 
 static quern_world *world;
 static quern_component number, other;
@@ -214,7 +214,8 @@ static bool give_answer(quern_context *context)
     return answer;
 }
 
-/* Logs at begin, at each view, and at end; and others do so that it shares a pass with, where it has terms. */
+/* Logs at begin, at each view, and at end; and others do so that it shares a pass with, where it has
+ * terms. */
 static quern_system setup_conditional(const char *name, quern_system_condition *condition, bool has_terms,
                                       uint32_t flags)
 {

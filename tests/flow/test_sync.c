@@ -12,8 +12,9 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Sync points of many commands: many entities in several sets of components, systems that add, set, remove, create and
- * destroy. The same at every number of threads; nothing lost when memory is refused; no memory asked for once warm. */
+/* Sync points of many commands: many entities in several sets of components, systems that add, set, remove,
+ * create and destroy. The same at every number of threads; nothing lost when memory is refused; no memory
+ * asked for once warm. */
 
 enum { ENTITIES = 3000, SYSTEMS = 3 };
 
@@ -117,7 +118,8 @@ static void run(quern_context *context, const quern_view *view)
         change(commands, view->entities[i], random_of(context, quern_entity_index(view->entities[i])));
 }
 
-/* Entities from all over, so that a stream touches many chunks and several streams touch the same entity. */
+/* Entities from all over, so that a stream touches many chunks and several streams touch the same
+ * entity. */
 static quern_entity known[ENTITIES];
 
 static void end(quern_context *context)
@@ -334,8 +336,8 @@ Test(sync, hooks_run_on_the_frames_thread_in_the_same_order_at_every_number_of_t
     }
 }
 
-/* Gives `other` to entities that have a number, and to one of them once more from another stream, which this recorder
- * records. */
+/* Gives `other` to entities that have a number, and to one of them once more from another stream, which
+ * this recorder records. */
 static void play_recorded_by(uint32_t recorder)
 {
     enum { ROWS = 4 };
@@ -450,7 +452,7 @@ Test(sync, create_many_refuses_what_cannot_be_and_records_nothing)
     close_all();
 }
 
-/* -------------------------------------------------------------------------------------- dropped commands */
+/* --------------------------------------------------------------------------------- dropped commands */
 
 static void destroy_known(quern_context *context)
 {
@@ -542,7 +544,7 @@ Test(sync, the_report_of_dropped_commands_refuses_wrong_arguments)
     close_all();
 }
 
-/* -------------------------------------------------------------------------------- memory that is missing */
+/* --------------------------------------------------------------------------- memory that is missing */
 
 /* One frame of all systems, refused its n-th allocation. What happened. */
 typedef enum ending { ALL_DONE, NOT_RECORDED, KEPT, ELSEWHERE } ending;
@@ -579,8 +581,8 @@ static ending run_refused(quern_jobs *jobs, uint64_t call)
     return KEPT;
 }
 
-/* Refuses each allocation of a frame in turn. What the frame keeps is applied by the next one, as if nothing had
- * happened, or discarded. */
+/* Refuses each allocation of a frame in turn. What the frame keeps is applied by the next one, as if
+ * nothing had happened, or discarded. */
 static void refuse_each(uint32_t thread_count, uint64_t step)
 {
     quern_jobs *jobs = setup_jobs(thread_count);

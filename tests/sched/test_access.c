@@ -450,7 +450,7 @@ Test(undeclared, a_write_through_a_cast_pointer_is_noticed_in_builds_with_checks
     if (quern_has_checks()) assert_offence(cast_const_away, "position");
 }
 
-/* ---------------------------------------------------------------------------------- pointers kept too long */
+/* --------------------------------------------------------------------------- pointers kept too long */
 
 static vec3 *kept; /* into another chunk than the one at hand */
 

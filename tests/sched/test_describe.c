@@ -489,7 +489,7 @@ Test(describe_reasons, fusing_that_is_off)
     assert_no("not ");
 }
 
-/* --------------------------------------------------------------------------- order by registration alone */
+/* ---------------------------------------------------------------------- order by registration alone */
 
 Test(describe, what_before_and_after_decide_is_not_left_to_registration)
 {

@@ -77,8 +77,8 @@ static void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t w
 
 typedef struct checked_graph checked_graph;
 
-/* Which predecessors a node has is kept here a second time, and every item of the node checks that they have
- * finished. done is plain memory on purpose. */
+/* Which predecessors a node has is kept here a second time, and every item of the node checks that they
+ * have finished. done is plain memory on purpose. */
 typedef struct planned_node {
     checked_graph *of;
     uint32_t number;
@@ -397,7 +397,8 @@ static void add_sleeper_graph(quern_graph *graph, sleeper *shared)
     }
 }
 
-/* Long nodes elsewhere, so that the caller falls asleep and has to be woken for its own nodes and the end. */
+/* Long nodes elsewhere, so that the caller falls asleep and has to be woken for its own nodes and the
+ * end. */
 Test(graph, caller_is_woken_for_its_nodes)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {

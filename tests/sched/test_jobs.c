@@ -546,7 +546,7 @@ Test(jobs, outside_threads_take_turns)
     quern_jobs_destroy(shared.jobs);
 }
 
-/* -------------------------------------------------------------------------------------- helping in a wait */
+/* -------------------------------------------------------------------------------- helping in a wait */
 
 static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
@@ -556,8 +556,8 @@ static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t w
         counts[i]++;
 }
 
-/* The caller of a loop comes late to the share of another, who goes on with none of it: whatever the caller steals it
- * has to run, since the loop is over when the others have left. */
+/* The caller of a loop comes late to the share of another, who goes on with none of it: whatever the caller
+ * steals it has to run, since the loop is over when the others have left. */
 Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
 {
     quern_jobs *jobs = open_pool(2);

@@ -341,8 +341,8 @@ static void block_until_gate(void *argument, uint32_t worker_index)
     atomic_fetch_add(&mine->of->run_count, 1);
 }
 
-/* The jobs of the other counter were submitted first, so they are what a thief finds; they end only after the
- * wait. */
+/* The jobs of the other counter were submitted first, so they are what a thief finds; they end only
+ * after the wait. */
 Test(single, a_wait_does_not_run_other_work)
 {
     board of = {.jobs = open_pool(3)};

@@ -301,7 +301,8 @@ static uint64_t recorded_count(const quern_trace *trace)
     return stats.event_count + stats.dropped_count;
 }
 
-/* Rounds in which nothing new was written do not count, so that there is a race to be seen on any machine. */
+/* Rounds in which nothing new was written do not count, so that there is a race to be seen on any
+ * machine. */
 static void read_while_written(const quern_trace *trace)
 {
     quern__trace_event events[RING];

@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 
-/* A small world in which entities come and go for a very long time holds no more memory in the end than soon after its
- * start. Up to a hundred million lives, or as many as a few seconds allow; more with QUERN_STRESS_SECONDS, and from
- * another start with QUERN_STRESS_SEED. */
+/* A small world in which entities come and go for a very long time holds no more memory in the end than
+ * soon after its start. Up to a hundred million lives, or as many as a few seconds allow; more with
+ * QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
 
 enum {
     DEFAULT_SECONDS = 4,
@@ -129,8 +129,8 @@ Test(soak_world, lives_that_come_and_go_leave_no_memory_behind, .timeout = 86400
     close_soak(s);
 }
 
-/* Nobody stays: the sets of the next round are others. The rounds of the warm-up have more of them, so that no later one
- * makes a list grow by chance. */
+/* Nobody stays: the sets of the next round are others. The rounds of the warm-up have more of them, so that
+ * no later one makes a list grow by chance. */
 static void pass_through_sets(soak *s)
 {
     uint32_t count = s->check_count < WARM_UP_CHECKS ? 2 * SETS_PER_CHECK : SETS_PER_CHECK;

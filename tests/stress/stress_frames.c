@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As flow/test_determinism.c, with bigger worlds, more frames, and another pool in every frame. A few seconds;
- * longer with QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
+/* As flow/test_determinism.c, with bigger worlds, more frames, and another pool in every frame. A few
+ * seconds; longer with QUERN_STRESS_SECONDS, and from another start with QUERN_STRESS_SEED. */
 
 enum { DEFAULT_SECONDS = 2, FRAME_COUNT = 10, MAX_THREADS = 12, MAX_ENTITIES = 12000 };
 

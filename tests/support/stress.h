@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_SUPPORT_STRESS_H
 #define QUERN_TESTS_SUPPORT_STRESS_H
 
-/* How long stress tests run and where they start. QUERN_STRESS_SECONDS and QUERN_STRESS_SEED in the environment
- * take the place of what a test has by default. */
+/* How long stress tests run and where they start. QUERN_STRESS_SECONDS and QUERN_STRESS_SEED in the
+ * environment take the place of what a test has by default. */
 
 #include <stdint.h>
 

@@ -47,13 +47,18 @@ static const char *const result_names[] = {
 
 const char *quern_result_string(quern_result result)
 {
-    if ((size_t)result >= QUERN__COUNT_OF(result_names)) return "QUERN_ERROR_(unknown)";
+    if ((size_t)result >= QUERN__COUNT_OF(result_names)) return "unknown result";
     return result_names[result];
 }
 
 static _Thread_local char error_message[MESSAGE_BYTES];
 
 const char *quern_error_message(void)
+{
+    return error_message;
+}
+
+const void *quern__this_thread(void)
 {
     return error_message;
 }
@@ -93,6 +98,15 @@ quern_result quern__check_name(const char *name, const char *what)
                            "%s name '%.20s...' has %zu bytes; the limit is %d (QUERN_MAX_NAME_BYTES)", what,
                            name, strlen(name), QUERN_MAX_NAME_BYTES);
     return QUERN_OK;
+}
+
+void quern__append(char *text, size_t text_bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, text_bytes - used, format, arguments);
+    va_end(arguments);
 }
 
 /* ------------------------------------------------------------------------------------------- hooks */

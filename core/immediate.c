@@ -131,12 +131,13 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     return QUERN_OK;
 }
 
-quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
-                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+static inline quern_result create_with(quern_world *world, const quern_component *components,
+                                       const void *const *values, uint32_t count, quern_entity *out_entity,
+                                       const char *function)
 {
-    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
-    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
-    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
+    quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return result;
     quern_entity entity;
     const quern__recipe *recipe = find_recipe(world, components, count, &result);
@@ -147,10 +148,16 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     return result;
 }
 
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    return create_with(world, components, values, count, out_entity, "quern_entity_create_with");
+}
+
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
 {
     if (out_entity == NULL) return quern__fail_null("quern_entity_create", "out_entity");
-    return quern_entity_create_with(world, NULL, NULL, 0, out_entity);
+    return create_with(world, NULL, NULL, 0, out_entity, "quern_entity_create");
 }
 
 static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)

@@ -4,8 +4,6 @@
 
 #include "core/world.h"
 
-#include <stdio.h>
-
 enum { PREFETCH_MATCHES = 4 };
 
 /* ------------------------------------------------------------------------------------- definition */
@@ -247,17 +245,13 @@ static const char *const access_verbs[] = {"match", "read", "write"};
 
 void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < query->term_count && used < text_bytes; i++) {
+    for (uint32_t i = 0; i < query->term_count; i++) {
         const quern_term *term = &query->terms[i];
         const quern__type *type =
             quern__components_type(&query->storage->components, quern__component_index(term->component));
-        int written =
-            snprintf(text + used, text_bytes - used, "%s%s %s", i ? ", " : "",
-                     term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name);
-        if (written < 0) return;
-        used += (size_t)written;
+        quern__append(text, text_bytes, "%s%s %s", i > 0 ? ", " : "",
+                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name);
     }
 }
 
@@ -331,7 +325,7 @@ void quern_query_destroy(quern_query *query)
     if (query == NULL) return;
     if (query->world->locked) {
         quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_query_destroy: a frame or a fill callback is running");
+                         "quern_query_destroy: " QUERN__WORLD_LOCKERS " is running on the query's world");
         return;
     }
     query->world->user_count--;

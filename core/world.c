@@ -80,7 +80,7 @@ void quern_world_destroy(quern_world *world)
     if (world == NULL) return;
     if (world->locked) {
         quern__violation(QUERN_ERROR_WORLD_LOCKED,
-                         "quern_world_destroy: a frame or a fill callback is running");
+                         "quern_world_destroy: " QUERN__WORLD_LOCKERS " is running on this world");
         return;
     }
     if (world->user_count > 0) {
@@ -101,9 +101,8 @@ void quern_world_destroy(quern_world *world)
 quern_result quern__world_fail_locked(const char *function)
 {
     return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                       "%s: a frame or a fill callback is running on this world; in systems use views, "
-                       "lookups, resources and "
-                       "commands, or an exclusive system",
+                       "%s: " QUERN__WORLD_LOCKERS " is running on this world; call it afterwards, or in a "
+                       "system use views, lookups, resources and commands, or make the system exclusive",
                        function);
 }
 

@@ -29,7 +29,7 @@ struct quern_world {
     quern__recipe recipe;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame.h */
     uint32_t user_count;  /* queries and schedules that hold on to the world */
-    bool locked;          /* a frame runs: the calls of world.h are refused */
+    bool locked;          /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
 };
 
 /* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
@@ -37,9 +37,12 @@ struct quern_world {
 quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
                                     quern__archetype **out_archetype);
 
+/* What may have locked a world, for messages. */
+#define QUERN__WORLD_LOCKERS "a frame, quern_query_run or a fill callback"
+
 quern_result quern__world_fail_locked(const char *function);
 
-/* WORLD_LOCKED, naming the call, while a frame is running. */
+/* WORLD_LOCKED, naming the call, while the world is locked. */
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
 {
     return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;

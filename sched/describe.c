@@ -143,7 +143,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_describe: format %d is none of quern_describe_format",
                            (int)format);
-    quern_result result = quern_schedule_compile(schedule);
+    quern_result result = quern__schedule_compile(schedule, "quern_schedule_describe");
     quern__writer writer = {.file = file, .format = format};
     return result != QUERN_OK ? result : describe(schedule, &writer);
 }

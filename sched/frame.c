@@ -389,6 +389,19 @@ static quern_result run_phases(quern_schedule *schedule, frame_report *report)
     return result;
 }
 
+static quern_result fail_refused(unsigned long long frame, const char *system_name)
+{
+    if (system_name == quern__seal_nobody)
+        return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
+                           "frame %llu: values were changed through a pointer into the world that somebody "
+                           "keeps (see the log)",
+                           frame);
+    return quern__fail(
+        QUERN_ERROR_UNDECLARED_ACCESS,
+        "frame %llu: system '%s' was refused an access that it had not declared (see the log)", frame,
+        system_name);
+}
+
 static quern_result finish_frame(const quern_schedule *schedule, const frame_report *report)
 {
     unsigned long long frame = schedule->frame_index;
@@ -406,11 +419,7 @@ static quern_result finish_frame(const quern_schedule *schedule, const frame_rep
                 : "more components or bytes than one entity can have");
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts[i].refused_system != NULL)
-            return quern__fail(
-                QUERN_ERROR_UNDECLARED_ACCESS,
-                "frame %llu: system '%s' was refused an access that it had not declared (see the "
-                "log)",
-                frame, schedule->contexts[i].refused_system);
+            return fail_refused(frame, schedule->contexts[i].refused_system);
     return QUERN_OK;
 }
 

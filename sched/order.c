@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/order.h"
 
-#include <stdio.h>
-
 /* Scratch of ordering: which system must precede which, by registration. */
 typedef struct order_graph {
     uint32_t count;
@@ -61,15 +59,13 @@ static quern_result fail_cycle(const quern_schedule *schedule, const order_graph
 {
     for (uint32_t i = 0; i < graph->count; i++) /* after that many steps the walk is inside the cycle */
         stuck = unplaced_predecessor(graph, stuck);
-    char text[384];
-    size_t used = (size_t)snprintf(text, sizeof text, "'%s'", schedule->systems.items[stuck]->name);
-    for (uint32_t i = unplaced_predecessor(graph, stuck); used < sizeof text;
-         i = unplaced_predecessor(graph, i)) {
-        int written =
-            snprintf(text + used, sizeof text - used, " after '%s'", schedule->systems.items[i]->name);
-        used += written > 0 ? (size_t)written : 0;
-        if (i == stuck) break;
-    }
+    char text[384] = "";
+    quern__append(text, sizeof text, "'%s'", schedule->systems.items[stuck]->name);
+    uint32_t i = stuck;
+    do {
+        i = unplaced_predecessor(graph, i);
+        quern__append(text, sizeof text, " after '%s'", schedule->systems.items[i]->name);
+    } while (i != stuck);
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
 }
 

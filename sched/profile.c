@@ -867,10 +867,9 @@ quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *
     if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
     if (file == NULL) return quern__fail_null("quern_schedule_write_profile", "file");
     if (schedule->watch.frame_count == 0)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_schedule_write_profile: no frame was profiled; quern_schedule_set_profiling "
-            "says that frames are");
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_write_profile: no frame has been profiled yet; call "
+                           "quern_schedule_set_profiling(schedule, true) and run frames first");
     const profile_writer writer = {
         .schedule = schedule, .file = file, .frames = (double)schedule->watch.frame_count};
     write_frame(&writer);

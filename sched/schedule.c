@@ -68,7 +68,8 @@ void quern_schedule_destroy(quern_schedule *schedule)
 {
     if (schedule == NULL) return;
     if (schedule->is_running || schedule->world->locked) {
-        quern__violation(QUERN_ERROR_WORLD_LOCKED, "quern_schedule_destroy: a frame is running");
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
         return;
     }
     const quern_allocator *allocator = &schedule->world->storage.allocator;
@@ -194,15 +195,19 @@ quern_system quern_schedule_find(const quern_schedule *schedule, const char *nam
     return (quern_system){0};
 }
 
+quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
+{
+    quern_result result = quern__world_check_unlocked(schedule->world, function);
+    if (result != QUERN_OK) return result;
+    if (schedule->is_running) /* from an exclusive system, whose pass compiling could destroy */
+        return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: the schedule is running a frame", function);
+    return quern__compile(schedule);
+}
+
 quern_result quern_schedule_compile(quern_schedule *schedule)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_compile", "schedule");
-    quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_compile");
-    if (result != QUERN_OK) return result;
-    if (schedule->is_running) /* from an exclusive system, whose pass compiling could destroy */
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_compile: the schedule is running a frame");
-    return quern__compile(schedule);
+    return quern__schedule_compile(schedule, "quern_schedule_compile");
 }
 
 /* ---------------------------------------------------------------------------------------- looking */

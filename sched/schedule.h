@@ -128,6 +128,9 @@ static inline quern__conflict *quern__schedule_conflict(const quern_schedule *sc
     return &schedule->conflicts.items[(size_t)later * schedule->order.count + earlier];
 }
 
+/* quern_schedule_compile, for another public function, which messages name. */
+quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);
+
 /* The system of a handle, or NULL. */
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
 

@@ -7,6 +7,8 @@
 
 enum { ALIGNMENT_BYTES = 64 };
 
+const char quern__seal_nobody[] = "(nobody)";
+
 void quern__seals_release(quern__seals *seals, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < seals->tables.count; i++)
@@ -73,10 +75,10 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
     else
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
-            "'%s' was changed while no system had a view of it, in frame %llu: somebody keeps a "
-            "pointer into the world",
+            "'%s' was changed in frame %llu while no system had a view of it, and no system has had one "
+            "to write: somebody keeps a pointer from outside the frame, or has cast const away",
             component, (unsigned long long)schedule->frame_index);
-    return seal->holder != NULL ? seal->holder->name : "(no system)";
+    return seal->holder != NULL ? seal->holder->name : quern__seal_nobody;
 }
 
 /* Which column of the archetype a term's is, or UINT32_MAX where it has none. */

@@ -41,6 +41,9 @@ typedef struct quern__seals {
 
 void quern__seals_release(quern__seals *seals, const quern_allocator *allocator);
 
+/* Stands for the system that was refused something where no system is known to have had the column. */
+extern const char quern__seal_nobody[];
+
 /* Seals all that the step's passes touch. Errors: OUT_OF_MEMORY. */
 quern_result quern__seals_start(struct quern_schedule *schedule, const struct quern__step *step);
 

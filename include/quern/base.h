@@ -7,7 +7,7 @@
  *
  * How a call fails: functions that can fail return a quern_result, or NULL where they return a pointer.
  * Whichever it is, quern_error_message() then says in words what happened, to whom, and what to do, and
- * nothing has been changed. */
+ * nothing has been changed. Where NULL is an answer and no failure, the comment of the function says so. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ typedef enum quern_result {
     QUERN_ERROR_BAD_ALIGNMENT,       /* not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES */
     QUERN_ERROR_LAYOUT_MISMATCH,     /* the name is registered with another layout */
     QUERN_ERROR_TOO_MANY_COMPONENTS, /* more than QUERN_MAX_ENTITY_COMPONENTS on one entity */
-    QUERN_ERROR_WORLD_LOCKED,        /* a frame is running: record a command instead */
+    QUERN_ERROR_WORLD_LOCKED,        /* a frame, quern_query_run or a fill callback runs on the world */
     QUERN_ERROR_STRUCTURE_CHANGED,   /* the world changed its structure while a query was iterated */
     QUERN_ERROR_UNDECLARED_ACCESS,   /* a system touched what it had not declared */
     QUERN_ERROR_SCHEDULE_CONFLICT,   /* systems whose declarations contradict each other (cycle, lookup) */
@@ -62,7 +62,8 @@ typedef enum quern_result {
     QUERN_ERROR_CORRUPT /* validation found a broken invariant: a bug in Quern or a stray write */
 } quern_result;
 
-/* The name of a result, such as "QUERN_ERROR_STALE_ENTITY". Never NULL. Any thread. */
+/* The name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers. Never NULL.
+ * Any thread. */
 QUERN_API const char *quern_result_string(quern_result result);
 
 /* What the latest failed call on this thread had to say, or "" when none failed yet. The text stays

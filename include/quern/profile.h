@@ -212,7 +212,8 @@ typedef struct quern_trace_zone {
     uint32_t name;
 } quern_trace_zone;
 
-/* track: only one thread at a time may record on it. name: from quern_trace_add_name. Zones of a track end in the reverse
+/* track: only one thread at a time may record on it. name: from quern_trace_add_name of this trace; other numbers are
+ * not checked here, which would take a lock, and the file shows them as "?". Zones of a track end in the reverse
  * order of their beginning. Costs a load when the trace is not running; NULL is allowed and records nothing. A track
  * that the trace does not have is a misuse: it is reported, and nothing is recorded. */
 QUERN_API quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name);

@@ -17,8 +17,9 @@ Test(base, every_result_has_a_name_of_its_own)
     }
     cr_assert_str_eq(quern_result_string(QUERN_OK), "QUERN_OK");
     cr_assert_str_eq(quern_result_string(QUERN_ERROR_STALE_ENTITY), "QUERN_ERROR_STALE_ENTITY");
-    cr_assert_not_null(quern_result_string((quern_result)(QUERN_ERROR_CORRUPT + 1)));
-    cr_assert_not_null(quern_result_string((quern_result)-1));
+    cr_assert_str_eq(quern_result_string((quern_result)(QUERN_ERROR_CORRUPT + 1)), "unknown result");
+    cr_assert_str_eq(quern_result_string((quern_result)444), "unknown result");
+    cr_assert_str_eq(quern_result_string((quern_result)-1), "unknown result");
 }
 
 Test(base, there_is_no_message_before_the_first_failure)

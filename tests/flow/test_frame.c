@@ -443,7 +443,9 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_add_system(running, &def, NULL));
     assert_refused(world, code, quern_schedule_enable(running, (quern_system){1}, false));
     assert_refused(world, code, quern_schedule_compile(running));
+    assert_message_has("quern_schedule_compile: ");
     assert_refused(world, code, quern_schedule_describe(running, QUERN_DESCRIBE_TEXT, stderr));
+    assert_message_has("quern_schedule_describe: ");
     static captured_reports reports;
     capture_reports(&reports);
     quern_schedule_destroy(running);

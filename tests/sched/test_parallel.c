@@ -103,6 +103,8 @@ static void touch_what_is_not_declared(void *argument, const quern_view *view, u
     it->refused_count += quern_view_write(view, 0) == NULL;
     it->refused_count += quern_view_read(view, 1) == NULL;
     it->refused_count += quern_entity_create(world, &(quern_entity){0}) == QUERN_ERROR_WORLD_LOCKED;
+    assert_message_has("quern_entity_create: ");
+    assert_message_has("quern_query_run");
     it->view_count++;
 }
 

@@ -60,11 +60,12 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
 {
     close_stream(commands);
     commands->origin = *origin;
+    commands->holder = quern__this_thread();
 }
 
 quern__suspension quern__commands_suspend(quern_commands *commands)
 {
-    quern__suspension suspension = {.origin = commands->origin};
+    quern__suspension suspension = {.origin = commands->origin, .holder = commands->holder};
     if (commands->is_open) {
         suspension.jump = commands->next;
         suspension.stream_index = commands->streams.count - 1;
@@ -88,6 +89,7 @@ void quern__commands_resume(quern_commands *commands, const quern__suspension *s
 {
     close_stream(commands);
     commands->origin = suspension->origin;
+    commands->holder = suspension->holder;
     if (suspension->jump == NULL) return;
     commands->is_open = true; /* as the last one, whose place means nothing else */
     swap_streams(&commands->streams.items[suspension->stream_index],
@@ -293,6 +295,18 @@ static void forget_living(const quern__operation *operation, char *item)
 
 /* ----------------------------------------------------------------------------------------- checks */
 
+/* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
+ * thread. */
+static inline quern_result check_holder(const quern_commands *commands)
+{
+    if (!QUERN_CHECKS || commands->holder == quern__this_thread()) return QUERN_OK;
+    return quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "a recorder of commands was used outside the callback that it was got from, or on "
+        "another thread: ask quern_context_commands for it in each callback, and use it "
+        "there alone");
+}
+
 static bool is_ours(const quern_commands *commands, quern_entity entity)
 {
     return commands->is_open && quern_entity_generation(entity) == commands->origin.serial &&
@@ -401,9 +415,11 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
     const quern__operation *operation;
-    quern_result result = quern__operations_create(&commands->operations, &commands->storage->components,
-                                                   &commands->storage->allocator, components, columns,
-                                                   component_count, &operation);
+    quern_result result = check_holder(commands);
+    if (result == QUERN_OK)
+        result = quern__operations_create(&commands->operations, &commands->storage->components,
+                                          &commands->storage->allocator, components, columns,
+                                          component_count, &operation);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
     uint32_t created = commands->is_open ? open_stream(commands)->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
@@ -437,12 +453,14 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_DEAD] = "entity gone before the sync point",
         [QUERN_DROP_REFUSED] = "more than an entity, or the world, can have",
     };
-    return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "(unknown)";
+    return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }
 
 quern_entity quern_commands_create(quern_commands *commands)
 {
-    return quern_commands_create_with(commands, NULL, NULL, 0);
+    quern_entity entity = quern_entity_null();
+    create_many(commands, NULL, NULL, 0, 1, &entity, "quern_commands_create");
+    return entity;
 }
 
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
@@ -450,7 +468,8 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
     if (commands == NULL) return quern__fail_null("quern_commands_destroy", "commands");
     const quern__operation *operation = &quern__operation_destroy;
     quern__item head;
-    quern_result result = find_entity(commands, entity, &head);
+    quern_result result = check_holder(commands);
+    if (result == QUERN_OK) result = find_entity(commands, entity, &head);
     if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
     if (result == QUERN_OK) append_item(commands, operation, &head);
     return result;
@@ -488,7 +507,8 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
 {
     const quern__operation *operation;
     quern__item head;
-    quern_result result = find_entity(commands, entity, &head);
+    quern_result result = check_holder(commands);
+    if (result == QUERN_OK) result = find_entity(commands, entity, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
         result = check_value(commands, operation->operands[0].type, value);

@@ -71,6 +71,43 @@ quern_access quern__access_to_resource(const quern__access *access, uint32_t res
     return QUERN_NO_ACCESS;
 }
 
+/* ------------------------------------------------------------------------------------------- lists */
+
+static void list_add(char *text, size_t text_bytes, const char *verb, const char *name)
+{
+    quern__append(text, text_bytes, "%s%s'%s'", text[0] != '\0' ? ", " : "", verb, name);
+}
+
+static void list_end(char *text, size_t text_bytes)
+{
+    if (text[0] == '\0') quern__append(text, text_bytes, "none");
+}
+
+void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
+                                size_t text_bytes)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(access->lookups, i))
+            list_add(text, text_bytes, "", quern__components_type(&world->storage.components, i)->name);
+    list_end(text, text_bytes);
+}
+
+void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
+                                  size_t text_bytes)
+{
+    static const char *const verbs[] = {
+        [QUERN_READ] = "read ", [QUERN_WRITE] = "write ", [QUERN_WRITE_CONCURRENT] = "write concurrently "};
+    text[0] = '\0';
+    for (uint32_t i = 0; i < access->resource_count; i++) {
+        const quern__resource_use *use = &access->resources[i];
+        list_add(text, text_bytes, verbs[use->access], world->resources.list.items[use->index].type.name);
+    }
+    list_end(text, text_bytes);
+}
+
+/* ----------------------------------------------------------------------------------------- conflicts */
+
 uint32_t quern__access_self_conflict(const quern__access *access)
 {
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {

@@ -65,6 +65,12 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
 /* The access declared to a resource, or QUERN_NO_ACCESS. */
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
 
+/* What is declared, for messages: "'position', 'velocity'", "read 'score', write 'grid'", or "none". */
+void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
+                                size_t text_bytes);
+void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
+                                  size_t text_bytes);
+
 /* A component that the system looks up and writes through its own terms, or QUERN_MAX_COMPONENTS. */
 uint32_t quern__access_self_conflict(const quern__access *access);
 

@@ -6,10 +6,24 @@
 
 #include <stdio.h>
 
+/* In a build with checks: whether the call does not come from the callback that the context belongs to, as
+ * far as can be told: while one runs, on its thread. Nothing of the context is right then, so the call is
+ * reported and gives nothing. */
+static bool is_foreign(const quern_context *context, const char *function)
+{
+    if (!QUERN_CHECKS || context->thread == quern__this_thread()) return false;
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: the context was used outside the callback that it was given to, or on another "
+        "thread, such as in the jobs of a parallel loop",
+        function);
+    return true;
+}
+
 /* Most callbacks record nothing: the stream is set when it is asked for. */
 quern_commands *quern_context_commands(quern_context *context)
 {
-    if (context->has_stream) return context->commands;
+    if (is_foreign(context, "quern_context_commands") || context->has_stream) return context->commands;
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
     uint32_t serial = (uint32_t)(number % QUERN__MAX_SERIAL) + 1;
     quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->part,
@@ -23,14 +37,27 @@ quern_commands *quern_context_commands(quern_context *context)
 
 /* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per
  * callback: what is wrong for one row is so for all. */
-static void refuse(quern_context *context, const char *did, const char *what)
+static void refuse_lookup(quern_context *context, const char *component)
 {
     if (context->scope.refused != QUERN_OK) return;
     char declared[256];
-    quern__query_declared(&context->system->query, declared, sizeof declared);
+    quern__access_list_lookups(&context->system->access, context->schedule->world, declared,
+                               sizeof declared);
     context->scope.refused = quern__violation(
-        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' %s '%s' without declaring it (its terms: %s)",
-        context->system->name, did, what, declared[0] ? declared : "none");
+        QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' looked up '%s' without declaring it (its lookups: %s)",
+        context->system->name, component, declared);
+}
+
+static void refuse_resource(quern_context *context, const char *resource, bool writes)
+{
+    if (context->scope.refused != QUERN_OK) return;
+    char declared[256];
+    quern__access_list_resources(&context->system->access, context->schedule->world, declared,
+                                 sizeof declared);
+    context->scope.refused =
+        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                         "system '%s' asked to %s resource '%s' without declaring it (its resources: %s)",
+                         context->system->name, writes ? "write" : "read", resource, declared);
 }
 
 /* A handle of no component or resource of this world: one that was never registered, most often. */
@@ -47,12 +74,13 @@ static void *refuse_handle(quern_context *context, const char *what)
 
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
 {
+    if (is_foreign(context, "quern_context_lookup")) return NULL;
     const quern__storage *storage = &context->schedule->world->storage;
     if (quern__components_check(&storage->components, component) != QUERN_OK)
         return refuse_handle(context, "component");
     uint32_t index = quern__component_index(component);
     if (QUERN__UNLIKELY(!quern__bitset_has(context->system->access.lookups, index))) {
-        refuse(context, "looked up", quern__components_type(&storage->components, index)->name);
+        refuse_lookup(context, quern__components_type(&storage->components, index)->name);
         return NULL;
     }
     const quern__record *record = quern__entities_find(&storage->entities, entity);
@@ -62,6 +90,7 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
 
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 {
+    if (is_foreign(context, "quern_context_is_alive")) return false;
     return quern__entities_find(&context->schedule->world->storage.entities, entity) != NULL;
 }
 
@@ -73,66 +102,76 @@ static void *find_resource(quern_context *context, quern_resource resource, bool
     uint32_t index = quern__resource_index(resource);
     quern_access access = quern__access_to_resource(&context->system->access, index);
     if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
-    refuse(context, writes ? "asked to write resource" : "asked to read resource",
-           resources->list.items[index].type.name);
+    refuse_resource(context, resources->list.items[index].type.name, writes);
     return NULL;
 }
 
 const void *quern_context_resource(quern_context *context, quern_resource resource)
 {
+    if (is_foreign(context, "quern_context_resource")) return NULL;
     return find_resource(context, resource, false);
 }
 
 void *quern_context_resource_write(quern_context *context, quern_resource resource)
 {
+    if (is_foreign(context, "quern_context_resource_write")) return NULL;
     return find_resource(context, resource, true);
 }
 
 void *quern_context_partial(quern_context *context)
 {
+    if (is_foreign(context, "quern_context_partial")) return NULL;
     if (context->stage != QUERN__STAGE_RUN) return NULL;
     return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_partial_count")) return 0;
     return context->system->partial_bytes > 0 ? context->system->view_count : 0;
 }
 
 const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
 {
+    if (is_foreign(context, "quern_context_partial_at")) return NULL;
     if (context->stage != QUERN__STAGE_END) return NULL;
     return quern__system_partial(context->system, ordinal);
 }
 
 void *quern_context_user_data(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_user_data")) return NULL;
     return context->system->user_data;
 }
 
 double quern_context_delta_seconds(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_delta_seconds")) return 0;
     const quern__system *system = context->system;
     return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
 }
 
 uint64_t quern_context_frame_index(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_frame_index")) return 0;
     return context->schedule->frame_index;
 }
 
 uint32_t quern_context_worker_index(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_worker_index")) return 0;
     return context->worker_index;
 }
 
 quern_jobs *quern_context_jobs(const quern_context *context)
 {
+    if (is_foreign(context, "quern_context_jobs")) return NULL;
     return context->schedule->jobs;
 }
 
 quern_world *quern_context_world(quern_context *context)
 {
+    if (is_foreign(context, "quern_context_world")) return NULL;
     if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->world;
     context->scope.refused = quern__violation(
         QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",

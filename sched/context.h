@@ -27,6 +27,7 @@ struct quern_context {
     quern_commands *commands;
     uint32_t worker_index;
     quern__stage stage;
+    const void *thread;         /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */
     uint32_t part;              /* of the system's streams: see frame.h */
     bool has_stream;            /* the recorder is set to this callback's stream */
     bool is_busy;               /* callbacks of a pass are under way */

@@ -31,6 +31,7 @@ static void go_on(quern_context *context, const interruption *outer)
     context->scope = outer->context.scope;
     context->system = outer->context.system;
     context->stage = outer->context.stage;
+    context->thread = outer->context.thread;
     context->part = outer->context.part;
     context->has_stream = outer->context.has_stream;
     context->is_busy = outer->context.is_busy;
@@ -39,6 +40,13 @@ static void go_on(quern_context *context, const interruption *outer)
     context->lap_start_ns = outer->context.lap_start_ns;
     context->span = outer->context.span;
     quern__commands_resume(context->commands, &outer->commands);
+}
+
+/* Whoever keeps the context, or its recorder, is noticed from now on. */
+static void release(quern_context *context)
+{
+    context->thread = NULL;
+    quern__commands_end(context->commands);
 }
 
 typedef void pass_part(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
@@ -52,7 +60,9 @@ static void run_part(quern__pass *pass, quern__stage stage, pass_part *part, uin
     if (QUERN__UNLIKELY(was_busy)) interrupt(context, &outer);
     context->is_busy = true;
     context->stage = stage;
+    if (QUERN_CHECKS) context->thread = quern__this_thread();
     part(pass, begin, end, context);
+    if (QUERN_CHECKS) release(context);
     context->is_busy = false;
     if (QUERN__UNLIKELY(was_busy)) go_on(context, &outer);
 }
@@ -65,6 +75,7 @@ static void enter(quern_context *context, const quern__system *system, uint32_t 
     context->system = system;
     context->part = part;
     context->has_stream = false;
+    if (QUERN_CHECKS) quern__commands_end(context->commands);
 }
 
 /* Where calls are timed: before a row of them, and after each. */

@@ -31,8 +31,9 @@
  * cannot, the frame returns an error, the world is as before the sync point, and the commands are kept:
  * quern_schedule_run tries them again, unless quern_schedule_discard_commands is called first.
  *
- * A recorder belongs to the callback it was got from (quern_context_commands), and to its thread, and must
- * not outlive it.
+ * A recorder belongs to the callback it was got from (quern_context_commands), and to its thread, and
+ * must not outlive it. A build with QUERN_CHECKS refuses commands from elsewhere and hands a message to
+ * the assert hook.
  * A call that fails says why and records nothing; running out of memory also makes quern_schedule_run
  * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot pass unseen. */
 
@@ -54,7 +55,8 @@ typedef enum quern_drop_reason {
     QUERN_DROP_REFUSED    /* the commands on it add up to more than an entity, or the world, can have */
 } quern_drop_reason;
 
-/* A few words, such as "entity destroyed by an earlier command". Never NULL. Any thread. */
+/* A few words, such as "entity destroyed by an earlier command"; "unknown reason" for other numbers. Never
+ * NULL. Any thread. */
 QUERN_API const char *quern_drop_reason_string(quern_drop_reason reason);
 
 /* Common errors: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the latest sync point or before),

@@ -256,14 +256,17 @@ QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_d
 
 /* ---------------------------------------------------------------------------------------- context */
 
-/* What a running system has besides its view. Good until the callback returns, and for the thread that runs
- * the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. */
+/* What a running system has besides its view. Good until the callback returns, and for the thread that
+ * runs the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. A build with
+ * QUERN_CHECKS reports calls while no callback runs with the context, or from another thread; they give
+ * 0 or NULL then. */
 
-/* The recorder of this system on this view. Never NULL. */
+/* The recorder of this system on this view. Never NULL. Good as long as the context. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
 
-/* The component of any living entity, to read; NULL when it has none, or when the entity is not alive.
- * The component must be declared in `lookups`, otherwise the call is refused (UNDECLARED_ACCESS). */
+/* The component of any living entity, to read; NULL when it has none, or when the entity is not alive (no
+ * message: that is an answer). The component must be declared in `lookups`, otherwise the call is refused
+ * (UNDECLARED_ACCESS). */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
                                            quern_component component);
 
@@ -277,11 +280,12 @@ QUERN_API const void *quern_context_resource(quern_context *context, quern_resou
 QUERN_API void *quern_context_resource_write(quern_context *context, quern_resource resource);
 
 /* In run: this view's own partial result, partial_bytes, zeroed before the frame, aligned to 64.
- * NULL in begin and end, or without partial_bytes. */
+ * NULL in begin and end, or without partial_bytes (no message: that is an answer). */
 QUERN_API void *quern_context_partial(quern_context *context);
 
 /* In end: how many partial results there are (one per view), and each, in the order of views. Combining
- * them in that order gives the same bits at every thread count. NULL beyond the last. */
+ * them in that order gives the same bits at every thread count. NULL beyond the last, and elsewhere than in
+ * end (no message: that is an answer). */
 QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
 QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);
 

@@ -400,10 +400,14 @@ typedef struct offence {
 } offence;
 
 static const offence offences[] = {
-    {write_a_read_term, "position"}, {read_an_untouched_term, "velocity"},
-    {read_a_missing_term, "term"},   {look_up, "velocity"},
-    {look_up_own_term, "position"},  {read_resource, "grid"},
-    {write_read_resource, "score"},  {ask_for_world, "world"},
+    {write_a_read_term, "'position', term 0 (declared: read position, match velocity)"},
+    {read_an_untouched_term, "'velocity', term 1"},
+    {read_a_missing_term, "(no such term)"},
+    {look_up, "'velocity' without declaring it (its lookups: 'tag')"},
+    {look_up_own_term, "'position' without declaring it (its lookups: 'tag')"},
+    {read_resource, "read resource 'grid' without declaring it (its resources: read 'score')"},
+    {write_read_resource, "write resource 'score' without declaring it (its resources: read 'score')"},
+    {ask_for_world, "world"},
 };
 
 static quern_system add_offender(quern_schedule *schedule, quern_system_function *run)
@@ -415,6 +419,8 @@ static quern_system add_offender(quern_schedule *schedule, quern_system_function
     def.term_count = 2;
     def.resources = &resource;
     def.resource_count = 1;
+    def.lookups = &tag;
+    def.lookup_count = 1;
     return setup_system(schedule, &def);
 }
 
@@ -517,9 +523,34 @@ Test(undeclared, a_pointer_used_after_the_system_is_noticed_too)
     assert_keeper_is_named(run_keepers(&late, true));
 }
 
+static void write_from_outside(quern_context *context)
+{
+    (void)context;
+    kept[0].y += 1;
+}
+
+/* Nobody has had the column to write, so there is nobody to name. */
+Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
+{
+    if (!quern_has_checks()) return;
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    kept = quern_entity_get(world, entity, position);
+    quern_schedule *schedule = setup_schedule(world);
+    setup_reader(schedule, "reader", position);
+    quern_system_def def = system_def("writer", NULL);
+    def.begin = write_from_outside;
+    setup_system(schedule, &def);
+    capture_reports(&reports);
+    must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("a pointer into the world that somebody keeps");
+    cr_assert_not_null(strstr(reports.last, "'position' was changed in frame 0"), "%s", reports.last);
+    quern_schedule_destroy(schedule);
+}
+
 static void refused_in_begin(quern_context *context)
 {
     cr_assert_null(quern_context_resource(context, grid));
+    cr_assert_not_null(strstr(reports.last, "(its resources: none)"), "%s", reports.last);
     cr_assert_null(quern_context_world(context));
 }
 

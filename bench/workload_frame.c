@@ -5,100 +5,43 @@
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-static void move(void *written, const void *read, size_t count)
-{
-    kernel_move(written, read, count);
-}
+/* The kernels of data.h with the types of a list: of a component written and another read, of one written, of
+ * one added up. */
+#define WRITES_BY(system)                                             \
+    static void system(void *written, const void *read, size_t count) \
+    {                                                                 \
+        kernel_##system(written, read, count);                        \
+    }
+#define WRITES(system)                                                \
+    static void system(void *written, const void *read, size_t count) \
+    {                                                                 \
+        (void)read;                                                   \
+        kernel_##system(written, count);                              \
+    }
+#define SUMS(system)                                       \
+    static uint32_t system(const void *read, size_t count) \
+    {                                                      \
+        return kernel_##system(read, count);               \
+    }
 
-static void damage(void *written, const void *read, size_t count)
-{
-    kernel_damage(written, read, count);
-}
-
-static void regenerate(void *written, const void *read, size_t count)
-{
-    (void)read;
-    kernel_regenerate(written, count);
-}
-
-static void rotate(void *written, const void *read, size_t count)
-{
-    kernel_rotate(written, read, count);
-}
-
-static void think(void *written, const void *read, size_t count)
-{
-    (void)read;
-    kernel_think(written, count);
-}
-
-static void bound(void *written, const void *read, size_t count)
-{
-    (void)read;
-    kernel_bound(written, count);
-}
-
-static void drag(void *written, const void *read, size_t count)
-{
-    (void)read;
-    kernel_drag(written, count);
-}
-
-static void steer(void *written, const void *read, size_t count)
-{
-    kernel_steer(written, read, count);
-}
-
-static void tire(void *written, const void *read, size_t count)
-{
-    kernel_tire(written, read, count);
-}
-
-static void rage(void *written, const void *read, size_t count)
-{
-    kernel_rage(written, read, count);
-}
-
-static void fall(void *written, const void *read, size_t count)
-{
-    (void)read;
-    kernel_fall(written, count);
-}
-
-static void bounce(void *written, const void *read, size_t count)
-{
-    kernel_bounce(written, read, count);
-}
-
-static void tilt(void *written, const void *read, size_t count)
-{
-    kernel_tilt(written, read, count);
-}
-
-static void shield(void *written, const void *read, size_t count)
-{
-    kernel_shield(written, read, count);
-}
-
-static void poison(void *written, const void *read, size_t count)
-{
-    kernel_poison(written, read, count);
-}
-
-static void wander(void *written, const void *read, size_t count)
-{
-    kernel_wander(written, read, count);
-}
-
-static uint32_t sum_bits(const void *read, size_t count)
-{
-    return kernel_sum_bits(read, count);
-}
-
-static uint32_t sum_points(const void *read, size_t count)
-{
-    return kernel_sum_points(read, count);
-}
+WRITES_BY(move)
+WRITES_BY(damage)
+WRITES(regenerate)
+WRITES_BY(rotate)
+WRITES(think)
+WRITES(bound)
+WRITES(drag)
+WRITES_BY(steer)
+WRITES_BY(tire)
+WRITES_BY(rage)
+WRITES(fall)
+WRITES_BY(bounce)
+WRITES_BY(tilt)
+WRITES_BY(shield)
+WRITES_BY(poison)
+WRITES_BY(wander)
+SUMS(sum_bits)
+SUMS(sum_points)
 
 /* clang-format off */
 #define WRITE(system, component, read) {#system, WIDE_WRITE, (component), (read), {.write = (system)}}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes one at a time, and access by handle, outside of frames: create (and what that takes of
- * memory), destroy (in the order of creation, or shuffled), add_remove, get. All work on entities with
- * Position and Velocity. */
+/* Structural changes and access by handle, outside of frames: create (and what that takes of memory), destroy
+ * (in the order of creation, or shuffled), add_remove and get, one entity at a time, and add_query, which adds
+ * a component to all in one call. All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -178,6 +178,25 @@ static uint64_t bits_sum_raw(void *state)
     return raw->bits_sum;
 }
 
+/* One more array, filled. */
+static void run_add_query_raw(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    raw_structural *raw = state;
+    raw_table *table = &raw->store.tables[RAW_MAIN];
+    Health *healths = malloc(table->capacity * sizeof *healths);
+    if (healths == NULL) bench_die("out of memory");
+    for (uint32_t i = 0; i < table->count; i++)
+        healths[i] = added_health;
+    table->columns[RAW_HEALTH] = (char *)healths;
+}
+
+static uint64_t checksum_add_query_raw(void *state)
+{
+    const raw_structural *raw = state;
+    return checksum_raw(state) + raw->store.tables[RAW_MAIN].count;
+}
+
 /* ------------------------------------------------------------------------------------------- quern */
 
 typedef struct structural_scene {
@@ -186,6 +205,8 @@ typedef struct structural_scene {
     uint32_t *order;
     quern_entity *entities;
     uint32_t bits_sum;
+    quern_query *query; /* of add_query: all of them */
+    uint64_t added_count;
 } structural_scene;
 
 static void *open_quern(const bench_case *scene)
@@ -318,6 +339,35 @@ static uint64_t bits_sum_quern(void *state)
     return quern->bits_sum;
 }
 
+static void fill_add_query_quern(void *state)
+{
+    structural_scene *quern = state;
+    fill_quern(quern);
+    const quern_term term = quern_term_with(quern->bench.position);
+    quern->query = bench_world_query(&quern->bench, &term, 1);
+}
+
+static void run_add_query_quern(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    structural_scene *quern = state;
+    REQUIRE(
+        quern_query_add_component(quern->query, quern->bench.health, &added_health, &quern->added_count));
+}
+
+static uint64_t checksum_add_query_quern(void *state)
+{
+    const structural_scene *quern = state;
+    return checksum_quern(state) + quern->added_count;
+}
+
+static void end_add_query_quern(void *state)
+{
+    structural_scene *quern = state;
+    quern_query_destroy(quern->query);
+    end_quern(state);
+}
+
 /* --------------------------------------------------------------------------------------- workloads */
 
 const bench_workload workload_create = {
@@ -420,5 +470,23 @@ const bench_workload workload_get = {
             [BENCH_RAW] = {open_get_raw, NULL, run_get_raw, NULL, bits_sum_raw, close_filled_raw, NULL},
             [BENCH_QUERN] = {open_get_quern, NULL, run_get_quern, NULL, bits_sum_quern, close_filled_quern,
                              NULL},
+        },
+};
+
+const bench_workload workload_add_query = {
+    .name = "add_query",
+    .summary = "add a third component to all entities that match a query, in one call",
+    .unit = "entity",
+    .entity_counts = {1000000},
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, fill_raw, run_add_query_raw, end_raw, checksum_add_query_raw,
+                           close_raw, NULL},
+            [BENCH_QUERN] = {open_quern, fill_add_query_quern, run_add_query_quern, end_add_query_quern,
+                             checksum_add_query_quern, close_quern, NULL},
         },
 };

@@ -66,6 +66,12 @@ static cJSON *write_and_parse(quern_trace *trace)
     return root;
 }
 
+static void close_trace(quern_trace *trace, cJSON *root)
+{
+    cJSON_Delete(root);
+    quern_trace_destroy(trace);
+}
+
 static const char *text_of(const cJSON *object, const char *key)
 {
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
@@ -113,8 +119,7 @@ Test(trace_file, an_empty_trace_is_a_whole_file)
     quern_trace *trace = open_trace(2, 16);
     cJSON *root = write_and_parse(trace);
     cr_expect_null(event_at(root, 0, 0));
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 Test(trace_file, tracks_have_names_and_an_order)
@@ -133,8 +138,7 @@ Test(trace_file, tracks_have_names_and_an_order)
         cr_expect_eq(number_of(event, "tid"), ++found);
     }
     cr_expect_eq(found, 2);
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 Test(trace_file, events_have_their_times_and_numbers)
@@ -153,8 +157,7 @@ Test(trace_file, events_have_their_times_and_numbers)
     cr_expect_eq(number_of(cJSON_GetObjectItem(event, "args"), "ordinal"), 3);
     cr_expect_eq(number_of(cJSON_GetObjectItem(event, "args"), "count"), 44);
     cr_expect_null(event_at(root, 0, 0));
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 Test(trace_file, names_may_hold_anything)
@@ -168,8 +171,7 @@ Test(trace_file, names_may_hold_anything)
     cJSON *root = write_and_parse(trace);
     for (int i = 0; i < 4; i++)
         cr_expect_str_eq(text_of(event_at(root, 0, i), "name"), names[i]);
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 /* Inner zones end first, so they are recorded first; what begins together is told apart by its length. */
@@ -190,26 +192,26 @@ Test(trace_file, outer_events_come_before_inner_ones)
         cr_assert_float_eq(number_of(event, "ts") * 1000, wanted[i][0], 1e-6);
         cr_assert_float_eq(number_of(event, "dur") * 1000, wanted[i][1], 1e-6);
     }
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
-/* As a viewer does: an event lies within the last one that has not ended, or behind it. */
-static void expect_nested(const cJSON *root, int track, int count)
+/* As a viewer does: an event lies within the last one that has not ended, or behind it. Returns how many events
+ * the track has. */
+static int assert_nested(const cJSON *root, int track)
 {
     double ends[16] = {INFINITY};
-    int depth = 0;
-    for (int i = 0; i < count; i++) {
-        const cJSON *event = event_at(root, track, i);
-        cr_assert_not_null(event);
+    int depth = 0, count = 0;
+    const cJSON *event;
+    for (; (event = event_at(root, track, count)) != NULL; count++) {
         const double begin = number_of(event, "ts");
         const double end = begin + number_of(event, "dur");
         while (begin > ends[depth] - 1e-4)
             depth--;
-        cr_assert_leq(end, ends[depth] + 1e-4, "event %d reaches out of the one around it", i);
+        cr_assert_leq(end, ends[depth] + 1e-4, "event %d, '%s', reaches out of the one around it", count,
+                      text_of(event, "name"));
         ends[++depth] = end;
     }
-    cr_expect_null(event_at(root, track, count));
+    return count;
 }
 
 static volatile uint32_t work_done;
@@ -248,12 +250,11 @@ Test(trace_file, zones_nest_and_their_times_add_up)
     nest(trace, names, 0);
     quern_trace_stop(trace);
     cJSON *root = write_and_parse(trace);
-    expect_nested(root, 0, 1 + 3 + 9);
+    cr_assert_eq(assert_nested(root, 0), 1 + 3 + 9);
     cr_expect_gt(sum_of(root, "inner"), 0);
     cr_expect_gt(sum_of(root, "middle"), sum_of(root, "inner"));
     cr_expect_gt(sum_of(root, "outer"), sum_of(root, "middle"));
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 Test(trace_file, many_events_are_sorted_and_dropped_ones_counted)
@@ -276,8 +277,7 @@ Test(trace_file, many_events_are_sorted_and_dropped_ones_counted)
         count++;
     }
     cr_expect_eq(count, 1023);
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 static bool part_exists(void)
@@ -361,25 +361,6 @@ static quern_trace *trace_frames(uint32_t thread_count, uint32_t frame_count)
     return trace;
 }
 
-static double end_of(const cJSON *event)
-{
-    return number_of(event, "ts") + number_of(event, "dur");
-}
-
-/* Events stand in the order in which they begin; what begins inside another one has to end in it, too. */
-static void assert_nested(const cJSON *root, int track)
-{
-    const cJSON *outer;
-    for (int i = 0; (outer = event_at(root, track, i)) != NULL; i++) {
-        const cJSON *inner;
-        for (int k = i + 1; (inner = event_at(root, track, k)) != NULL; k++) {
-            if (number_of(inner, "ts") >= end_of(outer)) break;
-            cr_assert_leq(end_of(inner), end_of(outer) + 0.0005, "%s in %s", text_of(inner, "name"),
-                          text_of(outer, "name"));
-        }
-    }
-}
-
 static void check_frames(uint32_t thread_count)
 {
     enum { FRAMES = 3 };
@@ -407,8 +388,7 @@ static void check_frames(uint32_t thread_count)
     cr_assert_leq(jobs_us, frames_us * thread_count);
     for (int track = 0; track < (int)thread_count; track++)
         assert_nested(root, track);
-    cJSON_Delete(root);
-    quern_trace_destroy(trace);
+    close_trace(trace, root);
 }
 
 Test(trace_file, frames_are_written_with_their_jobs)

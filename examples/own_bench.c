@@ -1,76 +1,77 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* A benchmark of one's own with Quern's harness: is it worth having the cooling of a game's items done by a
- * schedule, or is a plain loop over a query as fast? own_bench --help lists what it can do. */
+/* A benchmark of one's own with Quern's harness: what does a game's frame cost in which items cool and wear
+ * out, as a schedule and as a plain loop over a query? own_bench --help lists what it can do; --trace shows
+ * the schedule's frames, and --forecast says what they would take on more threads. */
 #include <quern/bench.h>
+#include <quern/profile.h>
 #include <quern/quern.h>
 
 #include <stdlib.h>
 
-typedef struct Heat {
-    uint32_t amount;
-} Heat;
+typedef uint32_t Heat;
+typedef uint32_t Wear;
 
-typedef struct cooling_scene {
+typedef struct item_scene {
     quern_world *world;
-    quern_component heat;
+    quern_component heat, wear;
     quern_query *query;
     quern_jobs *jobs;
     quern_schedule *schedule;
-} cooling_scene;
+} item_scene;
 
 static void require(quern_result result)
 {
     if (result != QUERN_OK) quern_bench_die("%s: %s", quern_result_string(result), quern_error_message());
 }
 
-static void cool(Heat *heats, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        heats[i].amount -= heats[i].amount / 16;
-}
-
-static void cool_view(quern_context *context, const quern_view *view)
-{
-    (void)context;
-    cool(quern_view_write(view, 0), view->count);
-}
-
 /* --------------------------------------------------------------------------- what both subjects need */
 
-static void create_items(cooling_scene *scene, uint32_t count)
+static void cool(quern_context *context, const quern_view *view)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const Heat heat = {i * 2654435761u};
-        const void *value = &heat;
-        require(quern_entity_create_with(scene->world, &scene->heat, &value, 1, NULL));
-    }
+    (void)context;
+    Heat *heats = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        heats[i] -= heats[i] / 16;
+}
+
+static void wear_out(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    const Heat *heats = quern_view_read(view, 0);
+    Wear *wears = quern_view_write(view, 1);
+    for (uint32_t i = 0; i < view->count; i++)
+        wears[i] += heats[i] >> 20;
 }
 
 static void *open_world(const quern_bench_case *asked)
 {
-    cooling_scene *opened = quern_bench_allocate(1, sizeof *opened);
-    require(quern_world_create(NULL, &opened->world));
-    require(QUERN_COMPONENT_REGISTER(opened->world, Heat, &opened->heat));
-    create_items(opened, asked->entity_count);
-    const quern_term term = quern_term_write(opened->heat);
+    item_scene *scene = quern_bench_allocate(1, sizeof *scene);
+    require(quern_world_create(NULL, &scene->world));
+    require(QUERN_COMPONENT_REGISTER(scene->world, Heat, &scene->heat));
+    require(QUERN_COMPONENT_REGISTER(scene->world, Wear, &scene->wear));
+    const quern_component components[] = {scene->heat, scene->wear};
+    for (uint32_t i = 0; i < asked->entity_count; i++) {
+        const Heat heat = i * 2654435761u;
+        require(quern_entity_create_with(scene->world, components, (const void *[]){&heat, NULL}, 2, NULL));
+    }
     quern_query_def def = quern_query_def_default();
-    def.terms = &term;
-    def.term_count = 1;
-    require(quern_query_create(opened->world, &def, &opened->query));
-    return opened;
+    def.terms = (quern_term[]){quern_term_write(scene->heat), quern_term_write(scene->wear)};
+    def.term_count = 2;
+    require(quern_query_create(scene->world, &def, &scene->query));
+    return scene;
 }
 
-/* In no order: integers add up to the same in any. */
+/* In no order: integers add up to the same in any. What wears an item out is its heat, so that counts, too. */
 static uint64_t checksum(void *state)
 {
-    cooling_scene *scene = state;
+    const item_scene *scene = state;
     uint64_t sum = 0;
     quern_query_iterator it = quern_query_iterate(scene->query);
     while (quern_query_next(&it)) {
-        const Heat *heats = quern_view_read(&it.view, 0);
+        const Wear *wears = quern_view_read(&it.view, 1);
         for (uint32_t i = 0; i < it.view.count; i++)
-            sum += heats[i].amount;
+            sum += wears[i];
     }
     require(it.result);
     return sum;
@@ -78,7 +79,7 @@ static uint64_t checksum(void *state)
 
 static void close_world(void *state)
 {
-    cooling_scene *scene = state;
+    item_scene *scene = state;
     quern_schedule_destroy(scene->schedule);
     quern_jobs_destroy(scene->jobs);
     quern_query_destroy(scene->query);
@@ -90,39 +91,60 @@ static void close_world(void *state)
 
 static void run_loop(void *state, uint32_t pass_count)
 {
-    cooling_scene *scene = state;
+    const item_scene *scene = state;
     for (uint32_t pass = 0; pass < pass_count; pass++) {
         quern_query_iterator it = quern_query_iterate(scene->query);
-        while (quern_query_next(&it))
-            cool(quern_view_write(&it.view, 0), it.view.count);
+        while (quern_query_next(&it)) {
+            cool(NULL, &it.view);
+            wear_out(NULL, &it.view);
+        }
         require(it.result);
     }
 }
 
 /* -------------------------------------------------------------------------- the subject: a schedule */
 
+static void add_system(quern_schedule *schedule, const char *name, quern_system_function *run,
+                       const quern_term *terms, uint32_t term_count)
+{
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    def.terms = terms;
+    def.term_count = term_count;
+    require(quern_schedule_add_system(schedule, &def, NULL));
+}
+
+/* Pool and schedule show what they do in the harness's trace, which is NULL without --trace. */
 static void *open_schedule(const quern_bench_case *asked)
 {
-    cooling_scene *opened = open_world(asked);
+    item_scene *scene = open_world(asked);
     quern_jobs_def jobs = quern_jobs_def_default();
     jobs.thread_count = asked->thread_count;
-    require(quern_jobs_create(&jobs, &opened->jobs));
-    require(quern_schedule_create(opened->world, NULL, &opened->schedule));
-    const quern_term term = quern_term_write(opened->heat);
-    quern_system_def system = quern_system_def_default();
-    system.name = "cool";
-    system.run = cool_view;
-    system.terms = &term;
-    system.term_count = 1;
-    require(quern_schedule_add_system(opened->schedule, &system, NULL));
-    return opened;
+    jobs.trace = quern_bench_trace();
+    require(quern_jobs_create(&jobs, &scene->jobs));
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = quern_bench_trace();
+    require(quern_schedule_create(scene->world, &def, &scene->schedule));
+    const quern_term cooled = quern_term_write(scene->heat);
+    const quern_term worn[] = {quern_term_read(scene->heat), quern_term_write(scene->wear)};
+    add_system(scene->schedule, "cool", cool, &cooled, 1);
+    add_system(scene->schedule, "wear out", wear_out, worn, 2);
+    return scene;
 }
 
 static void run_schedule(void *state, uint32_t pass_count)
 {
-    const cooling_scene *scene = state;
+    const item_scene *scene = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
         require(quern_schedule_run(scene->schedule, scene->jobs, 1.0 / 60));
+}
+
+/* One pass, for --forecast. */
+static quern_result record_schedule(void *state, quern_recording *recording)
+{
+    const item_scene *scene = state;
+    return quern_schedule_run_recorded(scene->schedule, scene->jobs, 1.0 / 60, recording);
 }
 
 /* ---------------------------------------------------------------------------------------- the table */
@@ -132,26 +154,22 @@ static uint64_t one_for_each(uint32_t entity_count)
     return entity_count;
 }
 
-static const quern_bench_workload cooling = {
-    .name = "cooling",
-    .summary = "every item loses a sixteenth of its heat",
+static const quern_bench_workload items = {
+    .name = "items",
+    .summary = "a frame in which every item cools, and wears out by its heat",
     .unit = "item",
     .entity_counts = {1000, 100000},
     .frames = true,
-    .bytes_per_entity = sizeof(Heat),
+    .bytes_per_entity = sizeof(Heat) + sizeof(Wear),
     .operation_count = one_for_each,
-    .subjects =
-        {
-            {.open = open_world, .run = run_loop, .checksum = checksum, .close = close_world},
-            {.open = open_schedule, .run = run_schedule, .checksum = checksum, .close = close_world},
-        },
+    .subjects = {{open_world, NULL, run_loop, NULL, checksum, close_world, NULL},
+                 {open_schedule, NULL, run_schedule, NULL, checksum, close_world, record_schedule}},
     .subject_names = {"loop", "schedule"},
 };
 
-static const quern_bench_workload *const workloads[] = {&cooling};
-
 int main(int argc, char **argv)
 {
+    static const quern_bench_workload *const workloads[] = {&items};
     quern_bench_suite suite = quern_bench_suite_default();
     suite.program = "own_bench";
     suite.summary = "Measures a schedule against a plain loop over a query.";

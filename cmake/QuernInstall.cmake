@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Installs both libraries, the headers, a CMake package and a pkg-config file.
+# Installs both libraries, the headers, a CMake package and a pkg-config file. bench/ adds the harness.
 
 include(CMakePackageConfigHelpers)
 

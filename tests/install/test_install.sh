@@ -45,5 +45,22 @@ LD_LIBRARY_PATH=$libdir "$work/shared"
 
 echo "pkg-config, static"
 # shellcheck disable=SC2046
-"$compiler" -static "$source/tests/install/consumer.c" $(pkg-config --static --cflags --libs quern) -o "$work/static"
+"$compiler" -static "$source/tests/install/consumer.c" $(pkg-config --static --cflags --libs quern) \
+    -o "$work/static"
 "$work/static"
+
+# The benchmark harness, where it was built.
+[ -f "$libdir/libquern_bench.a" ] || exit 0
+
+echo "pkg-config, harness, shared"
+# shellcheck disable=SC2046
+"$compiler" "$source/tests/install/consumer_bench.c" $(pkg-config --cflags --libs quern_bench) -o "$work/bench"
+LD_LIBRARY_PATH=$libdir "$work/bench" --repeat 2 --csv="$work/shared.csv"
+grep -q counting "$work/shared.csv"
+
+echo "pkg-config, harness, static"
+# shellcheck disable=SC2046
+"$compiler" -static "$source/tests/install/consumer_bench.c" \
+    $(pkg-config --static --cflags --libs quern_bench) -o "$work/bench_static"
+"$work/bench_static" --repeat 2 --csv="$work/static.csv"
+grep -q counting "$work/static.csv"

@@ -5,8 +5,6 @@
 
 #include "bench/workloads.h"
 
-#include <stdlib.h>
-
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

@@ -111,14 +111,6 @@ void quern__stream_destroy_values(const quern__stream *stream);
 /* Forgets all streams, destroys values that nobody moved out, and keeps the memory. */
 void quern__commands_reset(quern_commands *commands);
 
-/* The one look that an empty sync point takes. */
-static inline bool quern__commands_any(const quern_commands *recorders, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (recorders[i].streams.count > 0) return true;
-    return false;
-}
-
 /* ------------------------------------------------------------------------------------ walking streams */
 
 /* The run that begins here, or at the end of the jumps from here. */

@@ -86,8 +86,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
             "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
             "large data elsewhere and a pointer or index in the component",
             def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
-    const quern_hooks *hooks = &def->hooks;
-    if (def->size_bytes == 0 && (hooks->construct || hooks->copy || hooks->move || hooks->destroy))
+    if (def->size_bytes == 0 && quern__hooks_any(&def->hooks))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
                            def->name ? def->name : "");

@@ -17,8 +17,7 @@ typedef enum quern__sync_stage {
     QUERN__STAGE_GATHER,
     QUERN__STAGE_FOLD,
     QUERN__STAGE_SETTLE,
-    QUERN__STAGE_COMMIT,
-    QUERN__SYNC_STAGE_COUNT
+    QUERN__STAGE_COMMIT
 } quern__sync_stage;
 
 typedef struct quern__executor {

@@ -37,6 +37,13 @@ static const char *component_name(const quern_world *world, quern_component comp
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
 }
 
+static quern_result fail_absent(const quern_world *world, quern_entity entity, quern_component component)
+{
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+                       quern_entity_index(entity), quern_entity_generation(entity),
+                       component_name(world, component));
+}
+
 /* ----------------------------------------------------------------------------------------- create */
 
 /* Turns raw memory into a copy of value, or a new value where that is NULL. */
@@ -254,10 +261,7 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
     quern_result result =
         check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
     if (result != QUERN_OK) return result;
-    if (!has(world, record, component))
-        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
-                           quern_entity_index(entity), quern_entity_generation(entity),
-                           component_name(world, component));
+    if (!has(world, record, component)) return fail_absent(world, entity, component);
     return toggle(world, entity, record, component, NULL);
 }
 
@@ -330,10 +334,7 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
     quern_result result =
         check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
     if (result != QUERN_OK) return result;
-    if (!has(world, record, component))
-        return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
-                           quern_entity_index(entity), quern_entity_generation(entity),
-                           component_name(world, component));
+    if (!has(world, record, component)) return fail_absent(world, entity, component);
     quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
                               quern__component_index(component));
     return QUERN_OK;

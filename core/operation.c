@@ -59,11 +59,6 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 
 /* -------------------------------------------------------------------------------------------- layout */
 
-static bool is_plain(const quern_hooks *hooks)
-{
-    return !hooks->construct && !hooks->copy && !hooks->move && !hooks->destroy;
-}
-
 /* Sets the i-th operand and lays its value out, if it is given, behind what the item has so far. */
 static void set_operand(quern__operation *operation, uint32_t i, quern_component component,
                         const quern__type *type, bool is_given)
@@ -73,7 +68,7 @@ static void set_operand(quern__operation *operation, uint32_t i, quern_component
                                 .component = component,
                                 .component_index = (uint16_t)quern__component_index(component),
                                 .size_bytes = (uint16_t)type->size_bytes,
-                                .is_plain = is_plain(&type->hooks)};
+                                .is_plain = !quern__hooks_any(&type->hooks)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;
@@ -129,7 +124,7 @@ const quern__operation *quern__operations_single(quern__operations *operations,
     set_operand(operation, 0, quern__component_handle(components, component_index),
                 quern__components_type(components, component_index), variant == QUERN__VARIANT_SET);
     finish_layout(operation);
-    operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | QUERN__OPERATION_ADD;
+    operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
     return operation;
 }

@@ -14,7 +14,6 @@
  * the caller alone, in the same order, after the threads have done the rest: hooks see one order at every
  * number of threads. */
 
-#include "core/bitset.h"
 #include "core/playback.h"
 #include "core/storage_move.h"
 

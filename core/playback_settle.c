@@ -5,7 +5,6 @@
 
 #include "core/bitset.h"
 #include "core/playback.h"
-#include "core/storage_move.h"
 
 #include <quern/world.h>
 

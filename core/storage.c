@@ -186,8 +186,7 @@ void quern__storage_note_write(const quern__archetype *archetype, uintptr_t loca
 
 static const quern__type *hooked_type(const quern__type *type)
 {
-    const quern_hooks *hooks = &type->hooks;
-    return hooks->construct || hooks->copy || hooks->move || hooks->destroy ? type : NULL;
+    return quern__hooks_any(&type->hooks) ? type : NULL;
 }
 
 /* Calls for each column of either archetype, in the order of components, with NULL for the side that lacks

@@ -36,6 +36,12 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator);
 
+/* Whether any is there; where none is, values are plain bytes. */
+static inline bool quern__hooks_any(const quern_hooks *hooks)
+{
+    return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
 /* Same size, alignment, hooks and fields. */
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 

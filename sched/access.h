@@ -12,9 +12,8 @@
  * The last two depend on the archetypes there are. A conflict once found stays, though its archetype may
  * be collected, so only new archetypes have to be looked at. */
 
+#include "core/archetype.h"
 #include "core/bitset.h"
-#include "core/query.h"
-#include "core/resource.h"
 
 #include <quern/schedule.h>
 

@@ -70,17 +70,25 @@ static void add_spans(quern__pass *pass, const quern__pass_table *table)
     }
 }
 
+/* The bytes of a row that the table's calls touch. */
+static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = table->first_span; i < table->end_span; i++)
+        bytes += pass->spans.items[i].size_bytes;
+    return bytes;
+}
+
 /* Processors foresee a few streams through memory, as long as not much lies between their pieces. With
  * many columns, or where most of a chunk is passed over, they do not, and fetching ahead pays;
  * elsewhere it costs. */
 static bool scatters(const quern__pass *pass, const quern__pass_table *table)
 {
-    size_t row_bytes = sizeof(quern_entity), touched_bytes = 0;
+    size_t row_bytes = sizeof(quern_entity);
     for (uint32_t i = 0; i < table->archetype->column_count; i++)
         row_bytes += table->archetype->columns[i].size_bytes;
-    for (uint32_t i = table->first_span; i < table->end_span; i++)
-        touched_bytes += pass->spans.items[i].size_bytes;
-    return table->end_span - table->first_span >= MANY_COLUMNS || touched_bytes * 2 < row_bytes;
+    return table->end_span - table->first_span >= MANY_COLUMNS ||
+           touched_bytes(pass, table) * 2 < row_bytes;
 }
 
 static bool any_collected(const quern__pass *pass)
@@ -136,15 +144,6 @@ quern_result quern__pass_extend(quern__pass *pass)
 }
 
 /* ------------------------------------------------------------------------------------------ prepare */
-
-/* The bytes of a row that the table's calls touch. */
-static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = table->first_span; i < table->end_span; i++)
-        bytes += pass->spans.items[i].size_bytes;
-    return bytes;
-}
 
 /* Numbers the table's items and views. Returns the bytes that going over it touches. */
 static uint64_t count_table(quern__pass *pass, quern__pass_table *table)

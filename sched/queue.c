@@ -2,7 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/queue.h"
 
-/* Kept free after the lock is taken: everything here is under it, but for quern__queue_looks_empty. */
+/* Lists and nodes are touched under the lock alone; who only looks (quern__queue_looks_empty) reads a
+ * count. */
 
 bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
 {

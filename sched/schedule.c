@@ -93,6 +93,12 @@ quern__system *quern__schedule_system(const quern_schedule *schedule, quern_syst
     return schedule->systems.items[system.bits - 1];
 }
 
+quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
+{
+    if (!schedule->is_running) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: the schedule is running a frame", function);
+}
+
 static quern_system handle_of(const quern__system *system)
 {
     return (quern_system){.bits = system->index + 1};
@@ -104,10 +110,8 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
         quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
     if (result == QUERN_OK)
         result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
     if (result != QUERN_OK) return result;
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_add_system: the schedule is running a frame");
     if (def->name != NULL && quern_schedule_find(schedule, def->name).bits != 0)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
     if (schedule->systems.count == QUERN_MAX_SYSTEMS)
@@ -152,9 +156,8 @@ quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle
     quern__system *system;
     quern_result result = find_checked(schedule, handle, "quern_schedule_enable", &system);
     if (result != QUERN_OK) return result;
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_enable: the schedule is running a frame");
+    result = quern__schedule_check_idle(schedule, "quern_schedule_enable");
+    if (result != QUERN_OK) return result;
     system->enabled = enabled;
     quern__schedule_unprepare(schedule);
     return QUERN_OK;
@@ -174,9 +177,8 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
             "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
             "more of 0 seconds (once per frame) or more",
             schedule->phases[phase].name, max_step_count, step_seconds);
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_set_fixed_step: the schedule is running a frame");
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_fixed_step");
+    if (result != QUERN_OK) return result;
     schedule->phases[phase].step_seconds = step_seconds;
     schedule->phases[phase].max_step_count = max_step_count;
     schedule->phases[phase].elapsed_seconds = 0;
@@ -198,10 +200,9 @@ quern_system quern_schedule_find(const quern_schedule *schedule, const char *nam
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
 {
     quern_result result = quern__world_check_unlocked(schedule->world, function);
-    if (result != QUERN_OK) return result;
-    if (schedule->is_running) /* from an exclusive system, whose pass compiling could destroy */
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: the schedule is running a frame", function);
-    return quern__compile(schedule);
+    /* Running a frame: from an exclusive system, whose pass compiling could destroy. */
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    return result != QUERN_OK ? result : quern__compile(schedule);
 }
 
 quern_result quern_schedule_compile(quern_schedule *schedule)

@@ -131,6 +131,9 @@ static inline quern__conflict *quern__schedule_conflict(const quern_schedule *sc
 /* quern_schedule_compile, for another public function, which messages name. */
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);
 
+/* WORLD_LOCKED, naming the call, while the schedule runs a frame; also in its exclusive systems. */
+quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function);
+
 /* The system of a handle, or NULL. */
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system);
 

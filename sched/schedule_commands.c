@@ -43,9 +43,8 @@ uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
 quern_result quern_schedule_discard_commands(quern_schedule *schedule)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_discard_commands", "schedule");
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_discard_commands: the schedule is running a frame");
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_discard_commands");
+    if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         quern__commands_reset(&schedule->recorders[i]);
     return QUERN_OK;

@@ -4,7 +4,10 @@
 
 #include "core/world.h"
 
-enum { PARTIAL_ALIGNMENT_BYTES = 64, KNOWN_FLAGS = 7 };
+enum {
+    PARTIAL_ALIGNMENT_BYTES = 64,
+    KNOWN_FLAGS = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE
+};
 
 quern_system_def quern_system_def_default(void)
 {

@@ -5,6 +5,7 @@
 
 /* A system: its checked definition, its query, and its state in the frame that runs. */
 
+#include "core/query.h"
 #include "sched/access.h"
 #include "sched/atomic.h"
 

@@ -3,7 +3,8 @@
 #ifndef QUERN_SCHED_THREAD_H
 #define QUERN_SCHED_THREAD_H
 
-/* What the scheduler needs of the operating system: threads, a clock, and a place to sleep. */
+/* What the scheduler needs of the operating system: threads, a fence for all of them, a clock, the size of
+ * a cache, and a place to sleep. */
 
 #include "sched/atomic.h"
 

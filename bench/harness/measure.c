@@ -15,7 +15,6 @@
 #include "bench/harness/tracing.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

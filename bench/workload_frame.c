@@ -5,8 +5,8 @@
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-/* The kernels of data.h with the types of a list: of a component written and another read, of one written, of
- * one added up. */
+/* The kernels of data.h with the types of a list: of a component written and another read, of one written,
+ * of one added up. */
 #define WRITES_BY(system)                                             \
     static void system(void *written, const void *read, size_t count) \
     {                                                                 \

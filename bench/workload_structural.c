@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes and access by handle, outside of frames: create (and what that takes of memory), destroy
- * (in the order of creation, or shuffled), add_remove and get, one entity at a time, and add_query, which adds
- * a component to all in one call. All work on entities with Position and Velocity. */
+/* Structural changes and access by handle, outside of frames: create (and what that takes of memory),
+ * destroy (in the order of creation, or shuffled), add_remove and get, one entity at a time, and add_query,
+ * which adds a component to all in one call. All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

@@ -47,7 +47,8 @@ quern_result quern__check_cookie(uint32_t cookie, const char *function, const ch
 /* 1 to QUERN_MAX_NAME_BYTES bytes. `what` names the kind of thing in the message. */
 quern_result quern__check_name(const char *name, const char *what);
 
-/* Appends to a text in a buffer of text_bytes bytes, and cuts off what does not fit. For lists in messages. */
+/* Appends to a text in a buffer of text_bytes bytes, and cuts off what does not fit. For lists in
+ * messages. */
 void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN__PRINTF(3, 4);
 
 void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);

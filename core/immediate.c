@@ -138,13 +138,12 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     return QUERN_OK;
 }
 
-static inline quern_result create_with(quern_world *world, const quern_component *components,
-                                       const void *const *values, uint32_t count, quern_entity *out_entity,
-                                       const char *function)
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
 {
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
-    quern_result result = quern__world_check_unlocked(world, function);
+    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
+    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
+    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
     if (result != QUERN_OK) return result;
     quern_entity entity;
     const quern__recipe *recipe = find_recipe(world, components, count, &result);
@@ -155,16 +154,13 @@ static inline quern_result create_with(quern_world *world, const quern_component
     return result;
 }
 
-quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
-                                      const void *const *values, uint32_t count, quern_entity *out_entity)
-{
-    return create_with(world, components, values, count, out_entity, "quern_entity_create_with");
-}
-
+/* What can be wrong is checked here as well, so that the message names this call. */
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
 {
+    if (world == NULL) return quern__fail_null("quern_entity_create", "world");
     if (out_entity == NULL) return quern__fail_null("quern_entity_create", "out_entity");
-    return create_with(world, NULL, NULL, 0, out_entity, "quern_entity_create");
+    quern_result result = quern__world_check_unlocked(world, "quern_entity_create");
+    return result != QUERN_OK ? result : quern_entity_create_with(world, NULL, NULL, 0, out_entity);
 }
 
 static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)

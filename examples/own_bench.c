@@ -62,7 +62,8 @@ static void *open_world(const quern_bench_case *asked)
     return scene;
 }
 
-/* In no order: integers add up to the same in any. What wears an item out is its heat, so that counts, too. */
+/* In no order: integers add up to the same in any. What wears an item out is its heat, so that counts,
+ * too. */
 static uint64_t checksum(void *state)
 {
     const item_scene *scene = state;

@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Contexts and recorders that are used outside the callback they belong to, which builds with checks notice. */
+/* Contexts and recorders that are used outside the callback they belong to, which builds with checks
+ * notice. */
 
 static quern_world *world;
 static quern_component position;

@@ -195,8 +195,8 @@ Test(trace_file, outer_events_come_before_inner_ones)
     close_trace(trace, root);
 }
 
-/* As a viewer does: an event lies within the last one that has not ended, or behind it. Returns how many events
- * the track has. */
+/* As a viewer does: an event lies within the last one that has not ended, or behind it. Returns how many
+ * events the track has. */
 static int assert_nested(const cJSON *root, int track)
 {
     double ends[16] = {INFINITY};

@@ -167,6 +167,15 @@ static void run_frames(void *state, uint32_t frame_count)
     }
 }
 
+static quern_result record_frame(void *state, struct quern_recording *recording)
+{
+    command_scene *scene = state;
+    quern_result result =
+        quern_schedule_run_recorded(scene->schedule, scene->jobs, (double)STEP_SECONDS, recording);
+    scene->frame_index++;
+    return result;
+}
+
 static uint64_t checksum_quern(void *state)
 {
     command_scene *scene = state;
@@ -439,7 +448,7 @@ const bench_workload workload_add_remove_deferred = {
         {
             [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern,
-                             NULL},
+                             record_frame},
         },
 };
 
@@ -467,6 +476,7 @@ const bench_workload workload_playback_mixed = {
     .subjects =
         {
             [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw, NULL},
-            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern, NULL},
+            [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern,
+                             record_frame},
         },
 };

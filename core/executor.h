@@ -22,6 +22,7 @@ typedef enum quern__sync_stage {
 
 typedef struct quern__executor {
     uint32_t thread_count; /* at least 1 */
+    bool shows_parts; /* somebody looks at how loops are shared: they are in parts on one thread, too */
     void *context;
     /* Covers every item from 0 to count - 1 exactly once, at most grain of them per call, and returns when
      * all calls have returned; what they wrote is then visible to the caller. Calls with the same worker
@@ -35,6 +36,12 @@ typedef struct quern__executor {
 static inline uint32_t quern__executor_thread_count(const quern__executor *executor)
 {
     return executor != NULL ? executor->thread_count : 1;
+}
+
+/* Whether loops are made for several threads. */
+static inline bool quern__executor_is_shared(const quern__executor *executor)
+{
+    return executor != NULL && (executor->thread_count > 1 || executor->shows_parts);
 }
 
 static inline void quern__executor_begin_stage(const quern__executor *executor, quern__sync_stage stage)

@@ -302,8 +302,8 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
             found.command_count += recorders[i].streams.items[k].command_count;
     }
     if (stream_count == 0) return QUERN_OK;
-    bool is_parallel = quern__executor_thread_count(executor) > 1 &&
-                       found.command_count >= playback->parallel_command_count;
+    bool is_parallel =
+        quern__executor_is_shared(executor) && found.command_count >= playback->parallel_command_count;
     playback->executor = is_parallel ? executor : NULL;
     quern_result result = apply(playback, recorders, count, stream_count, executor, &found);
     if (result == QUERN_OK) {

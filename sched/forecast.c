@@ -13,6 +13,10 @@
  *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
  *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
  *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
+ *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come first
+ *
+ * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a task waited for
+ * begins it at once.
  *
  * What limits a frame is found by asking what would help: the same simulation is run again with each of the limits taken
  * away, one at a time; the one whose absence saves most is the answer. */
@@ -23,6 +27,7 @@ typedef struct task_state {
     double ready_ns;
     double end_ns; /* of what has been claimed */
     uint32_t next_item;
+    uint32_t come_count; /* workers that have claimed from it */
     bool is_begun, is_finished;
 } task_state;
 
@@ -33,7 +38,7 @@ typedef struct simulation {
     quern_forecast_limit without; /* is taken away */
     task_state *tasks;
     double free_ns[QUERN_MAX_THREADS]; /* when the worker is done with what it has claimed */
-    int64_t latest[QUERN_MAX_THREADS]; /* the task that it claimed from last */
+    int64_t latest[QUERN_MAX_THREADS]; /* the task of this section that it claimed from last */
 } simulation;
 
 /* --------------------------------------------------------------------------------------------- times */
@@ -95,19 +100,36 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     return took_ns * slowdown(run, task);
 }
 
-/* How long it takes the worker to come when it hears of the task at ready_ns. */
-static double delay_ns(const simulation *run, uint32_t worker, double ready_ns)
+/* Of the tree in which workers come: how many have to come one after another, up to and with the next one. */
+static uint32_t depth_of_next(uint32_t come_count)
+{
+    uint32_t depth = 1;
+    while (come_count + 1 >= 4u << (depth - 1))
+        depth++;
+    return depth;
+}
+
+/* How long it takes the worker to come when it has nothing else to do from before the task is ready. */
+static double delay_ns(const simulation *run, const task_state *state, uint32_t worker)
 {
     if (worker == 0 || run->without == QUERN_FORECAST_SCHEDULING) return 0;
-    return ready_ns - run->free_ns[worker] > SPIN_NS ? run->costs->wake_ns : run->costs->steal_ns;
+    const bool sleeps = state->ready_ns - run->free_ns[worker] > SPIN_NS;
+    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->come_count);
+}
+
+/* A worker that is free at the very moment has finished what the task waited for. */
+static bool is_at_hand(const simulation *run, uint32_t number, uint32_t worker)
+{
+    const double ready_ns = run->tasks[number].ready_ns;
+    return run->latest[worker] == number || run->free_ns[worker] > ready_ns ||
+           (run->free_ns[worker] == ready_ns && run->latest[worker] != NO_TASK);
 }
 
 static double start_ns(const simulation *run, uint32_t number, uint32_t worker)
 {
-    const double ready_ns = run->tasks[number].ready_ns;
-    const double free_ns = run->free_ns[worker];
-    if (run->latest[worker] == number || free_ns > ready_ns) return free_ns > ready_ns ? free_ns : ready_ns;
-    return ready_ns + delay_ns(run, worker, ready_ns);
+    const task_state *state = &run->tasks[number];
+    if (is_at_hand(run, number, worker)) return later(run->free_ns[worker], state->ready_ns);
+    return state->ready_ns + delay_ns(run, state, worker);
 }
 
 /* ------------------------------------------------------------------------------------------ simulation */
@@ -161,7 +183,8 @@ static void make_claim(simulation *run, const choice *chosen)
         state->is_begun = true;
     }
     now_ns += claim_ns(run, task, state->next_item, &state->next_item);
-    if (now_ns > state->end_ns) state->end_ns = now_ns;
+    state->end_ns = later(state->end_ns, now_ns);
+    state->come_count += run->latest[chosen->worker] != chosen->task;
     if (state->next_item == piece_count(run, task)) {
         state->is_finished = true;
         state->end_ns += (double)task->after_ns;
@@ -193,6 +216,8 @@ static double run_section(simulation *run, const quern__section *section, double
     if (section->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, section);
     for (uint32_t i = section->first_task; i < section->end_task; i++)
         run->tasks[i] = (task_state){.ready_ns = now_ns, .end_ns = now_ns};
+    for (uint32_t i = 0; i < run->thread_count; i++)
+        run->latest[i] = NO_TASK;
     run->free_ns[0] = now_ns;
     for (;;) {
         const choice next = choose(run, section);
@@ -204,10 +229,8 @@ static double run_section(simulation *run, const quern__section *section, double
 static double run_frame(simulation *run)
 {
     double now_ns = (double)run->recording->serial_ns;
-    for (uint32_t i = 0; i < run->thread_count; i++) {
+    for (uint32_t i = 0; i < run->thread_count; i++)
         run->free_ns[i] = 0;
-        run->latest[i] = NO_TASK;
-    }
     for (uint32_t i = 0; i < run->recording->sections.count; i++) {
         const quern__section *section = &run->recording->sections.items[i];
         now_ns = run_section(run, section, now_ns);

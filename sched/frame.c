@@ -256,17 +256,31 @@ static void run_watched_part(void *argument, uint32_t begin, uint32_t end, uint3
     quern__profile_add_sync_part(&loop->schedule->contexts[worker_index], start_ns);
 }
 
+/* Without a pool only where parts are to be seen. */
+static void run_in_parts(quern_jobs *jobs, uint32_t count, uint32_t grain,
+                         quern__executor_function *function, void *argument)
+{
+    if (jobs != NULL) {
+        quern_jobs_parallel_for(jobs, count, grain, function, argument);
+        return;
+    }
+    for (uint32_t begin = 0, end; begin < count; begin = end) {
+        end = count - begin > grain ? begin + grain : count;
+        function(argument, begin, end, 0);
+    }
+}
+
 static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
                         void *argument)
 {
     quern_schedule *schedule = context;
     if (!schedule->watch.is_on) {
-        quern_jobs_parallel_for(schedule->jobs, count, grain, function, argument);
+        run_in_parts(schedule->jobs, count, grain, function, argument);
         return;
     }
     watched_loop loop = {.schedule = schedule, .function = function, .argument = argument};
     quern__profile_start_loop(schedule, (count - 1) / grain + 1);
-    quern_jobs_parallel_for(schedule->jobs, count, grain, run_watched_part, &loop);
+    run_in_parts(schedule->jobs, count, grain, run_watched_part, &loop);
     quern__profile_finish_loop(schedule);
 }
 
@@ -280,6 +294,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
     quern__executor executor = {.parallel_for = run_on_jobs,
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
+                                .shows_parts = schedule->watch.recording != NULL,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
     quern__profile_start_sync(schedule, quern__clock_ns());
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,

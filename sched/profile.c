@@ -180,6 +180,12 @@ void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t
         took_ns > cost_ns ? took_ns - cost_ns : 0;
 }
 
+static void record_part(quern_recording *recording, uint64_t took_ns)
+{
+    const uint64_t cost_ns = clock_cost_ns();
+    quern__recording_add_part(recording, took_ns > cost_ns ? took_ns - cost_ns : 0);
+}
+
 static void record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns)
 {
     const quern_recording *recording = pass->schedule->watch.recording;
@@ -486,8 +492,7 @@ void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns)
 {
     const quern_schedule *schedule = context->schedule;
     const uint64_t now_ns = quern__clock_ns();
-    if (schedule->watch.recording != NULL)
-        quern__recording_add_part(schedule->watch.recording, now_ns - start_ns);
+    if (schedule->watch.recording != NULL) record_part(schedule->watch.recording, now_ns - start_ns);
     if (context->worker_index == 0) return;
     context->sync_ns += now_ns - start_ns;
     show_stage(schedule, schedule->watch.stage, context->worker_index, start_ns, now_ns, 0);

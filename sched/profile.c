@@ -796,8 +796,9 @@ quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *j
     schedule->watch.recording = recording;
     const quern_result result = quern_schedule_run(schedule, jobs, delta_seconds);
     schedule->watch.recording = NULL;
-    if (!recording->is_out_of_memory) return result;
-    recording->frame_ns = 0;
+    if (result == QUERN_OK && !recording->is_out_of_memory) return QUERN_OK;
+    recording->frame_ns = 0; /* nothing that counts */
+    if (result != QUERN_OK) return result;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a frame, which has run");
 }
 

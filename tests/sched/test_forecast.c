@@ -205,6 +205,199 @@ Test(forecast, others_come_late_and_later_when_they_sleep)
     quern_recording_destroy(recording);
 }
 
+/* ---------------------------------------------------------------------------------- worked out by hand */
+
+enum { EXACT = 0 };
+
+static void assert_frame(const quern_recording *recording, const quern_forecast_costs *costs,
+                         uint32_t thread_count, double expected_ns)
+{
+    assert_about(forecast_with(recording, costs, thread_count).frame_ns, expected_ns, EXACT);
+}
+
+/*  worker 0  |0   2|2 3|3 4|4 5|5 6|6 7|7 8|          one claim of two, an eighth of 16, then single items
+ *  worker 1   .5 1.5|  2.5|  3.5|...|  7.5 8.5|       comes half an item late, and so ends half an item later */
+Test(forecast, claims_get_smaller_toward_the_end)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 16, 1000);
+    const quern_forecast_costs costs = {.steal_ns = 500, .wake_ns = 9000};
+    assert_frame(recording, &costs, 2, 8500);
+    quern_recording_destroy(recording);
+}
+
+/* What is claimed together ends together: the first eighth has the long item. */
+Test(forecast, a_long_chunk_is_waited_for)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    const quern__task *task = add_task(recording, "a", 51, 1000);
+    recording->items_ns.items[task->first_item] = 50000;
+    assert_frame(recording, &no_costs, 2, 55000);
+    const quern_forecast forecast = forecast_with(recording, &no_costs, 10);
+    assert_about(forecast.frame_ns, 50000, EXACT);
+    assert_about(forecast.critical_path_ns, 50000, EXACT);
+    cr_assert_eq(forecast.limit, QUERN_FORECAST_CHUNKS);
+    assert_about(forecast.without_limit_ns, 10000, 0.01);
+    quern_recording_destroy(recording);
+}
+
+/* Worker 0 calls two, each of those two more: so one after another come 1, 2, 4 and 8 workers. */
+Test(forecast, workers_come_in_a_growing_tree)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 16, 100000);
+    const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
+    assert_frame(recording, &costs, 16, 104000);
+    recording->serial_ns = 1000000; /* they go to sleep meanwhile */
+    assert_frame(recording, &costs, 16, 1180000);
+    quern_recording_destroy(recording);
+
+    recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 7, 100000);
+    assert_frame(recording, &costs, 16, 102000);
+    quern_recording_destroy(recording);
+}
+
+/*  worker 0  | a 0 - 3000      | c 3000 - 5000 |
+ *  worker 1  ~| b 100 - 1100 | d 1100 - 6100                 |     d waits for b, c for a and b  */
+Test(forecast, who_makes_a_task_ready_begins_it_at_once)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 1, 3000);
+    add_task(recording, "b", 1, 1000);
+    add_task(recording, "c", 1, 2000);
+    quern__recording_add_wait(recording, 0);
+    quern__recording_add_wait(recording, 1);
+    add_task(recording, "d", 1, 5000);
+    quern__recording_add_wait(recording, 1);
+    const quern_forecast_costs costs = {.steal_ns = 100, .wake_ns = 100};
+    assert_frame(recording, &costs, 1, 11000);
+    assert_frame(recording, &costs, 2, 6100);
+    assert_about(forecast_with(recording, &costs, 2).critical_path_ns, 6000, EXACT);
+    quern_recording_destroy(recording);
+}
+
+/*  worker 0  | before 0 - 3000 | 3000 - 4000 |
+ *  worker 1                    ~~| 3200 - 4200 | after - 4700 |  */
+Test(forecast, others_hear_of_items_when_the_beginning_is_over)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    quern__task *task = add_task(recording, "a", 2, 1000);
+    task->before_ns = 3000;
+    task->after_ns = 500;
+    const quern_forecast_costs costs = {.steal_ns = 200, .wake_ns = 9000};
+    assert_frame(recording, &costs, 2, 4700);
+    quern_recording_destroy(recording);
+}
+
+/* Of ten passes in a row only the first finds worker 1 without work. */
+Test(forecast, stealing_limits_short_passes)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        add_task(recording, "a", 2, 1000);
+        if (i > 0) quern__recording_add_wait(recording, i - 1);
+    }
+    const quern_forecast_costs costs = {.steal_ns = 900, .wake_ns = 900};
+    const quern_forecast forecast = forecast_with(recording, &costs, 2);
+    assert_about(forecast.frame_ns, 10900, EXACT);
+    cr_assert_eq(forecast.limit, QUERN_FORECAST_SCHEDULING);
+    assert_about(forecast.without_limit_ns, 10000, EXACT);
+    quern_recording_destroy(recording);
+}
+
+/* Worker 0 shares the wide task to its end before it comes to what it alone may run. */
+Test(forecast, the_callers_own_task_waits_until_it_comes_by)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "wide", 8, 1000);
+    quern__task *own = add_task(recording, "own", 1, 2000);
+    own->is_serial = own->caller_only = true;
+    assert_frame(recording, &no_costs, 2, 6000);
+    quern_recording_destroy(recording);
+}
+
+/* As much as two items at once want: 20 bytes per nanosecond, of which there are 10. */
+Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 2, 1000)->bytes = 20000;
+    const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
+    assert_frame(recording, &costs, 1, 2000);
+    assert_frame(recording, &costs, 2, 2000);
+    assert_frame(recording, &costs, 8, 2000);
+    const quern_forecast forecast = forecast_with(recording, &costs, 2);
+    cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
+    assert_about(forecast.without_limit_ns, 1000, EXACT);
+    quern_recording_destroy(recording);
+}
+
+static quern_recording *record_sync_point(uint64_t first_gap_ns)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, true, 0);
+    quern__recording_add_gap(recording, first_gap_ns);
+    quern__recording_start_loop(recording, 4);
+    for (int i = 0; i < 4; i++)
+        quern__recording_add_part(recording, 10000);
+    quern__recording_finish_loop(recording, first_gap_ns + 40000);
+    quern__recording_add_gap(recording, first_gap_ns + 45000);
+    quern__recording_finish_section(recording, first_gap_ns + 45000);
+    recording->frame_ns = first_gap_ns + 45000;
+    return recording;
+}
+
+/*  worker 0  | gap | 100 - 110 | 110 - 120 |  | gap 121 - 126 |         us
+ *  worker 1         ~| 101 - 111 | 111 - 121 |
+ * and after a gap so long that worker 1 sleeps, when worker 0 has three of the four parts:
+ *  worker 0  | gap | 300 - 310 | 310 - 320 | 320 - 330 | gap 330 - 335 |
+ *  worker 1         ~~~~~~~~| 315 - 325 |  */
+Test(forecast, workers_sleep_in_long_gaps_of_a_sync_point)
+{
+    const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 15000};
+    quern_recording *recording = record_sync_point(100000);
+    assert_frame(recording, &costs, 2, 126000);
+    quern_recording_destroy(recording);
+    recording = record_sync_point(300000);
+    assert_frame(recording, &costs, 2, 335000);
+    assert_about(forecast_with(recording, &costs, 2).critical_path_ns, 315000, EXACT);
+    quern_recording_destroy(recording);
+}
+
+/* A worker that is done in one section has to be called in the next. */
+Test(forecast, the_caller_begins_each_section)
+{
+    quern_recording *recording = open_recording();
+    for (int i = 0; i < 2; i++) {
+        quern__recording_start_section(recording, false, 0);
+        add_task(recording, "a", 2, 1000);
+    }
+    const quern_forecast_costs costs = {.steal_ns = 300, .wake_ns = 300};
+    assert_frame(recording, &costs, 2, 2600);
+    quern_recording_destroy(recording);
+}
+
+Test(forecast, as_many_threads_as_a_pool_can_have)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", QUERN_MAX_THREADS, 1000);
+    assert_frame(recording, &no_costs, QUERN_MAX_THREADS, 1000);
+    quern_forecast forecast;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_recording_forecast(recording, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
+    quern_recording_destroy(recording);
+}
+
 /* -------------------------------------------------------------------------------------------- frames */
 
 static void count_up(quern_context *context, const quern_view *view)

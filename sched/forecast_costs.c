@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base.h"
+#include "sched/jobs.h"
 #include "sched/thread.h"
 
 #include <quern/jobs.h>
@@ -129,9 +130,9 @@ static double triad_rate(quern_jobs *jobs, triad *arrays)
 
 static quern_result measure_memory(quern_jobs *jobs, quern_forecast_costs *costs)
 {
-    const quern_allocator allocator = quern_allocator_default();
+    const quern_allocator *allocator = &jobs->allocator;
     const size_t bytes = 3 * sizeof(double) * TRIAD_COUNT;
-    double *memory = quern__allocate(&allocator, bytes, _Alignof(double));
+    double *memory = quern__allocate(allocator, bytes, _Alignof(double));
     if (memory == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a triad of %zu bytes", bytes);
     for (size_t i = 0; i < (size_t)3 * TRIAD_COUNT; i++)
@@ -141,7 +142,7 @@ static quern_result measure_memory(quern_jobs *jobs, quern_forecast_costs *costs
     const double together = triad_rate(jobs, &arrays);
     if (together < alone * quern_jobs_thread_count(jobs) * saturated_share)
         costs->bytes_per_ns_limit = together > alone ? together : alone;
-    quern__release(&allocator, memory, bytes, _Alignof(double));
+    quern__release(allocator, memory, bytes, _Alignof(double));
     return QUERN_OK;
 }
 

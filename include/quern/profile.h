@@ -105,9 +105,10 @@ QUERN_API quern_result quern_recording_create(const quern_allocator *allocator,
 QUERN_API void quern_recording_destroy(quern_recording *recording);
 
 /* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the recording had is
- * forgotten. Best on one thread, where nothing disturbs the chunks; but a sync point shows what of it can be shared only
- * with two threads or more, and counts as serial otherwise. Errors: as quern_schedule_run, and OUT_OF_MEMORY, with the
- * frame run and nothing recorded. */
+ * forgotten. Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks; sync points are applied there
+ * part by part, as threads would share them. With more threads what they cost each other, in caches, is part of what chunks
+ * take. Errors, after which nothing is recorded: NULL_ARGUMENT (recording), as quern_schedule_run, and OUT_OF_MEMORY for the
+ * recording, when the frame has run. */
 QUERN_API quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_recording *recording);
 
@@ -122,8 +123,9 @@ typedef struct quern_forecast_costs {
 QUERN_API quern_forecast_costs quern_forecast_costs_default(void);
 
 /* Measures them with the threads of a pool: some tens of milliseconds. The limit of memory is that of a triad on all
- * threads, where more threads got little more of it, and 0 otherwise. The defaults stay where nothing could be measured: in a pool of one thread, and where processors are busy otherwise.
- * The pool must be at rest. Errors: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
+ * threads, where more threads got little more of it, and 0 otherwise; the triad takes 96 MiB of the pool's allocator meanwhile.
+ * The defaults stay where nothing could be measured: in a pool of one thread, and where processors are busy otherwise.
+ * The pool must be at rest. Errors, with out_costs left as it is: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs);
 
 /* What would save most of a frame's time if it were not so. */
@@ -143,7 +145,7 @@ QUERN_API const char *quern_forecast_limit_string(quern_forecast_limit limit);
 typedef struct quern_forecast {
     uint32_t thread_count;
     double frame_ns;
-    double speedup;          /* against one thread */
+    double speedup;          /* against the recorded work on one thread */
     double critical_path_ns; /* the frame on as many threads as there are chunks, without any costs */
     quern_forecast_limit limit;
     double without_limit_ns; /* the frame if the limit were not; 0 with QUERN_FORECAST_NONE */

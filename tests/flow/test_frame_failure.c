@@ -6,6 +6,8 @@
 #include "tests/support/failing_allocator.h"
 #include "tests/support/tracked.h"
 
+#include <quern/profile.h>
+
 #include <criterion/criterion.h>
 
 #include <stdatomic.h>
@@ -36,6 +38,7 @@ static quern_resource sum;
 static tracked_counts counts;
 static cut here;
 static bool plays_back_in_parallel;
+static quern_recording *recording;    /* of each frame; NULL: frames are not recorded */
 static _Atomic uint32_t phases_begun; /* in this frame */
 static _Atomic uint32_t refused_count;
 
@@ -350,7 +353,8 @@ static bool run_frame(quern_jobs *jobs)
     phases_begun = 0;
     refused_count = 0;
     refusal before = refusal_begin(NULL);
-    quern_result result = quern_schedule_run(schedule, jobs, 0);
+    quern_result result = recording != NULL ? quern_schedule_run_recorded(schedule, jobs, 0, recording)
+                                            : quern_schedule_run(schedule, jobs, 0);
     bool has_message = refusal_has_message(&before);
     assert_valid(world);
     if (result == QUERN_OK) {
@@ -405,6 +409,20 @@ Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented, .timeo
 Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_several_threads, .timeout = 600)
 {
     play_with_every_failure(3);
+}
+
+/* On the caller alone, but as on several threads; the recording has memory. */
+Test(frame_failure, each_refused_allocation_ends_the_recorded_frame_as_documented, .timeout = 600)
+{
+    find_expectations();
+    plays_back_in_parallel = true;
+    must(quern_recording_create(NULL, &recording));
+    uint64_t call = 1;
+    while (play_with_failure(call, NULL))
+        call++;
+    cr_assert_gt(call, 50u);
+    quern_recording_destroy(recording);
+    recording = NULL;
 }
 
 Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600)

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs.h"
+#include "sched/recording.h"
+#include "sched/schedule.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Frames that are recorded: they come to the same as others, show the same parts of sync points on any number of threads, and
+ * lose nothing but the recording when memory is refused. */
+
+enum { ENTITIES = 4000, FRAMES = 4, MAX_LINKS = 64 };
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_component number, wide, tag;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* ----------------------------------------------------------------------------------------- the program */
+
+static void count_up(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i] += 1 + quern_entity_index(view->entities[i]) % 3;
+}
+
+static void replace(quern_commands *commands, quern_entity entity, uint64_t value)
+{
+    const quern_component both[] = {number, wide};
+    const void *const values[] = {&value, NULL};
+    must(quern_commands_destroy(commands, entity));
+    cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, both, values, 2)));
+}
+
+static void change(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t *numbers = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        random_source random = {numbers[i] + quern_entity_index(view->entities[i])};
+        const uint64_t value = random_next(&random);
+        if (value % 5 == 0) replace(commands, view->entities[i], value);
+        if (value % 5 == 1) must(quern_commands_add(commands, view->entities[i], tag, NULL));
+        if (value % 5 == 2) must(quern_commands_remove(commands, view->entities[i], tag));
+        if (value % 5 == 3) must(quern_commands_set(commands, view->entities[i], number, &value));
+    }
+}
+
+static void add_systems(void)
+{
+    const quern_term writes = quern_term_write(number), reads = quern_term_read(number);
+    quern_system_def def = system_def("count", count_up);
+    def.terms = &writes;
+    def.term_count = 1;
+    setup_system(schedule, &def);
+    def.name = "change";
+    def.run = change;
+    def.terms = &reads;
+    setup_system(schedule, &def);
+}
+
+/* Described, so that its values are in the hash. */
+static quern_component register_number(void)
+{
+    static const quern_field field = {"value", QUERN_FIELD_U64, 0, 1};
+    quern_component_def def = quern_component_def_default();
+    quern_component component;
+    def.name = "number";
+    def.size_bytes = def.alignment_bytes = 8;
+    def.fields = &field;
+    def.field_count = 1;
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+static void open_program(void)
+{
+    world = setup_world();
+    number = register_number();
+    wide = setup_component(world, "wide", 128, 8);
+    tag = setup_tag(world, "tag");
+    const quern_component both[] = {number, wide};
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        setup_entity_with(world, both, 2);
+    schedule = setup_schedule(world);
+    schedule->playback.parallel_command_count = 1;
+    add_systems();
+}
+
+static void close_program(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(recorded, .init = open_program, .fini = close_program, .timeout = 300);
+
+static void start_again(void)
+{
+    close_program();
+    open_program();
+}
+
+/* ---------------------------------------------------------------------------------------------- parts */
+
+/* How the sync point of a frame was divided. */
+typedef struct links {
+    uint32_t part_counts[MAX_LINKS];
+    bool is_gap[MAX_LINKS];
+    uint32_t count;
+} links;
+
+static links links_of(const quern_recording *recording)
+{
+    links found = {.count = 0};
+    for (uint32_t i = 0; i < recording->tasks.count; i++) {
+        const quern__task *task = &recording->tasks.items[i];
+        if (!task->is_sync) continue;
+        cr_assert_lt(found.count, MAX_LINKS);
+        found.is_gap[found.count] = task->caller_only;
+        found.part_counts[found.count++] = task->item_count;
+    }
+    return found;
+}
+
+static uint64_t sum_of_links_ns(const quern_recording *recording)
+{
+    uint64_t sum_ns = 0;
+    for (uint32_t i = 0; i < recording->tasks.count; i++) {
+        const quern__task *task = &recording->tasks.items[i];
+        for (uint32_t k = 0; k < task->item_count && task->is_sync; k++)
+            sum_ns += recording->items_ns.items[task->first_item + k];
+    }
+    return sum_ns;
+}
+
+/* Gap, loop, gap, loop, gap ... gap. */
+static void assert_alternating(const links *found)
+{
+    uint32_t loop_count = 0;
+    cr_assert(found->count > 0 && found->is_gap[0] && found->is_gap[found->count - 1]);
+    for (uint32_t i = 1; i < found->count; i++) {
+        cr_assert_neq(found->is_gap[i], found->is_gap[i - 1]);
+        if (!found->is_gap[i]) cr_assert_gt(found->part_counts[i], 1);
+        loop_count += !found->is_gap[i];
+    }
+    cr_assert_geq(loop_count, 3, "streams, sheets, rows");
+}
+
+typedef struct history {
+    uint64_t hashes[FRAMES];
+    links parts[FRAMES];
+} history;
+
+static quern_recording *open_recording(const quern_allocator *allocator)
+{
+    quern_recording *recording;
+    must(quern_recording_create(allocator, &recording));
+    return recording;
+}
+
+static history play_recorded(uint32_t thread_count)
+{
+    history played = {.hashes = {0}};
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_recording *recording = open_recording(NULL);
+    start_again();
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
+        assert_valid(world);
+        played.hashes[frame] = quern_world_hash(world);
+        played.parts[frame] = links_of(recording);
+        assert_alternating(&played.parts[frame]);
+        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(recording), recording->sections_ns);
+        cr_assert_leq(recording->sections_ns, recording->frame_ns);
+    }
+    quern_recording_destroy(recording);
+    quern_jobs_destroy(jobs);
+    return played;
+}
+
+static void assert_same(const history *a, const history *b)
+{
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        cr_assert_eq(a->hashes[frame], b->hashes[frame], "frame %u", frame);
+        cr_assert_eq(a->parts[frame].count, b->parts[frame].count, "frame %u", frame);
+        for (uint32_t i = 0; i < a->parts[frame].count; i++)
+            cr_assert_eq(a->parts[frame].part_counts[i], b->parts[frame].part_counts[i]);
+    }
+}
+
+Test(recorded, sync_points_have_the_same_parts_on_every_number_of_threads)
+{
+    const history alone = play_recorded(0);
+    for (uint32_t thread_count = 1; thread_count <= 4; thread_count++) {
+        const history other = play_recorded(thread_count);
+        assert_same(&alone, &other);
+    }
+}
+
+Test(recorded, frames_come_to_the_same_as_others)
+{
+    const history recorded = play_recorded(0);
+    start_again();
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        must_run(schedule, NULL);
+        cr_assert_eq(quern_world_hash(world), recorded.hashes[frame], "frame %u", frame);
+    }
+}
+
+Test(recorded, few_commands_are_one_part_of_the_caller)
+{
+    quern_recording *recording = open_recording(NULL);
+    schedule->playback.parallel_command_count = UINT64_MAX;
+    for (uint32_t thread_count = 0; thread_count <= 2; thread_count++) {
+        quern_jobs *jobs = setup_jobs(thread_count);
+        must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
+        const links found = links_of(recording);
+        cr_assert_eq(found.count, 1);
+        cr_assert(found.is_gap[0] && found.part_counts[0] == 1);
+        quern_jobs_destroy(jobs);
+    }
+    quern_recording_destroy(recording);
+}
+
+/* Parts are for recordings: a profile alone leaves the frame as it is. */
+Test(recorded, stages_of_the_profile_add_up_to_the_sync_point)
+{
+    quern_recording *recording = open_recording(NULL);
+    must(quern_schedule_set_profiling(schedule, true));
+    must(quern_schedule_run_recorded(schedule, NULL, 0, recording));
+    const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
+    const uint64_t stages_ns = frame.gather_ns + frame.fold_ns + frame.settle_ns + frame.commit_ns;
+    cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
+    cr_assert_leq(sum_of_links_ns(recording), frame.sync_ns);
+    cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker leads, and nobody helps");
+    quern_recording_destroy(recording);
+}
+
+/* -------------------------------------------------------------------------------------------- memory */
+
+static failing_allocator *memory;
+
+static void assert_nothing_recorded(const quern_recording *recording)
+{
+    const quern_forecast_costs costs = quern_forecast_costs_default();
+    quern_forecast forecast;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_recording_forecast(recording, &costs, 2, &forecast));
+}
+
+static void refuse_next(uint64_t call)
+{
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+}
+
+/* The first frame, of which one request for the recording is refused, and then another that is recorded. False when it did
+ * not come to that request. */
+static bool record_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t *hashes)
+{
+    memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    quern_recording *recording = open_recording(&allocator);
+    start_again();
+    refuse_next(call);
+    const refusal before = refusal_begin(NULL);
+    const quern_result result = quern_schedule_run_recorded(schedule, jobs, 0, recording);
+    const bool reached = failing_allocator_failed_count(memory) > 0;
+    cr_assert_eq(quern_world_hash(world), hashes[0], "the frame has run, whatever was recorded");
+    cr_assert_eq(result, reached ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK);
+    cr_assert_eq(refusal_has_message(&before), reached);
+    if (reached) assert_nothing_recorded(recording);
+    failing_allocator_heal(memory);
+    must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
+    cr_assert_eq(quern_world_hash(world), hashes[1]);
+    const links found = links_of(recording);
+    assert_alternating(&found);
+    quern_recording_destroy(recording);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+    failing_allocator_destroy(memory);
+    return reached;
+}
+
+static void record_with_every_failure(uint32_t thread_count)
+{
+    const history expected = play_recorded(thread_count);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    uint64_t call = 1;
+    while (record_with_failure(call, jobs, expected.hashes))
+        call++;
+    cr_assert_gt(call, 4u, "sections, tasks, items and waits ask for memory");
+    quern_jobs_destroy(jobs);
+}
+
+Test(recorded, a_refused_allocation_costs_the_recording_alone)
+{
+    record_with_every_failure(0);
+}
+
+Test(recorded, a_refused_allocation_costs_the_recording_alone_on_several_threads)
+{
+    record_with_every_failure(3);
+}
+
+Test(recorded, creating_and_forecasting_fail_without_a_trace)
+{
+    memory = failing_allocator_create();
+    const quern_allocator allocator = failing_allocator_interface(memory);
+    const quern_forecast_costs costs = quern_forecast_costs_default();
+    quern_recording *recording = NULL;
+    quern_forecast forecast = {.thread_count = 77};
+    refuse_next(1);
+    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_recording_create(&allocator, &recording));
+    cr_assert_null(recording);
+    must(quern_recording_create(&allocator, &recording));
+    must(quern_schedule_run_recorded(schedule, NULL, 0, recording));
+    refuse_next(1);
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
+                   quern_recording_forecast(recording, &costs, 2, &forecast));
+    cr_assert_eq(forecast.thread_count, 77);
+    must(quern_recording_forecast(recording, &costs, 2, &forecast));
+    quern_recording_destroy(recording);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    failing_allocator_destroy(memory);
+}
+
+/* It is the pool that pays. */
+Test(recorded, measuring_costs_asks_the_allocator_of_the_pool)
+{
+    memory = failing_allocator_create();
+    quern_jobs_def def = quern_jobs_def_default();
+    def.thread_count = 2;
+    def.allocator = failing_allocator_interface(memory);
+    quern_jobs *jobs;
+    must(quern_jobs_create(&def, &jobs));
+    quern_forecast_costs costs = {.steal_ns = 77};
+    const uint64_t held_bytes = failing_allocator_outstanding_bytes(memory);
+    refuse_next(1);
+    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_forecast_costs_measure(jobs, &costs));
+    cr_assert_eq(costs.steal_ns, 77);
+    must(quern_forecast_costs_measure(jobs, &costs));
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), held_bytes);
+    quern_jobs_destroy(jobs);
+    failing_allocator_destroy(memory);
+}
+
+/* ------------------------------------------------------------------------------- profiles and traces */
+
+/* A frame that is watched for the first time, with a request of the world refused. False when it did not come to that. */
+static bool watch_with_failure(uint64_t call, quern_trace *trace)
+{
+    memory = failing_allocator_create();
+    quern_world_def world_def = quern_world_def_default();
+    world_def.allocator = failing_allocator_interface(memory);
+    must(quern_world_create(&world_def, &world));
+    number = register_number();
+    for (uint32_t i = 0; i < 100; i++)
+        setup_entity_with(world, &number, 1);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = trace;
+    must(quern_schedule_create(world, &def, &schedule));
+    const quern_term term = quern_term_write(number);
+    quern_system_def system = system_def("count", count_up);
+    system.terms = &term;
+    system.term_count = 1;
+    setup_system(schedule, &system);
+    refuse_next(call);
+    must(quern_schedule_set_profiling(schedule, true));
+    const uint64_t hash = quern_world_hash(world);
+    const quern_result result = quern_schedule_run(schedule, NULL, 0);
+    const bool reached = failing_allocator_failed_count(memory) > 0;
+    cr_assert_eq(result, reached ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK, "%s", quern_error_message());
+    if (reached) cr_assert_eq(quern_world_hash(world), hash, "no system has run");
+    failing_allocator_heal(memory);
+    must_run(schedule, NULL);
+    cr_assert_gt(quern_schedule_frame_profile(schedule).time_ns, 0);
+    close_program();
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+    failing_allocator_destroy(memory);
+    return reached;
+}
+
+static quern_trace *open_trace(failing_allocator *of_trace)
+{
+    quern_trace_def def = quern_trace_def_default();
+    quern_trace *trace;
+    def.allocator = failing_allocator_interface(of_trace);
+    def.events_per_track = 64;
+    must(quern_trace_create(&def, &trace));
+    quern_trace_start(trace);
+    return trace;
+}
+
+Test(recorded, the_first_frame_that_is_watched_fails_without_a_trace)
+{
+    failing_allocator *of_trace = failing_allocator_create();
+    quern_trace *trace = open_trace(of_trace);
+    close_program();
+    uint64_t call = 1;
+    while (watch_with_failure(call, trace))
+        call++;
+    cr_assert_gt(call, 1u);
+    quern_trace_destroy(trace);
+    failing_allocator_destroy(of_trace);
+    open_program();
+}
+
+/* The names of passes have no memory: the frame ends before any system. */
+Test(recorded, a_trace_without_memory_for_names_ends_the_frame_early)
+{
+    failing_allocator *of_trace = failing_allocator_create();
+    quern_trace *trace = open_trace(of_trace);
+    quern_schedule_destroy(schedule);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = trace;
+    must(quern_schedule_create(world, &def, &schedule));
+    add_systems();
+    failing_allocator_fail_at(of_trace, failing_allocator_call_count(of_trace) + 1);
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
+    must_run(schedule, NULL);
+    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0u);
+    quern_schedule_destroy(schedule);
+    quern_trace_destroy(trace);
+    failing_allocator_destroy(of_trace);
+    schedule = setup_schedule(world);
+}

@@ -6,10 +6,12 @@
  *
  *   components   what an agent is made of        systems_*    what happens in a frame
  *   simulation   the world and its schedule      grid         finding neighbours
- *   display      what one sees meanwhile         report       what one reads afterwards             */
+ *   display      what one sees meanwhile         report       what one reads afterwards
+ *   forecast     what more threads would give                                                       */
 
 #include "check.h"
 #include "display.h"
+#include "forecast.h"
 #include "options.h"
 #include "record.h"
 #include "report.h"
@@ -160,6 +162,8 @@ int main(int argc, char **argv)
     quern_trace_destroy(trace);
     if (options.baseline && outcome.thread_count > 1 && !is_interrupted)
         outcome.comparison = compare(&options, &record, compared_hash);
+    if (options.forecast_count > 0 && !is_interrupted)
+        forecast_print(&options, outcome.thread_count, compared_frames(&options), &is_interrupted);
     print_outcome(&options, &record, &outcome);
     record_destroy(&record);
     bool differs = outcome.comparison.made && !outcome.comparison.same_hash;

@@ -25,6 +25,7 @@ static const char usage[] =
     "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default), dot or "
     "json\n"
     "  --profile       say at the end where the time went: systems, workers, sync points\n"
+    "  --forecast LIST say what a frame would take on so many threads each, as 4,8,16\n"
     "  --trace FILE    write what every thread did in the last frames, for ui.perfetto.dev\n"
     "  --json          end the output with one line of JSON\n"
     "  --help          this text\n";
@@ -44,6 +45,26 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
     bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
     if (!is_number || number < min || number > max) refuse(option, text, min, max);
     return number;
+}
+
+/* Numbers with commas between them, which become the ends of strings. */
+static void parse_forecasts(Options *options, char *list)
+{
+    options->forecast_count = 0;
+    for (char *comma = list; comma != NULL;) {
+        const char *number = list;
+        comma = strchr(list, ',');
+        if (comma != NULL) {
+            *comma = '\0';
+            list = comma + 1;
+        }
+        if (options->forecast_count == FORECAST_COUNT_MAX) {
+            fprintf(stderr, "swarm: --forecast takes at most %d numbers\n", FORECAST_COUNT_MAX);
+            exit(2);
+        }
+        options->forecasts[options->forecast_count++] =
+            (uint32_t)parse_number("forecast", number, 1, QUERN_MAX_THREADS);
+    }
 }
 
 static quern_describe_format parse_format(const char *text)
@@ -80,6 +101,9 @@ static void parse_option(Options *options, int option)
     case 'T':
         options->trace = optarg;
         break;
+    case 'F':
+        parse_forecasts(options, optarg);
+        break;
     case 'j':
         options->json = true;
         break;
@@ -101,12 +125,19 @@ static void parse_option(Options *options, int option)
 Options options_parse(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
-        {"profile", no_argument, NULL, 'r'},        {"trace", required_argument, NULL, 'T'},
-        {"explain", optional_argument, NULL, 'x'},  {"json", no_argument, NULL, 'j'},
-        {"plain", no_argument, NULL, 'p'},          {"no-baseline", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+        {"entities", required_argument, NULL, 'e'},
+        {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 's'},
+        {"profile", no_argument, NULL, 'r'},
+        {"trace", required_argument, NULL, 'T'},
+        {"explain", optional_argument, NULL, 'x'},
+        {"forecast", required_argument, NULL, 'F'},
+        {"json", no_argument, NULL, 'j'},
+        {"plain", no_argument, NULL, 'p'},
+        {"no-baseline", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;

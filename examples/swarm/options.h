@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { FORECAST_COUNT_MAX = 32 };
+
 typedef struct Options {
     uint32_t entity_count;
     uint32_t frame_count;  /* 0: until interrupted */
@@ -20,6 +22,9 @@ typedef struct Options {
     const char *trace; /* file; NULL: none */
     bool explain;      /* describe the schedule, and nothing else */
     quern_describe_format explain_format;
+    /* Numbers of threads for which to say what a frame would take; none when the count is 0. */
+    uint32_t forecasts[FORECAST_COUNT_MAX];
+    uint32_t forecast_count;
 } Options;
 
 /* Ends the program for --help, and with exit status 2 when it cannot make sense of the arguments. */

@@ -117,6 +117,11 @@ void simulation_step(Simulation *simulation, quern_jobs *jobs)
     check(quern_schedule_run(simulation->schedule, jobs, frame_seconds));
 }
 
+void simulation_record(Simulation *simulation, quern_recording *recording)
+{
+    check(quern_schedule_run_recorded(simulation->schedule, NULL, frame_seconds, recording));
+}
+
 const Census *simulation_census(Simulation *simulation)
 {
     return quern_resource_get(simulation->world, simulation->types.census);

@@ -49,3 +49,29 @@ trap 'rm -f "$file"' EXIT
 for what in '"frame","name":"frame"' '"pass","name":"sort cells"' '"sync","name":"commit"' '"name":"worker 1"'; do
     grep -q "$what" "$file" || { echo "--trace has no $what"; exit 1; }
 done
+
+# A line for each number of threads, in order and once; an error beside those that the demo runs on.
+forecast()
+{
+    list=$1
+    shift
+    "$@" --plain --entities 3000 --frames 7 --threads 2 --forecast "$list"
+}
+
+forecast 9,4,9,256 "$@" >"$file"
+counts=$(sed -n 's/^ *\([0-9][0-9]*\) .* \([0-9.][0-9.]*\) *\([-+][0-9.]*\) % .*$/\1+/p
+                 s/^ *\([0-9][0-9]*\)  *[0-9.][0-9.]*  *-  *-  .*$/\1/p' "$file" | tr '\n' ' ')
+[ "$counts" = "1+ 2+ 4 9 256 " ] || { echo "--forecast has lines for: $counts"; cat "$file"; exit 1; }
+grep -q '^forecast from 7 of the first 7 frames' "$file" || { echo "--forecast records too few frames"; exit 1; }
+for list in 0 257 4,x 4, ,4 4,,8 ''; do
+    status=0
+    forecast "$list" "$@" >/dev/null 2>"$file" || status=$?
+    [ "$status" -eq 2 ] || { echo "--forecast '$list' gives exit status $status, not 2"; exit 1; }
+    grep -q -e '--forecast takes a whole number from 1 to 256' "$file" || { cat "$file"; exit 1; }
+done
+status=0
+forecast "$(seq -s , 1 33)" "$@" >/dev/null 2>"$file" || status=$?
+[ "$status" -eq 2 ] || { echo "--forecast with 33 numbers gives exit status $status, not 2"; exit 1; }
+grep -q "at most 32 numbers" "$file" || { cat "$file"; exit 1; }
+"$@" --plain --json --entities 3000 --frames 3 --threads 2 --no-baseline --forecast 4 | tail -n 1 |
+    grep -q '^{.*}$' || { echo "--json is not the last line after --forecast"; exit 1; }

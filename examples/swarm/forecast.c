@@ -111,16 +111,20 @@ static int compare_forecasts(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static uint32_t middle(const Forecast *forecast)
+{
+    return (forecast->turn_count - 1) / 2;
+}
+
 /* The forecast in the middle. */
 static quern_forecast median_forecast(const Forecast *forecast, const quern_forecast_costs *costs,
                                       uint32_t thread_count)
 {
     quern_forecast all[TURNS_MAX];
-    uint32_t count = forecast->turn_count;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < forecast->turn_count; i++)
         check(quern_recording_forecast(forecast->recordings[i], costs, thread_count, &all[i]));
-    qsort(all, count, sizeof all[0], compare_forecasts);
-    return all[(count - 1) / 2];
+    qsort(all, forecast->turn_count, sizeof all[0], compare_forecasts);
+    return all[middle(forecast)];
 }
 
 static int compare_times(const void *left, const void *right)
@@ -136,7 +140,7 @@ static double median_measured_ns(Forecast *forecast, uint32_t thread_count)
         Measured *measured = &forecast->measured[i];
         if (measured->thread_count != thread_count) continue;
         qsort(measured->times_ns, forecast->turn_count, sizeof measured->times_ns[0], compare_times);
-        return (double)measured->times_ns[(forecast->turn_count - 1) / 2];
+        return (double)measured->times_ns[middle(forecast)];
     }
     return 0;
 }

@@ -38,6 +38,7 @@ typedef struct simulation {
     quern_forecast_limit without; /* is taken away */
     task_state *tasks;
     double free_ns[QUERN_MAX_THREADS]; /* when the worker is done with what it has claimed */
+    double memory_free_ns;             /* when it is done with what tasks that have ended asked of it */
     int64_t latest[QUERN_MAX_THREADS]; /* the task of this section that it claimed from last */
 } simulation;
 
@@ -63,17 +64,6 @@ static double work_ns(const quern_recording *recording, const quern__task *task)
            items_ns(recording, task, 0, task->item_count);
 }
 
-/* By how much items take longer because all workers together want more from memory than it gives. */
-static double slowdown(const simulation *run, const quern__task *task)
-{
-    const double limit = run->costs->bytes_per_ns_limit;
-    const double alone_ns = items_ns(run->recording, task, 0, task->item_count);
-    if (run->without == QUERN_FORECAST_BANDWIDTH || limit <= 0 || alone_ns <= 0) return 1;
-    const double at_once = task->item_count < run->thread_count ? task->item_count : run->thread_count;
-    const double wanted = (double)task->bytes / alone_ns * at_once;
-    return wanted > limit ? wanted / limit : 1;
-}
-
 /* Whether the items are to be divided as they would have to be for the limit that is taken away not to be one. */
 static bool is_divided(const simulation *run, const quern__task *task)
 {
@@ -94,10 +84,8 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     uint32_t size = left / (CLAIMS_PER_WORKER * run->thread_count);
     if (size == 0) size = left > 0;
     *out_end = begin + size;
-    const double took_ns = is_divided(run, task)
-                               ? items_ns(run->recording, task, 0, task->item_count) * size / count
-                               : items_ns(run->recording, task, begin, *out_end);
-    return took_ns * slowdown(run, task);
+    return is_divided(run, task) ? items_ns(run->recording, task, 0, task->item_count) * size / count
+                                 : items_ns(run->recording, task, begin, *out_end);
 }
 
 /* Of the tree in which workers come: how many have to come one after another, up to and with the next one. */
@@ -171,6 +159,20 @@ static choice choose(const simulation *run, const quern__section *section)
     return best;
 }
 
+/* Items that are through are not through before memory has given what they touch, and whoever worked on them waits for it.
+ * Memory serves one task after another. */
+static void wait_for_memory(simulation *run, uint32_t number)
+{
+    const double limit = run->costs->bytes_per_ns_limit;
+    const quern__task *task = &run->recording->tasks.items[number];
+    task_state *state = &run->tasks[number];
+    if (run->without == QUERN_FORECAST_BANDWIDTH || limit <= 0 || task->bytes == 0) return;
+    run->memory_free_ns = later(run->memory_free_ns, state->ready_ns) + (double)task->bytes / limit;
+    state->end_ns = later(state->end_ns, run->memory_free_ns);
+    for (uint32_t i = 0; i < run->thread_count; i++)
+        if (run->latest[i] == number) run->free_ns[i] = later(run->free_ns[i], run->memory_free_ns);
+}
+
 /* Once the first claim is made, others may come as soon as what comes before the items is done. */
 static void make_claim(simulation *run, const choice *chosen)
 {
@@ -187,6 +189,7 @@ static void make_claim(simulation *run, const choice *chosen)
     state->come_count += run->latest[chosen->worker] != chosen->task;
     if (state->next_item == piece_count(run, task)) {
         state->is_finished = true;
+        wait_for_memory(run, (uint32_t)chosen->task);
         state->end_ns += (double)task->after_ns;
         now_ns = state->end_ns;
     }
@@ -229,6 +232,7 @@ static double run_section(simulation *run, const quern__section *section, double
 static double run_frame(simulation *run)
 {
     double now_ns = (double)run->recording->serial_ns;
+    run->memory_free_ns = 0;
     for (uint32_t i = 0; i < run->thread_count; i++)
         run->free_ns[i] = 0;
     for (uint32_t i = 0; i < run->recording->sections.count; i++) {

@@ -188,7 +188,7 @@ Test(forecast, memory_does_not_get_faster_with_threads)
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 40};
     assert_about(forecast_with(recording, &costs, 4).frame_ns, 250000, 0.02);
     const quern_forecast forecast = forecast_with(recording, &costs, 16);
-    assert_about(forecast.frame_ns, 250000, 0.05);
+    assert_about(forecast.frame_ns, 250000, 1e-9);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
     quern_recording_destroy(recording);
 }
@@ -338,6 +338,34 @@ Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
     const quern_forecast forecast = forecast_with(recording, &costs, 2);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
     assert_about(forecast.without_limit_ns, 1000, EXACT);
+    quern_recording_destroy(recording);
+}
+
+Test(forecast, memory_serves_one_task_after_another)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 4, 1000)->bytes = 40000;
+    add_task(recording, "b", 4, 1000)->bytes = 40000;
+    const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
+    assert_frame(recording, &costs, 1, 8000);
+    assert_frame(recording, &costs, 8, 8000);
+    assert_frame(recording, &no_costs, 8, 1000);
+    quern_recording_destroy(recording);
+}
+
+/* The others have what they want of memory while one is still at work. */
+Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
+{
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    quern__task *task = add_task(recording, "a", 101, 1000);
+    recording->items_ns.items[task->first_item] = 50000;
+    task->bytes = 1000000;
+    const quern_forecast_costs costs = {.bytes_per_ns_limit = 50};
+    assert_frame(recording, &costs, 16, 50000);
+    recording->items_ns.items[task->first_item] = 1000;
+    assert_frame(recording, &costs, 16, 20000);
     quern_recording_destroy(recording);
 }
 

@@ -454,6 +454,9 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
 {
     quern_result result = quern__compile(schedule);
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? jobs->thread_count : 1);
+    if (result == QUERN_OK)
+        result = quern__meters_reserve(&schedule->watch.meters, schedule->worker_count,
+                                       schedule->systems.count, quern__schedule_allocator(schedule));
     if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, "quern_schedule_run");
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);

@@ -37,6 +37,7 @@ static void go_on(quern_context *context, const interruption *outer)
     context->is_busy = outer->context.is_busy;
     context->is_timed = outer->context.is_timed;
     context->is_shown = outer->context.is_shown;
+    context->is_metered = outer->context.is_metered;
     context->lap_start_ns = outer->context.lap_start_ns;
     context->span = outer->context.span;
     quern__commands_resume(context->commands, &outer->commands);

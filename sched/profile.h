@@ -23,6 +23,9 @@
  * Nothing here has an influence on what a frame does. */
 
 #include "sched/context.h"
+#include "sched/jobs.h"
+
+/* ------------------------------------------------------------------- profile_frame.c: frames, workers */
 
 /* Whether somebody wants to know about the frame that begins. */
 void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns);
@@ -30,6 +33,11 @@ void quern__profile_finish_frame(quern_schedule *schedule);
 
 /* In a schedule with a trace: the names of the pass and its systems. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__profile_name_pass(quern__pass *pass);
+
+/* Of the system in the latest frame: by every call, or by the profile; 0 without both. */
+uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system);
+
+/* ----------------------------------------------------------------- profile.c: jobs, steps, sync points */
 
 /* Around a step with passes. */
 void quern__profile_start_step(quern_schedule *schedule, const quern__step *step);
@@ -43,9 +51,6 @@ void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uin
 /* Around a loop of the sync point, in a frame that is watched. */
 void quern__profile_start_loop(const quern_schedule *schedule, uint32_t part_count);
 void quern__profile_finish_loop(const quern_schedule *schedule);
-
-/* Of a frame that is recorded: what an item of the pass took. Any worker. */
-void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns);
 
 /* After a part of a loop of the sync point, in a frame that is watched. */
 void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns);
@@ -70,7 +75,50 @@ void quern__profile_end_lap(quern_context *context, uint32_t row_count);
 uint64_t quern__profile_start_hooks(quern_context *context);
 void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns);
 
-/* Of the system in the latest frame: by every call, or by the profile; 0 without both. */
-uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system);
+/* ------------------------------------------------------------- profile_record.c: frames that are recorded */
+
+void quern__profile_record_step(quern_recording *recording, const quern__step *step);
+void quern__profile_finish_recording(const quern__watch *watch);
+
+/* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */
+void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns);
+void quern__profile_record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns);
+void quern__profile_record_part(quern_recording *recording, uint64_t took_ns);
+
+/* ------------------------------------------------------------------------------------- between the files */
+
+/* What a look at the clock takes. Any thread. */
+uint64_t quern__clock_cost_ns(void);
+
+/* "move", or "move + 6" when six others share the pass: so that it fits, whatever the names. */
+void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t bytes);
+
+/* One of the QUERN__TIME_ of a system, on a worker. */
+static inline uint64_t *quern__profile_time_of(const quern_schedule *schedule, uint32_t worker_index,
+                                               uint32_t system_index, uint32_t what)
+{
+    return &schedule->times_ns[(size_t)worker_index * schedule->time_stride +
+                               (size_t)system_index * QUERN__TIME_COUNT + what];
+}
+
+static inline uint64_t quern__profile_dry_ns(const quern_schedule *schedule, uint32_t index,
+                                             uint64_t now_ns)
+{
+    const quern_jobs *jobs = schedule->jobs;
+    return jobs != NULL && index < jobs->thread_count ? quern__worker_dry_ns(&jobs->workers[index], now_ns)
+                                                      : 0;
+}
+
+static inline void quern__profile_show(const quern_schedule *schedule, uint32_t track,
+                                       const quern__trace_event *event)
+{
+    if (schedule->watch.is_traced) quern__trace_show(schedule->watch.trace, track, event);
+}
+
+/* Whether samples are taken with hardware counters, too. */
+static inline bool quern__watch_counts(const quern__watch *watch)
+{
+    return watch->is_profiling && watch->meters.is_on;
+}
 
 #endif

@@ -76,6 +76,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     schedule->world->user_count--;
     quern__compile_release(schedule);
     quern__frame_release(schedule);
+    quern__meters_release(&schedule->watch.meters, allocator);
     quern__playback_release(&schedule->playback);
     quern__seals_release(&schedule->seals, allocator);
     for (uint32_t i = 0; i < schedule->systems.count; i++)

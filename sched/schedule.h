@@ -8,6 +8,7 @@
 
 #include "core/playback.h"
 #include "core/world.h"
+#include "sched/meter.h"
 #include "sched/pass.h"
 #include "sched/seal.h"
 #include "sched/trace.h"
@@ -41,6 +42,7 @@ typedef struct quern__watch {
     uint64_t steps_ns;                   /* of this frame's steps, less worker 0 without a job */
     quern__sync_stage stage;             /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;
+    quern__meters meters;
     quern_frame_profile frame; /* the latest */
     quern_frame_profile total; /* of all since the profile began */
     uint64_t frame_count;      /* of those */

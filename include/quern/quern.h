@@ -16,6 +16,7 @@
  *   parallel.h   a query on the threads of a pool, from plain code
  *   jobs.h       the job pool, usable on its own
  *   profile.h    what each thread did when
+ *   hardware.h   what processors count meanwhile
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library of its own. */
 
@@ -23,6 +24,7 @@
 #include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
+#include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
 #include <quern/parallel.h>  /* IWYU pragma: export */

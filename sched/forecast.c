@@ -15,8 +15,8 @@
  *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
  *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come first
  *
- * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a task waited for
- * begins it at once.
+ * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a task
+ * waited for begins it at once.
  *
  * What limits a frame is found by asking what would help: the same simulation is run again with each of the limits taken
  * away, one at a time; the one whose absence saves most is the answer. */
@@ -159,8 +159,8 @@ static choice choose(const simulation *run, const quern__section *section)
     return best;
 }
 
-/* Items that are through are not through before memory has given what they touch, and whoever worked on them waits for it.
- * Memory serves one task after another. */
+/* Items that are through are not through before memory has given what they touch, and whoever worked on
+ * them waits for it. Memory serves one task after another. */
 static void wait_for_memory(simulation *run, uint32_t number)
 {
     const double limit = run->costs->bytes_per_ns_limit;

@@ -120,11 +120,12 @@ QUERN_API quern_result quern_recording_create(const quern_allocator *allocator,
 /* NULL is allowed. */
 QUERN_API void quern_recording_destroy(quern_recording *recording);
 
-/* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the recording had is
- * forgotten. Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks; sync points are applied there
- * part by part, as threads would share them. With more threads what they cost each other, in caches, is part of what chunks
- * take. Errors, after which nothing is recorded: NULL_ARGUMENT (recording), as quern_schedule_run, and OUT_OF_MEMORY for the
- * recording, when the frame has run. */
+/* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the recording
+ * had is forgotten. Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks;
+ * sync points are applied there part by part, as threads would share them. With more threads what they cost
+ * each other, in caches, is part of what chunks take. Errors, after which nothing is recorded:
+ * NULL_ARGUMENT (recording), as quern_schedule_run, and OUT_OF_MEMORY for the recording, when the frame has
+ * run. */
 QUERN_API quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_recording *recording);
 
@@ -138,10 +139,11 @@ typedef struct quern_forecast_costs {
 
 QUERN_API quern_forecast_costs quern_forecast_costs_default(void);
 
-/* Measures them with the threads of a pool: some tens of milliseconds. The limit of memory is that of a triad on all
- * threads, where more threads got little more of it, and 0 otherwise; the triad takes 96 MiB of the pool's allocator meanwhile.
- * The defaults stay where nothing could be measured: in a pool of one thread, and where processors are busy otherwise.
- * The pool must be at rest. Errors, with out_costs left as it is: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
+/* Measures them with the threads of a pool: some tens of milliseconds. The limit of memory is that of a
+ * triad on all threads, where more threads got little more of it, and 0 otherwise; the triad takes 96 MiB
+ * of the pool's allocator meanwhile. The defaults stay where nothing could be measured: in a pool of one
+ * thread, and where processors are busy otherwise. The pool must be at rest. Errors, with out_costs left as
+ * it is: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs);
 
 /* What would save most of a frame's time if it were not so. */

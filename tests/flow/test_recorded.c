@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Frames that are recorded: they come to the same as others, show the same parts of sync points on any number of threads, and
- * lose nothing but the recording when memory is refused. */
+/* Frames that are recorded: they come to the same as others, show the same parts of sync points on any
+ * number of threads, and lose nothing but the recording when memory is refused. */
 
 enum { ENTITIES = 4000, FRAMES = 4, MAX_LINKS = 64 };
 
@@ -265,8 +265,8 @@ static void refuse_next(uint64_t call)
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
 }
 
-/* The first frame, of which one request for the recording is refused, and then another that is recorded. False when it did
- * not come to that request. */
+/* The first frame, of which one request for the recording is refused, and then another that is recorded.
+ * False when it did not come to that request. */
 static bool record_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t *hashes)
 {
     memory = failing_allocator_create();
@@ -358,7 +358,8 @@ Test(recorded, measuring_costs_asks_the_allocator_of_the_pool)
 
 /* ------------------------------------------------------------------------------- profiles and traces */
 
-/* A frame that is watched for the first time, with a request of the world refused. False when it did not come to that. */
+/* A frame that is watched for the first time, with a request of the world refused. False when it did not
+ * come to that. */
 static bool watch_with_failure(uint64_t call, quern_trace *trace)
 {
     memory = failing_allocator_create();

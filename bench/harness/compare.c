@@ -87,10 +87,17 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool is_comparable(const quern__bench_record *before, const quern__bench_record *now)
+/* Why two records of the same case cannot be compared; NULL when they can. */
+static const char *find_reason(const quern__bench_record *before, const quern__bench_record *control_before,
+                               const quern__bench_record *now, const quern__bench_record *control_now)
 {
-    return before->is_bytes == now->is_bytes && same_text(before->unit, now->unit) &&
-           same_text(before->control, now->control);
+    if (before->is_bytes != now->is_bytes) return "time against memory";
+    if (!same_text(before->unit, now->unit)) return "another unit before";
+    if (!same_text(before->control, now->control)) return "another control before";
+    if ((control_before == NULL) != (control_now == NULL)) return "the control's results are missing";
+    if (!quern__bench_record_agrees(now, control_now)) return "it disagrees with its control";
+    if (!quern__bench_record_agrees(before, control_before)) return "it disagreed with its control before";
+    return NULL;
 }
 
 quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
@@ -105,7 +112,8 @@ quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
     }
     const quern__bench_record *control_before = quern__bench_results_control(before, comparison.before);
     const quern__bench_record *control_now = quern__bench_results_control(now, record);
-    if (!is_comparable(comparison.before, record) || (control_before == NULL) != (control_now == NULL)) {
+    comparison.reason = find_reason(comparison.before, control_before, record, control_now);
+    if (comparison.reason != NULL) {
         comparison.verdict = QUERN__BENCH_NOT_COMPARABLE;
         return comparison;
     }
@@ -181,7 +189,8 @@ static void write_comparison(FILE *file, const quern__bench_comparison *comparis
         write_tested(file, comparison);
     else
         write_untested(file, comparison);
-    fprintf(file, "  %s%s\n", quern__bench_verdict_text(comparison->verdict, now->is_bytes),
+    fprintf(file, "  %s%s%s%s\n", quern__bench_verdict_text(comparison->verdict, now->is_bytes),
+            comparison->reason != NULL ? ": " : "", comparison->reason != NULL ? comparison->reason : "",
             is_control ? " (control)" : "");
 }
 

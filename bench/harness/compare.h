@@ -19,7 +19,7 @@ typedef enum quern__bench_verdict {
     QUERN__BENCH_FASTER,         /* or, of bytes, smaller */
     QUERN__BENCH_SLOWER,         /* or, of bytes, larger */
     QUERN__BENCH_TOO_FEW,        /* samples: no difference whatever could be shown */
-    QUERN__BENCH_NOT_COMPARABLE, /* another unit, or no longer judged by the same control */
+    QUERN__BENCH_NOT_COMPARABLE, /* the comparison's reason says why */
     QUERN__BENCH_NEW,            /* was not measured before */
 } quern__bench_verdict;
 
@@ -30,6 +30,7 @@ typedef struct quern__bench_comparison {
     const quern__bench_record *before; /* NULL: new */
     const quern__bench_record *now;
     bool by_ratio;        /* to the control; otherwise by time */
+    const char *reason;   /* why it is not comparable; NULL when it is, or is new */
     bool is_tested;       /* difference was filled in; false: bytes, new or not comparable */
     double before_figure; /* medians of what was compared */
     double now_figure;

@@ -11,7 +11,7 @@ void quern__bench_csv_write_head(FILE *file)
     fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
     for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
         fprintf(file, ",%s", quern__bench_counter_keys[i]);
-    fputs(",checksum\n", file);
+    fputs(",checksum,agrees\n", file);
 }
 
 /* In quotation marks where there is something in it that would end the field; marks in it are doubled. */
@@ -59,9 +59,10 @@ void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record
     write_number(file, record->summary.mad);
     write_number(file, record->summary.min);
     write_number(file, record->summary.max);
-    write_number(file, control != NULL ? record->summary.median / control->summary.median : NAN);
+    write_number(file, quern__bench_record_ratio(record, control));
     for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
         write_number(file, record->counters[i]);
-    fprintf(file, ",%016" PRIx64 "\n", record->checksum);
+    const bool agrees = quern__bench_record_agrees(record, control);
+    fprintf(file, ",%016" PRIx64 ",%s\n", record->checksum, control == NULL ? "" : agrees ? "yes" : "no");
     fflush(file);
 }

@@ -111,13 +111,16 @@ cJSON *quern__bench_json_record(const quern__bench_record *record, const quern__
     put_figure(object, "mad", record->summary.mad);
     put_figure(object, "min", record->summary.min);
     put_figure(object, "max", record->summary.max);
-    if (control != NULL) put_figure(object, "ratio", record->summary.median / control->summary.median);
+    const double ratio = quern__bench_record_ratio(record, control);
+    if (isfinite(ratio)) put_figure(object, "ratio", ratio);
     put_figures(object, "samples", record->samples, record->sample_count);
     if (record->frame_count > 0) put_figures(object, "frames_ns", record->frames, record->frame_count);
     put_counters(object, record);
     char checksum[CHECKSUM_TEXT_BYTES];
     snprintf(checksum, sizeof checksum, "%016" PRIx64, record->checksum);
     put_text(object, "checksum", checksum);
+    if (control != NULL)
+        required(cJSON_AddBoolToObject(object, "agrees", quern__bench_record_agrees(record, control)));
     return object;
 }
 

@@ -153,11 +153,12 @@ static void write_record(const program *bench, const quern__bench_record *record
 static void verify(program *bench, const quern__bench_record *record)
 {
     const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
-    if (control == NULL || control->checksum == record->checksum) return;
-    quern__bench_note("%s, %" PRIu32 " entities, %" PRIu32 " threads: checksums differ: %s %016" PRIx64
-                      ", %s %016" PRIx64,
-                      record->workload, record->entity_count, record->thread_count, control->subject,
-                      control->checksum, record->subject, record->checksum);
+    if (quern__bench_record_agrees(record, control)) return;
+    quern__bench_note(
+        "%s, %" PRIu32 " entities, %" PRIu32 " thread%s: %s did not do what %s did: its checksum"
+        " is %016" PRIx64 ", not %016" PRIx64,
+        record->workload, record->entity_count, record->thread_count, record->thread_count == 1 ? "" : "s",
+        record->subject, control->subject, record->checksum, control->checksum);
     bench->failed = true;
 }
 

@@ -45,6 +45,7 @@ static cJSON *make_row(const quern__bench_comparison *comparison)
     put_number(row, "threads", now->thread_count);
     put_text(row, "subject", now->subject);
     put_text(row, "verdict", quern__bench_verdict_text(comparison->verdict, now->is_bytes));
+    if (comparison->reason != NULL) put_text(row, "reason", comparison->reason);
     if (comparison->before_figure > 0) {
         put_number(row, "before", comparison->before_figure);
         put_number(row, "now", comparison->now_figure);

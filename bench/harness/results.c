@@ -60,6 +60,17 @@ const quern__bench_record *quern__bench_results_control(const quern__bench_resul
     return record->control != NULL ? find(results, record, record->control) : NULL;
 }
 
+bool quern__bench_record_agrees(const quern__bench_record *record, const quern__bench_record *control)
+{
+    return control == NULL || control->checksum == record->checksum;
+}
+
+double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control)
+{
+    if (control == NULL || !quern__bench_record_agrees(record, control)) return NAN;
+    return record->summary.median / control->summary.median;
+}
+
 bool quern__bench_record_has_counters(const quern__bench_record *record)
 {
     for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)

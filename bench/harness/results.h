@@ -51,6 +51,13 @@ const quern__bench_record *quern__bench_results_find(const quern__bench_results 
 const quern__bench_record *quern__bench_results_control(const quern__bench_results *results,
                                                         const quern__bench_record *record);
 
+/* Whether the subject did what its control did: false when their checksums differ, and then its figures mean
+ * nothing. True where there is no control. */
+bool quern__bench_record_agrees(const quern__bench_record *record, const quern__bench_record *control);
+
+/* Median by the control's median; NAN where there is no control, or where the subject disagrees with it. */
+double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control);
+
 bool quern__bench_record_has_counters(const quern__bench_record *record);
 
 /* "ns" or "bytes". */

@@ -75,7 +75,10 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
     write_figure(file, 9, record->summary.mad);
     write_figure(file, 10, record->summary.min);
     write_figure(file, 10, record->summary.max);
-    if (control != NULL) fprintf(file, " %7.2f", record->summary.median / control->summary.median);
+    if (!quern__bench_record_agrees(record, control))
+        fputs("   WRONG: not the control's checksum", file);
+    else if (control != NULL)
+        fprintf(file, " %7.2f", quern__bench_record_ratio(record, control));
     fputc('\n', file);
     if (quern__bench_record_has_counters(record)) write_counters(file, record);
     fflush(file);

@@ -118,6 +118,26 @@ Test(bench_compare, what_cannot_be_compared_is_said_to_be_so)
     close_both(&before, &now);
 }
 
+static void expect_reason(quern__bench_results *before, quern__bench_results *now, const char *reason)
+{
+    const quern__bench_comparison comparison = compare(before, now, 1);
+    cr_expect_eq(comparison.verdict, QUERN__BENCH_NOT_COMPARABLE);
+    cr_assert_not_null(comparison.reason);
+    cr_expect_str_eq(comparison.reason, reason);
+}
+
+Test(bench_compare, who_disagrees_with_the_control_is_not_compared)
+{
+    quern__bench_results before = make_pair(1, 2, SAMPLES);
+    quern__bench_results now = make_pair(1, 2, SAMPLES);
+    now.records[1].checksum++;
+    expect_reason(&before, &now, "it disagrees with its control");
+    expect_reason(&now, &before, "it disagreed with its control before");
+    before.records[1].is_bytes = true;
+    expect_reason(&before, &now, "time against memory");
+    close_both(&before, &now);
+}
+
 Test(bench_compare, only_what_is_judged_is_counted)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/csv.h"
 #include "bench/harness/json.h"
+#include "bench/harness/table.h"
 #include "tests/bench/bench_records.h"
 
 #include <criterion/criterion.h>
@@ -187,14 +188,40 @@ Test(bench_results, csv_has_a_head_and_a_line_for_each_record)
     cr_expect_str_eq(
         text,
         "workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio,"
-        "cycles,instructions,l1_misses,l2_misses,llc_misses,tlb_misses,checksum\n"
-        "iter,raw,,1000,1,entity,ns,9,0.5,0.01,0.48,0.52,,,,,,,,fedcba9876543210\n"
-        "iter,quern,raw,1000,1,entity,ns,9,0.625,0.0125,0.6,0.65,1.25,1.75,,,,,0,fedcba9876543210\n"
-        "mem,raw,,1000,1,entity,bytes,1,40.25,0,40.25,40.25,,,,,,,,fedcba9876543210\n"
-        "\"a, \"\"b\"\"\",raw,,1000,1,entity,ns,1,2,0,2,2,,,,,,,,fedcba9876543210\n",
+        "cycles,instructions,l1_misses,l2_misses,llc_misses,tlb_misses,checksum,agrees\n"
+        "iter,raw,,1000,1,entity,ns,9,0.5,0.01,0.48,0.52,,,,,,,,fedcba9876543210,\n"
+        "iter,quern,raw,1000,1,entity,ns,9,0.625,0.0125,0.6,0.65,1.25,1.75,,,,,0,fedcba9876543210,yes\n"
+        "mem,raw,,1000,1,entity,bytes,1,40.25,0,40.25,40.25,,,,,,,,fedcba9876543210,\n"
+        "\"a, \"\"b\"\"\",raw,,1000,1,entity,ns,1,2,0,2,2,,,,,,,,fedcba9876543210,\n",
         "%s", text);
     quern__bench_results_close(&results);
     free(text);
+}
+
+typedef void record_writer(FILE *file, const quern__bench_record *record,
+                           const quern__bench_record *control);
+
+static void expect_written(record_writer *write, const quern__bench_results *results, const char *wanted,
+                           const char *unwanted)
+{
+    FILE *file = open_text();
+    write(file, &results->records[1], &results->records[0]);
+    fclose(file);
+    cr_expect(strstr(text, wanted) != NULL, "'%s' is not in: %s", wanted, text);
+    cr_expect(unwanted == NULL || strstr(text, unwanted) == NULL, "'%s' is in: %s", unwanted, text);
+    free(text);
+}
+
+Test(bench_results, a_subject_that_disagrees_is_marked_and_has_no_ratio)
+{
+    quern__bench_results results = make_results();
+    expect_written(quern__bench_json_write_record, &results, "\"agrees\":true", NULL);
+    expect_written(quern__bench_table_write_record, &results, "1.25\n", "WRONG");
+    results.records[1].checksum++;
+    expect_written(quern__bench_json_write_record, &results, "\"agrees\":false", "ratio");
+    expect_written(quern__bench_csv_write_record, &results, ",no\n", "1.25");
+    expect_written(quern__bench_table_write_record, &results, "WRONG", "1.25");
+    quern__bench_results_close(&results);
 }
 
 Test(bench_results, records_are_found_by_case_and_subject)

@@ -40,10 +40,12 @@ addEventListener('load', () => {
   const sections = [...document.querySelectorAll('section')].map(section =>
     `section ${section.id}: ${section.querySelectorAll('canvas').length} charts, ` +
     `${section.querySelectorAll('tbody tr').length} rows`);
+  const marked = `marked WRONG: ${document.querySelectorAll('td .wrong').length}, ` +
+    `listed: ${document.querySelectorAll('#wrong li').length}`;
   const outside = performance.getEntriesByType('resource').length;
   const result = document.createElement('pre');
   result.id = 'probe';
-  result.textContent = [...lines, ...sections, `charts ${document.documentElement.dataset.charts}`,
+  result.textContent = [...lines, ...sections, marked, `charts ${document.documentElement.dataset.charts}`,
     `outside ${outside}`, ''].join('\n');
   document.body.append(result);
 });
@@ -84,6 +86,17 @@ expect 'section frames: 1 charts, 2 rows'
 expect 'section comparison: 0 charts, 9 rows'
 expect 'section figures: 0 charts, 9 rows'
 expect 'charts 5'
+
+echo "one that disagrees with its control"
+sed '/"subject":"quern","control"/{/"entities":10000,"threads":1,/s/04baf1"/04baf2"/;}' "$fixture" >"$work/wrong.jsonl"
+if "$@" --load "$work/wrong.jsonl" --report "$work/wrong.html" >"$work/table"; then
+    echo "it was taken for right" && exit 1
+fi
+grep -q 'WRONG' "$work/table" || { echo "the table does not mark it"; exit 1; }
+open_page "$work/wrong.html" >"$work/seen" # what is left is grey
+cat "$work/seen"
+expect 'marked WRONG: 1, listed: 1'
+expect 'section frames: 1 charts, 1 rows'
 
 echo "measured"
 "$@" --workload frame7 --entities 500,1k --threads 1,2 --repeat 2 --report "$work/measured.html" >"$work/table"

@@ -21,6 +21,9 @@
 
   const subjects = [...new Set(data.results.map(result => result.subject))];
   const colourOf = subject => palette[subjects.indexOf(subject) % palette.length];
+  /* Figures of subjects that did not do what their control did mean nothing: only the table of all figures has them. */
+  const wrong = data.results.filter(result => result.agrees === false);
+  const sound = data.results.filter(result => result.agrees !== false);
   const figureOf = result => result.ns_per_op ?? result.bytes_per_op;
 
   /* Four digits that say something. */
@@ -171,7 +174,7 @@
 
   function drawRatios() {
     const section = document.getElementById('ratios');
-    const judged = data.results.filter(result => result.ratio > 0);
+    const judged = sound.filter(result => result.ratio > 0);
     if (judged.length === 0) return addNote(section, 'No subject has a control.');
     const labels = [...new Set(judged.map(caseOf))];
     const names = subjects.filter(subject => judged.some(result => result.subject === subject));
@@ -224,12 +227,13 @@
 
   function drawSpeedups() {
     const section = document.getElementById('speedups');
-    const groups = groupBy(data.results.filter(result => result.ns_per_op !== undefined),
+    const groups = groupBy(sound.filter(result => result.ns_per_op !== undefined),
       result => `${result.workload}, ${whole(result.entities)} entities`);
     for (const [title, results] of groups) {
       const threads = distinct(results, result => result.threads);
       if (threads.length < 2) continue;
-      const datasets = subjects.filter(subject => results.some(result => result.subject === subject))
+      const datasets = subjects
+        .filter(subject => results.some(result => result.subject === subject && result.threads === threads[0]))
         .map(subject => speedupDataset(subject, results));
       datasets.push({
         label: 'ideal',
@@ -294,7 +298,7 @@
 
   function drawSizes() {
     const section = document.getElementById('sizes');
-    for (const [title, results] of groupBy(data.results, result => result.workload)) {
+    for (const [title, results] of groupBy(sound, result => result.workload)) {
       if (distinct(results, result => result.entities).length < 2) continue;
       const marks = cacheMarks(results[0].bytes_per_entity);
       const measure = results[0].ns_per_op === undefined ? 'bytes' : 'ns';
@@ -341,7 +345,7 @@
 
   function drawFrames() {
     const section = document.getElementById('frames');
-    const timed = data.results.filter(result => result.frames_ns);
+    const timed = sound.filter(result => result.frames_ns);
     for (const [title, results] of groupBy(timed, caseOf)) {
       const sorted = results.map(result => [...result.frames_ns].sort((a, b) => a - b));
       const least = Math.min(...sorted.map(times => times[0]));
@@ -386,7 +390,7 @@
       row.workload, whole(row.entities), whole(row.threads), row.subject, format(row.before), format(row.now),
       format(row.change), row.high ? `${format(row.low)} to ${format(row.high)}` : '',
       row.p === undefined ? '' : row.p.toPrecision(2),
-      element('span', {className: row.verdict}, row.verdict),
+      element('span', {className: row.verdict}, row.reason ? `${row.verdict}: ${row.reason}` : row.verdict),
     ]);
     section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['before'], ['now'],
       ['change'], ['interval'], ['p'], ['verdict', true]], rows));
@@ -401,6 +405,11 @@
     tlb_misses: 'TLB misses',
   };
 
+  function ratioCell(result) {
+    if (result.agrees === false) return element('span', {className: 'wrong'}, 'WRONG');
+    return result.ratio ? result.ratio.toFixed(2) : '';
+  }
+
   function showFigures() {
     const keys = Object.keys(counterTitles).filter(key => data.results.some(result => result.counters?.[key] !== undefined));
     const columns = [['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['median'],
@@ -408,13 +417,22 @@
     const rows = data.results.map(result => [
       result.workload, whole(result.entities), whole(result.threads), result.subject,
       `${result.ns_per_op === undefined ? 'bytes' : 'ns'} per ${result.unit}`, format(figureOf(result)),
-      format(result.mad), format(result.min), format(result.max), result.ratio ? result.ratio.toFixed(2) : '',
+      format(result.mad), format(result.min), format(result.max), ratioCell(result),
       ...keys.map(key => format(result.counters?.[key])),
     ]);
     document.getElementById('figures').append(table(columns, rows));
   }
 
+  function showWrong() {
+    if (wrong.length === 0) return;
+    const list = wrong.map(result => element('li', {}, `${result.subject} in ${caseOf(result)}`));
+    document.getElementById('machine').after(element('div', {className: 'warning', id: 'wrong'},
+      'These did not do what their control did (their checksums differ). Their figures mean nothing, and no chart shows them:',
+      element('ul', {}, ...list)));
+  }
+
   describeMachine();
+  showWrong();
   drawRatios();
   drawSpeedups();
   drawSizes();

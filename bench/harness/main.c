@@ -172,40 +172,37 @@ static void show_records(program *bench, size_t first)
 
 /* ----------------------------------------------------------------------------------------- measuring */
 
-typedef void case_function(program *bench, const quern_bench_workload *workload, const char *name,
-                           quern_bench_case scene);
+typedef void case_function(program *bench, const quern_bench_workload *workload, quern_bench_case scene);
 
-static void count_case(program *bench, const quern_bench_workload *workload, const char *name,
-                       quern_bench_case scene)
+static void count_case(program *bench, const quern_bench_workload *workload, quern_bench_case scene)
 {
     (void)workload;
-    (void)name;
     (void)scene;
     bench->progress.case_count++;
 }
 
-static void run_case(program *bench, const quern_bench_workload *workload, const char *name,
-                     quern_bench_case scene)
+static void run_case(program *bench, const quern_bench_workload *workload, quern_bench_case scene)
 {
     const size_t first = bench->results.record_count;
     if (bench->options.pin && !quern__bench_pin(scene.thread_count))
-        quern__bench_note("%s cannot be kept to %" PRIu32 " processors", name, scene.thread_count);
-    quern__bench_progress_show(&bench->progress, name, &scene, 0);
-    quern__bench_measure(&bench->results, &bench->settings, workload, name, &scene);
+        quern__bench_note("%s cannot be kept to %" PRIu32 " processors", workload->name,
+                          scene.thread_count);
+    quern__bench_progress_show(&bench->progress, workload->name, &scene, 0);
+    quern__bench_measure(&bench->results, &bench->settings, workload, &scene);
     quern__bench_progress_step(&bench->progress);
     quern__bench_unpin();
     show_records(bench, first);
 }
 
-static void for_each_size(program *bench, const quern_bench_workload *workload, const char *name,
-                          uint32_t thread_count, case_function *function)
+static void for_each_size(program *bench, const quern_bench_workload *workload, uint32_t thread_count,
+                          case_function *function)
 {
     const quern__bench_numbers *chosen = &bench->options.entity_counts;
     const bool by_option = chosen->count > 0 && !workload->fixed_size;
     const uint32_t *sizes = by_option ? chosen->values : workload->entity_counts;
     const uint32_t limit = by_option ? chosen->count : QUERN_BENCH_MAX_SIZES;
     for (uint32_t i = 0; i < limit && (i == 0 || sizes[i] > 0); i++)
-        function(bench, workload, name, (quern_bench_case){sizes[i], thread_count});
+        function(bench, workload, (quern_bench_case){sizes[i], thread_count});
 }
 
 static bool can_run(const quern_bench_workload *workload, uint32_t thread_count)
@@ -219,10 +216,10 @@ static void for_each_case(program *bench, case_function *function)
     const quern__bench_numbers *threads = &bench->options.thread_counts;
     for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
         const quern_bench_workload *workload = bench->suite->workloads[i];
-        const char *name = quern__bench_options_select(&bench->options, workload);
-        for (uint32_t t = 0; name != NULL && t < threads->count; t++)
+        if (!quern__bench_options_select(&bench->options, workload)) continue;
+        for (uint32_t t = 0; t < threads->count; t++)
             if (can_run(workload, threads->values[t]))
-                for_each_size(bench, workload, name, threads->values[t], function);
+                for_each_size(bench, workload, threads->values[t], function);
     }
 }
 
@@ -231,14 +228,14 @@ static void note_left_out(const program *bench)
     const quern__bench_numbers *threads = &bench->options.thread_counts;
     for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
         const quern_bench_workload *workload = bench->suite->workloads[i];
-        const char *name = quern__bench_options_select(&bench->options, workload);
-        if (name == NULL) continue;
+        if (!quern__bench_options_select(&bench->options, workload)) continue;
         if (workload->footprint && quern__bench_resident_bytes() == 0)
-            quern__bench_note("the system does not tell how much memory is used: %s left out", name);
+            quern__bench_note("the system does not tell how much memory is used: %s left out",
+                              workload->name);
         for (uint32_t t = 0; workload->single_thread && t < threads->count; t++)
             if (threads->values[t] > 1)
-                quern__bench_note("%s is single-threaded: left out with %" PRIu32 " threads", name,
-                                  threads->values[t]);
+                quern__bench_note("%s is single-threaded: left out with %" PRIu32 " threads",
+                                  workload->name, threads->values[t]);
     }
 }
 

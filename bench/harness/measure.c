@@ -444,10 +444,10 @@ static void measure_footprint(quern__bench_results *results, const bench_session
 }
 
 void quern__bench_measure(quern__bench_results *results, const quern__bench_settings *settings,
-                          const quern_bench_workload *workload, const char *name,
-                          const quern_bench_case *scene)
+                          const quern_bench_workload *workload, const quern_bench_case *scene)
 {
-    bench_session session = {.settings = settings, .workload = workload, .name = name, .scene = *scene};
+    bench_session session = {
+        .settings = settings, .workload = workload, .name = workload->name, .scene = *scene};
     if (workload->footprint)
         measure_footprint(results, &session);
     else

@@ -23,9 +23,8 @@ typedef struct quern__bench_settings {
 
 uint32_t quern__bench_subject_count(const quern_bench_workload *workload);
 
-/* Adds one record for each subject, the control first; they bear the name given. */
+/* Adds one record for each subject, the control first. */
 void quern__bench_measure(quern__bench_results *results, const quern__bench_settings *settings,
-                          const quern_bench_workload *workload, const char *name,
-                          const quern_bench_case *scene);
+                          const quern_bench_workload *workload, const quern_bench_case *scene);
 
 #endif

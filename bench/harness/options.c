@@ -192,11 +192,10 @@ static bool add_entity_count(const option_parser *parser, char *text)
            add_number(parser, "--entities", &parser->options->entity_counts, count);
 }
 
-/* The name of the workload that the pattern matches, or NULL. */
-static const char *matched_name(const char *pattern, const quern_bench_workload *workload)
+static bool matches(const char *pattern, const quern_bench_workload *workload)
 {
-    if (fnmatch(pattern, workload->name, 0) == 0) return workload->name;
-    return workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0 ? workload->alias : NULL;
+    return fnmatch(pattern, workload->name, 0) == 0 ||
+           (workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0);
 }
 
 static bool add_pattern(const option_parser *parser, char *pattern)
@@ -204,7 +203,7 @@ static bool add_pattern(const option_parser *parser, char *pattern)
     quern__bench_options *options = parser->options;
     bool found = false;
     for (uint32_t i = 0; i < parser->suite->workload_count; i++)
-        found |= matched_name(pattern, parser->suite->workloads[i]) != NULL;
+        found |= matches(pattern, parser->suite->workloads[i]);
     if (!found) return refuse(parser, "--workload: there is no workload '%s'; --list shows them", pattern);
     if (options->pattern_count == QUERN__BENCH_MAX_PATTERNS)
         return refuse(parser, "--workload: more than %d names", QUERN__BENCH_MAX_PATTERNS);
@@ -222,13 +221,12 @@ static bool for_each_part(const option_parser *parser, char *list,
     return true;
 }
 
-const char *quern__bench_options_select(const quern__bench_options *options,
-                                        const quern_bench_workload *workload)
+bool quern__bench_options_select(const quern__bench_options *options, const quern_bench_workload *workload)
 {
-    const char *name = options->pattern_count == 0 ? workload->name : NULL;
-    for (uint32_t i = 0; i < options->pattern_count && name == NULL; i++)
-        name = matched_name(options->patterns[i], workload);
-    return name;
+    bool found = options->pattern_count == 0;
+    for (uint32_t i = 0; i < options->pattern_count && !found; i++)
+        found = matches(options->patterns[i], workload);
+    return found;
 }
 
 /* ------------------------------------------------------------------------------------------ options */

@@ -54,9 +54,8 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
 
 void quern__bench_options_print_help(const quern_bench_suite *suite);
 
-/* The name under which the workload was chosen, its own or its alias; NULL when it was not. */
-const char *quern__bench_options_select(const quern__bench_options *options,
-                                        const quern_bench_workload *workload);
+/* Whether the workload was asked for, by its name or its alias. */
+bool quern__bench_options_select(const quern__bench_options *options, const quern_bench_workload *workload);
 
 /* Nothing else may go to stdout. */
 bool quern__bench_options_take_stdout(const quern__bench_options *options);

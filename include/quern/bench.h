@@ -61,8 +61,8 @@ typedef struct quern_bench_subject {
 
 /* Zero is the default of every field that has one. Static tables are the usual way to make these. */
 typedef struct quern_bench_workload {
-    const char *name;    /* in options and results; required */
-    const char *alias;   /* another name that --workload finds it by; may be NULL */
+    const char *name;    /* in options and results; required, and no other's in the suite */
+    const char *alias;   /* another name that --workload finds it by; results bear the first. May be NULL */
     const char *summary; /* one line; required */
     const char *unit;    /* what one operation is; default "pass" */
     uint32_t

@@ -99,6 +99,7 @@ static uint32_t three_passes(uint32_t entity_count)
     }
 
 static const quern_bench_workload plain = {.name = "plain",
+                                           .alias = "simple",
                                            .summary = "passes in one run",
                                            .entity_counts = {10, 20},
                                            .pass_count = three_passes,
@@ -339,6 +340,14 @@ Test(bench_main, memory_is_measured_in_a_process_of_its_own)
     cr_expect_str_eq(results.records[0].subject, "static");
     cr_expect(results.records[0].summary.median > 0.9 && results.records[0].summary.median < 2, "%g",
               results.records[0].summary.median);
+    quern__bench_results_close(&results);
+}
+
+Test(bench_main, results_bear_the_own_name_of_a_workload)
+{
+    cr_expect_eq(call("-w sim* -t 1 -n 7 -r 1 --json=@"), QUERN_BENCH_EXIT_OK);
+    quern__bench_results results = read_results(json_path);
+    cr_expect_str_eq(results.records[0].workload, "plain");
     quern__bench_results_close(&results);
 }
 

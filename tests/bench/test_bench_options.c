@@ -115,12 +115,12 @@ Test(bench_options, comparing)
 Test(bench_options, workloads_by_name_pattern_and_alias)
 {
     cr_assert(parse(""));
-    cr_expect_str_eq(quern__bench_options_select(&options, &destroy), "destroy_order");
+    cr_expect(quern__bench_options_select(&options, &destroy));
     cr_assert(parse("-w it*"), "%s", message);
-    cr_expect_str_eq(quern__bench_options_select(&options, &iter), "iter");
-    cr_expect_null(quern__bench_options_select(&options, &destroy));
+    cr_expect(quern__bench_options_select(&options, &iter));
+    cr_expect_not(quern__bench_options_select(&options, &destroy));
     cr_assert(parse("-w iter,destroy"), "%s", message);
-    cr_expect_str_eq(quern__bench_options_select(&options, &destroy), "destroy");
+    cr_expect(quern__bench_options_select(&options, &destroy));
     expect_refusal("-w swim", "there is no workload 'swim'");
 }
 

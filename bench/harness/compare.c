@@ -134,21 +134,13 @@ quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *be
     return comparisons;
 }
 
-/* Whether something is judged by this record: then what it does itself says how the machine was, not how
- * the program is. */
-static bool is_control(const quern__bench_results *results, const quern__bench_record *record)
-{
-    for (size_t i = 0; i < results->record_count; i++)
-        if (quern__bench_results_control(results, &results->records[i]) == record) return true;
-    return false;
-}
-
 size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,
                                    const quern__bench_results *now, quern__bench_verdict verdict)
 {
     size_t count = 0;
     for (size_t i = 0; i < now->record_count; i++)
-        if (comparisons[i].verdict == verdict && !is_control(now, comparisons[i].now)) count++;
+        if (comparisons[i].verdict == verdict && !quern__bench_results_is_control(now, comparisons[i].now))
+            count++;
     return count;
 }
 
@@ -242,7 +234,7 @@ void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *c
     fprintf(file, "\n%-18s %9s %7s %-8s %-6s %10s %10s %8s  %-16s %9s  %s\n", "workload", "entities",
             "threads", "subject", "figure", "before", "now", "change", "interval", "p", "verdict");
     for (size_t i = 0; i < now->record_count; i++)
-        write_comparison(file, &comparisons[i], is_control(now, comparisons[i].now));
+        write_comparison(file, &comparisons[i], quern__bench_results_is_control(now, comparisons[i].now));
     write_missing(file, before, now);
     fprintf(file, "\n%zu faster, %zu slower, %zu within noise\n",
             quern__bench_count_verdicts(comparisons, now, QUERN__BENCH_FASTER),

@@ -12,6 +12,7 @@
 #include "bench/harness/csv.h"
 #include "bench/harness/footprint.h"
 #include "bench/harness/forecast.h"
+#include "bench/harness/gate.h"
 #include "bench/harness/json.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/options.h"
@@ -154,11 +155,10 @@ static void verify(program *bench, const quern__bench_record *record)
 {
     const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
     if (quern__bench_record_agrees(record, control)) return;
-    quern__bench_note(
-        "%s, %" PRIu32 " entities, %" PRIu32 " thread%s: %s did not do what %s did: its checksum"
-        " is %016" PRIx64 ", not %016" PRIx64,
-        record->workload, record->entity_count, record->thread_count, record->thread_count == 1 ? "" : "s",
-        record->subject, control->subject, record->checksum, control->checksum);
+    char text[QUERN__BENCH_CASE_TEXT_BYTES];
+    quern__bench_format_case(text, record);
+    quern__bench_note("%s: did not do what %s did: its checksum is %016" PRIx64 ", not %016" PRIx64, text,
+                      control->subject, record->checksum, control->checksum);
     bench->failed = true;
 }
 
@@ -319,10 +319,9 @@ static void write_forecasts(program *bench)
 static int exit_status(const program *bench)
 {
     if (bench->failed) return QUERN_BENCH_EXIT_FAILED;
-    const bool slower =
-        bench->comparisons != NULL &&
-        quern__bench_count_verdicts(bench->comparisons, &bench->results, QUERN__BENCH_SLOWER) > 0;
-    return slower && bench->options.fail_slower ? QUERN_BENCH_EXIT_SLOWER : QUERN_BENCH_EXIT_OK;
+    return bench->options.fail_slower
+               ? quern__bench_gate(bench->comparisons, &bench->before, &bench->results)
+               : QUERN_BENCH_EXIT_OK;
 }
 
 static void run(program *bench)

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "bench/harness/results.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +60,20 @@ const quern__bench_record *quern__bench_results_control(const quern__bench_resul
                                                         const quern__bench_record *record)
 {
     return record->control != NULL ? find(results, record, record->control) : NULL;
+}
+
+bool quern__bench_results_is_control(const quern__bench_results *results, const quern__bench_record *record)
+{
+    for (size_t i = 0; i < results->record_count; i++)
+        if (quern__bench_results_control(results, &results->records[i]) == record) return true;
+    return false;
+}
+
+void quern__bench_format_case(char text[QUERN__BENCH_CASE_TEXT_BYTES], const quern__bench_record *record)
+{
+    snprintf(text, QUERN__BENCH_CASE_TEXT_BYTES, "%s, %" PRIu32 " entities, %" PRIu32 " thread%s, %s",
+             record->workload, record->entity_count, record->thread_count,
+             record->thread_count == 1 ? "" : "s", record->subject);
 }
 
 bool quern__bench_record_agrees(const quern__bench_record *record, const quern__bench_record *control)

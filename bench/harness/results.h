@@ -51,6 +51,15 @@ const quern__bench_record *quern__bench_results_find(const quern__bench_results 
 const quern__bench_record *quern__bench_results_control(const quern__bench_results *results,
                                                         const quern__bench_record *record);
 
+/* Whether another record is judged by this one: then what it does itself says how the machine was, not how the
+ * program is. */
+bool quern__bench_results_is_control(const quern__bench_results *results,
+                                     const quern__bench_record *record);
+
+/* "iter, 1000 entities, 1 thread, quern". */
+enum { QUERN__BENCH_CASE_TEXT_BYTES = 256 };
+void quern__bench_format_case(char text[QUERN__BENCH_CASE_TEXT_BYTES], const quern__bench_record *record);
+
 /* Whether the subject did what its control did: false when their checksums differ, and then its figures mean
  * nothing. True where there is no control. */
 bool quern__bench_record_agrees(const quern__bench_record *record, const quern__bench_record *control);

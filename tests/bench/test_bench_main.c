@@ -394,6 +394,19 @@ Test(bench_main, slower_gives_a_status_of_its_own_when_asked)
     cr_expect_eq(call("--load % --compare @ --fail-slower --noise 40"), QUERN_BENCH_EXIT_OK);
 }
 
+Test(bench_main, nothing_compared_does_not_pass_for_nothing_slower)
+{
+    write_results(json_path, 1.5);
+    cr_expect_eq(call("-w fresh -t 1 -r 5 --compare @"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(call("-w fresh -t 1 -r 5 --compare @ --fail-slower"), QUERN_BENCH_EXIT_FAILED,
+                 "all are new");
+    write_results(other_path, 1.5);
+    FILE *file = fopen(other_path, "a");
+    fputs("{\"type\":\"result\",\"workload\":\"more\",\"subject\":\"s\",\"samples\":[1]}\n", file);
+    fclose(file);
+    cr_expect_eq(call("--load % --compare @ --fail-slower"), QUERN_BENCH_EXIT_OK, "some were compared");
+}
+
 Test(bench_main, what_was_measured_can_be_compared)
 {
     cr_expect_eq(call("-w plain -t 1 -r 5 --json=@"), QUERN_BENCH_EXIT_OK);

@@ -16,6 +16,7 @@
 #include "bench/harness/json.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/options.h"
+#include "bench/harness/output.h"
 #include "bench/harness/page.h"
 #include "bench/harness/pin.h"
 #include "bench/harness/table.h"
@@ -32,9 +33,10 @@ typedef struct program {
     quern__bench_forecasts forecasts;
     quern__bench_results before;          /* what --compare names */
     quern__bench_comparison *comparisons; /* NULL: nothing is compared */
-    FILE *json;                           /* NULL: not asked for */
-    FILE *csv;                            /* NULL: not asked for */
-    FILE *report;                         /* NULL: not asked for */
+    quern__bench_output json;
+    quern__bench_output csv;
+    quern__bench_output report;
+    quern__bench_output trace;
     bool failed;
 } program;
 
@@ -79,25 +81,6 @@ static void list_workloads(const quern_bench_suite *suite)
 
 /* -------------------------------------------------------------------------------------------- files */
 
-/* Before anything is measured, so that a bad path costs no time. */
-static bool open_output(FILE **file, const char *path)
-{
-    if (path == NULL) return true;
-    *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (*file != NULL) return true;
-    quern__bench_note("%s: %s", path, strerror(errno));
-    return false;
-}
-
-static void close_output(program *bench, FILE *file, const char *path)
-{
-    if (file == NULL) return;
-    const bool failed = ferror(file) != 0 || (file == stdout ? fflush(file) : fclose(file)) != 0;
-    if (!failed) return;
-    quern__bench_note("%s could not be written", path);
-    bench->failed = true;
-}
-
 static bool load(const char *path, quern__bench_results *results)
 {
     char *text = quern__bench_read_file(path);
@@ -120,12 +103,15 @@ static uint32_t most_threads(const quern__bench_options *options)
     return most;
 }
 
+/* Before anything is measured, so that a bad path costs no time. */
 static bool open_files(program *bench)
 {
     const quern__bench_options *options = &bench->options;
     return (options->compare == NULL || load(options->compare, &bench->before)) &&
-           open_output(&bench->json, options->json) && open_output(&bench->csv, options->csv) &&
-           open_output(&bench->report, options->report) &&
+           quern__bench_output_open(&bench->json, options->json, true) &&
+           quern__bench_output_open(&bench->csv, options->csv, true) &&
+           quern__bench_output_open(&bench->report, options->report, false) &&
+           quern__bench_output_open(&bench->trace, options->trace, false) &&
            (options->trace == NULL || quern__bench_tracing_open(most_threads(options)));
 }
 
@@ -134,8 +120,8 @@ static bool open_files(program *bench)
 static void write_heads(const program *bench)
 {
     const quern__bench_machine *machine = &bench->results.machine;
-    if (bench->json != NULL) quern__bench_json_write_machine(bench->json, machine);
-    if (bench->csv != NULL) quern__bench_csv_write_head(bench->csv);
+    if (bench->json.file != NULL) quern__bench_json_write_machine(bench->json.file, machine);
+    if (bench->csv.file != NULL) quern__bench_csv_write_head(bench->csv.file);
     if (quern__bench_options_take_stdout(&bench->options)) return;
     quern__bench_table_write_machine(stdout, machine);
     quern__bench_table_write_head(stdout);
@@ -144,8 +130,8 @@ static void write_heads(const program *bench)
 static void write_record(const program *bench, const quern__bench_record *record)
 {
     const quern__bench_record *control = quern__bench_results_control(&bench->results, record);
-    if (bench->json != NULL) quern__bench_json_write_record(bench->json, record, control);
-    if (bench->csv != NULL) quern__bench_csv_write_record(bench->csv, record, control);
+    if (bench->json.file != NULL) quern__bench_json_write_record(bench->json.file, record, control);
+    if (bench->csv.file != NULL) quern__bench_csv_write_record(bench->csv.file, record, control);
     if (!quern__bench_options_take_stdout(&bench->options))
         quern__bench_table_write_record(stdout, record, control);
 }
@@ -296,7 +282,7 @@ static void write_report(const program *bench)
         .before_path = bench->options.compare,
         .noise = bench->options.noise,
     };
-    quern__bench_page_write(bench->report, &page);
+    quern__bench_page_write(bench->report.file, &page);
 }
 
 /* With a file as stdout the table of differences would spoil it. */
@@ -324,20 +310,38 @@ static int exit_status(const program *bench)
                : QUERN_BENCH_EXIT_OK;
 }
 
+/* Without complete results, what earlier runs have left stays as it is. */
+static void close_files(program *bench, bool complete)
+{
+    quern__bench_output *outputs[] = {&bench->json, &bench->csv, &bench->report, &bench->trace};
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
+        if (!quern__bench_output_close(outputs[i], complete)) bench->failed = true;
+    if (!quern__bench_stdout_check()) bench->failed = true;
+}
+
+static void write_trace(program *bench)
+{
+    if (quern__bench_tracing_write(quern__bench_output_path(&bench->trace))) return;
+    quern__bench_output_close(&bench->trace, false);
+    bench->failed = true;
+}
+
+static void finish(program *bench)
+{
+    if (bench->options.compare != NULL) compare(bench);
+    if (bench->report.file != NULL) write_report(bench);
+    if (bench->options.forecast_counts.count > 0) write_forecasts(bench);
+    if (bench->options.trace != NULL) write_trace(bench);
+}
+
 static void run(program *bench)
 {
-    if (!open_files(bench) || !get_results(bench)) {
+    const bool complete = open_files(bench) && get_results(bench);
+    if (complete)
+        finish(bench);
+    else
         bench->failed = true;
-    } else {
-        if (bench->options.compare != NULL) compare(bench);
-        if (bench->report != NULL) write_report(bench);
-        if (bench->options.forecast_counts.count > 0) write_forecasts(bench);
-        if (bench->options.trace != NULL && !quern__bench_tracing_write(bench->options.trace))
-            bench->failed = true;
-    }
-    close_output(bench, bench->json, bench->options.json);
-    close_output(bench, bench->csv, bench->options.csv);
-    close_output(bench, bench->report, bench->options.report);
+    close_files(bench, complete);
     quern__bench_tracing_close();
 }
 
@@ -357,7 +361,7 @@ int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
     }
     if (bench.options.help || bench.options.list) {
         bench.options.help ? quern__bench_options_print_help(suite) : list_workloads(suite);
-        return QUERN_BENCH_EXIT_OK;
+        return quern__bench_stdout_check() ? QUERN_BENCH_EXIT_OK : QUERN_BENCH_EXIT_FAILED;
     }
     run(&bench);
     const int status = exit_status(&bench);

@@ -42,7 +42,7 @@ bool quern__bench_tracing_write(const char *path)
 {
     if (quern_trace_get_stats(trace).event_count == 0)
         quern__bench_note(
-            "%s has no events: no subject of the last case gives its pools and schedules the trace", path);
+            "the trace has no events: no subject of the last case gives it to its pools and schedules");
     if (quern_trace_write(trace, path) == QUERN_OK) return true;
     quern__bench_note("%s", quern_error_message());
     return false;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_WORDS = 16, PATH_BYTES = 64 };
@@ -451,6 +452,7 @@ Test(bench_main, files_that_cannot_be_used_fail_before_measuring)
     diaries[0].open_count = 0;
     cr_expect_eq(call("-w plain -r 1 --compare /nonexistent/before"), QUERN_BENCH_EXIT_FAILED);
     cr_expect_eq(call("-w plain -r 1 --report /nonexistent/page"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call("-w plain -r 1 --trace /nonexistent/trace"), QUERN_BENCH_EXIT_FAILED);
     cr_expect_eq(call("--load /nonexistent/now"), QUERN_BENCH_EXIT_FAILED);
     cr_expect_eq(call("-w plain -r 1 --compare @"), QUERN_BENCH_EXIT_FAILED, "an empty file");
     cr_expect_eq(diaries[0].open_count, 0);
@@ -461,6 +463,41 @@ Test(bench_main, a_full_disk_is_noticed)
     if (access("/dev/full", W_OK) != 0) cr_skip_test("there is no /dev/full");
     write_results(json_path, 1.5);
     cr_expect_eq(call("--load @ --report /dev/full"), QUERN_BENCH_EXIT_FAILED);
+}
+
+/* The exit status of a process that runs this with a full disk as its stdout. */
+static int call_with_full_stdout(const char *line)
+{
+    fflush(stdout);
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) _exit(freopen("/dev/full", "w", stdout) != NULL ? call(line) : QUERN_BENCH_EXIT_OK);
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(bench_main, results_that_cannot_be_printed_fail)
+{
+    if (access("/dev/full", W_OK) != 0) cr_skip_test("there is no /dev/full");
+    write_results(json_path, 1.5);
+    cr_expect_eq(call("--load @"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(call_with_full_stdout("--load @"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call_with_full_stdout("--load @ --json"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call_with_full_stdout("--help"), QUERN_BENCH_EXIT_FAILED);
+}
+
+Test(bench_main, a_run_that_fails_leaves_earlier_results)
+{
+    write_results(json_path, 1.5);
+    char *before = read_text(json_path);
+    cr_expect_eq(call("-w plain -r 1 --json=@ --trace /nonexistent/trace"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call("--load /nonexistent/now --json=@"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call("-w plain -r 1 --json=@ --csv=@"), QUERN_BENCH_EXIT_FAILED);
+    char *after = read_text(json_path);
+    cr_expect_str_eq(after, before);
+    free(before);
+    free(after);
 }
 
 Test(bench_main, suites_that_lack_something_are_refused)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/output.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/harness/base.h"
+
+static const char partial_suffix[] = ".partial";
+
+/* ------------------------------------------------------------------------------------ ending early */
+
+enum { MAX_OPEN = 4 };
+
+/* What a handler of a signal has to know is made when a file is opened. */
+typedef struct open_partial {
+    const quern__bench_output *output; /* NULL: free */
+    char *message;                     /* where the lines are; NULL: there are none, the file is removed */
+    size_t message_bytes;
+} open_partial;
+
+static open_partial open_partials[MAX_OPEN];
+static pid_t owner; /* a process that was forked has nothing to do with the files */
+
+static const int deadly_signals[] = {SIGHUP, SIGINT, SIGTERM};
+enum { SIGNAL_COUNT = sizeof deadly_signals / sizeof deadly_signals[0] };
+static struct sigaction old_actions[SIGNAL_COUNT];
+
+/* Calls only what a handler may call. */
+static void abandon_partials(void)
+{
+    if (getpid() != owner) return;
+    for (int i = 0; i < MAX_OPEN; i++) {
+        const open_partial *item = &open_partials[i];
+        if (item->output == NULL) continue;
+        if (item->message == NULL)
+            unlink(item->output->partial);
+        else if (write(STDERR_FILENO, item->message, item->message_bytes) < 0)
+            continue; /* nobody reads what we say */
+    }
+}
+
+/* The action is the system's again when the handler runs, so that the signal ends the program after it. */
+static void handle_signal(int number)
+{
+    abandon_partials();
+    raise(number);
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = handle_signal, .sa_flags = (int)SA_RESETHAND};
+    for (int i = 0; i < SIGNAL_COUNT; i++) {
+        sigaction(deadly_signals[i], NULL, &old_actions[i]);
+        if (old_actions[i].sa_handler == SIG_DFL) sigaction(deadly_signals[i], &action, NULL);
+    }
+}
+
+static void unwatch_signals(void)
+{
+    for (int i = 0; i < SIGNAL_COUNT; i++) {
+        struct sigaction action;
+        sigaction(deadly_signals[i], NULL, &action);
+        if (action.sa_handler == handle_signal) sigaction(deadly_signals[i], &old_actions[i], NULL);
+    }
+}
+
+static bool is_any_open(void)
+{
+    for (int i = 0; i < MAX_OPEN; i++)
+        if (open_partials[i].output != NULL) return true;
+    return false;
+}
+
+static void remember(const quern__bench_output *output)
+{
+    static bool registered;
+    if (!registered) registered = atexit(abandon_partials) == 0;
+    owner = getpid();
+    if (!is_any_open()) watch_signals();
+    open_partial *item = open_partials;
+    while (item->output != NULL)
+        item++;
+    item->message_bytes = 0;
+    item->message = NULL;
+    if (output->has_lines) {
+        const char *format = "%s: ended early; what was measured until then is in %s\n";
+        const int length = snprintf(NULL, 0, format, quern__bench_program(), output->partial);
+        item->message_bytes = (size_t)length;
+        item->message = quern_bench_allocate(item->message_bytes + 1, 1);
+        snprintf(item->message, item->message_bytes + 1, format, quern__bench_program(), output->partial);
+    }
+    item->output = output;
+}
+
+static void forget(const quern__bench_output *output)
+{
+    for (int i = 0; i < MAX_OPEN; i++) {
+        if (open_partials[i].output != output) continue;
+        open_partials[i].output = NULL;
+        free(open_partials[i].message);
+        if (!is_any_open()) unwatch_signals();
+    }
+}
+
+static bool is_taken(const quern__bench_output *output)
+{
+    for (int i = 0; i < MAX_OPEN; i++) {
+        const quern__bench_output *other = open_partials[i].output;
+        if (other != NULL && other->device == output->device && other->inode == output->inode) return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------- opening and closing */
+
+static void release(quern__bench_output *output)
+{
+    free(output->target);
+    free(output->partial);
+    *output = (quern__bench_output){0};
+}
+
+static bool refuse(quern__bench_output *output, const char *reason)
+{
+    quern__bench_note("%s: %s", output->path, reason);
+    if (output->file != NULL) fclose(output->file);
+    release(output);
+    return false;
+}
+
+/* What a partial file is to replace, behind all links; none where there is something other than a file. old: what
+ * stands there; no mode when there is nothing. False, with errno, when it may not be written. */
+static bool find_target(quern__bench_output *output, struct stat *old)
+{
+    if (stat(output->path, old) != 0) {
+        old->st_mode = 0;
+        output->target = quern__bench_copy_text(output->path);
+        return true;
+    }
+    if (!S_ISREG(old->st_mode)) return true;
+    if (access(output->path, W_OK) != 0) return false;
+    output->target = realpath(output->path, NULL);
+    return output->target != NULL;
+}
+
+static bool open_partial_file(quern__bench_output *output, const struct stat *old)
+{
+    const size_t path_bytes = strlen(output->target) + sizeof partial_suffix;
+    output->partial = quern_bench_allocate(path_bytes, 1);
+    snprintf(output->partial, path_bytes, "%s%s", output->target, partial_suffix);
+    output->file = fopen(output->partial, "w");
+    struct stat now;
+    if (output->file == NULL || fstat(fileno(output->file), &now) != 0) return false;
+    output->device = now.st_dev;
+    output->inode = now.st_ino;
+    return old->st_mode == 0 || fchmod(fileno(output->file), old->st_mode & 07777) == 0;
+}
+
+bool quern__bench_output_open(quern__bench_output *output, const char *path, bool has_lines)
+{
+    *output = (quern__bench_output){.path = path, .has_lines = has_lines};
+    if (path == NULL) return true;
+    if (strcmp(path, "-") == 0) {
+        output->file = stdout;
+        return true;
+    }
+    struct stat old;
+    if (!find_target(output, &old)) return refuse(output, strerror(errno));
+    if (output->target == NULL) {
+        output->file = fopen(path, "w");
+        return output->file != NULL || refuse(output, strerror(errno));
+    }
+    if (!open_partial_file(output, &old)) return refuse(output, strerror(errno));
+    if (is_taken(output)) return refuse(output, "two kinds of results cannot go to one file");
+    remember(output);
+    return true;
+}
+
+const char *quern__bench_output_path(const quern__bench_output *output)
+{
+    return output->partial != NULL ? output->partial : output->path;
+}
+
+bool quern__bench_output_close(quern__bench_output *output, bool keep)
+{
+    if (output->file == NULL) return true;
+    bool done = ferror(output->file) == 0;
+    if (output->file != stdout) done = fclose(output->file) == 0 && done;
+    if (output->target != NULL) {
+        if (done && keep) done = rename(output->partial, output->target) == 0;
+        if (!done || !keep) unlink(output->partial);
+        forget(output);
+    }
+    if (!done && output->file != stdout)
+        quern__bench_note("%s could not be written%s", output->path,
+                          output->target != NULL ? "; it is as it was before" : "");
+    release(output);
+    return done;
+}
+
+bool quern__bench_stdout_check(void)
+{
+    const bool flushed = fflush(stdout) == 0;
+    if (flushed && ferror(stdout) == 0) return true;
+    quern__bench_note("standard output could not be written");
+    return false;
+}

@@ -15,7 +15,7 @@ static const char partial_suffix[] = ".partial";
 
 /* ------------------------------------------------------------------------------------ ending early */
 
-enum { MAX_OPEN = 4 };
+enum { MAX_OPEN = 8 };
 
 /* What a handler of a signal has to know is made when a file is opened. */
 typedef struct open_partial {
@@ -85,7 +85,7 @@ static void remember(const quern__bench_output *output)
     if (!is_any_open()) watch_signals();
     open_partial *item = open_partials;
     while (item->output != NULL)
-        item++;
+        if (++item == open_partials + MAX_OPEN) quern_bench_die("more than %d files are written", MAX_OPEN);
     item->message_bytes = 0;
     item->message = NULL;
     if (output->has_lines) {

@@ -36,7 +36,7 @@ static cJSON *make_results(const quern__bench_results *results)
     return array;
 }
 
-static cJSON *make_row(const quern__bench_comparison *comparison)
+static cJSON *make_row(const quern__bench_comparison *comparison, bool is_control)
 {
     const quern__bench_record *now = comparison->now;
     cJSON *row = required(cJSON_CreateObject());
@@ -44,6 +44,9 @@ static cJSON *make_row(const quern__bench_comparison *comparison)
     put_number(row, "entities", now->entity_count);
     put_number(row, "threads", now->thread_count);
     put_text(row, "subject", now->subject);
+    put_text(row, "figure", comparison->by_ratio ? "ratio" : quern__bench_record_measure(now));
+    put_text(row, "unit", now->unit);
+    required(cJSON_AddBoolToObject(row, "is_control", is_control));
     put_text(row, "verdict", quern__bench_verdict_text(comparison->verdict, now->is_bytes));
     if (comparison->reason != NULL) put_text(row, "reason", comparison->reason);
     if (comparison->before_figure > 0) {
@@ -70,8 +73,10 @@ static cJSON *make_comparison(const quern__bench_page *page)
     put_number(object, "alpha", QUERN__BENCH_ALPHA);
     put_number(object, "noise", page->noise);
     cJSON *rows = required(cJSON_AddArrayToObject(object, "rows"));
-    for (size_t i = 0; i < page->results->record_count; i++)
-        cJSON_AddItemToArray(rows, make_row(&page->comparisons[i]));
+    for (size_t i = 0; i < page->results->record_count; i++) {
+        const bool is_control = quern__bench_results_is_control(page->results, page->comparisons[i].now);
+        cJSON_AddItemToArray(rows, make_row(&page->comparisons[i], is_control));
+    }
     return object;
 }
 

@@ -42,10 +42,14 @@ addEventListener('load', () => {
     `${section.querySelectorAll('tbody tr').length} rows`);
   const marked = `marked WRONG: ${document.querySelectorAll('td .wrong').length}, ` +
     `listed: ${document.querySelectorAll('#wrong li').length}`;
+  const ratios = document.querySelector('#ratios canvas');
+  const ticks = ratios ? Chart.getChart(ratios).scales.x.ticks.map(tick => tick.label).join(' ') : 'none';
+  const rows = [...document.querySelectorAll('tbody tr')].map(row =>
+    `row ${row.closest('section').id}: ${[...row.cells].map(cell => cell.textContent).join('|')}`);
   const outside = performance.getEntriesByType('resource').length;
   const result = document.createElement('pre');
   result.id = 'probe';
-  result.textContent = [...lines, ...sections, marked, `charts ${document.documentElement.dataset.charts}`,
+  result.textContent = [...lines, ...sections, ...rows, marked, `ticks ${ticks}`, `charts ${document.documentElement.dataset.charts}`,
     `outside ${outside}`, ''].join('\n');
   document.body.append(result);
 });
@@ -86,9 +90,14 @@ expect 'section frames: 1 charts, 2 rows'
 expect 'section comparison: 0 charts, 9 rows'
 expect 'section figures: 0 charts, 9 rows'
 expect 'charts 5'
+expect 'ticks 1 1.1 1.2 1.3 1.4 1.5 1.6 1.7'
+expect 'row comparison: iter|10,000|1|raw|ns per entity|0.200|0.200|.*|within noise (control)'
+expect 'row comparison: iter|10,000|1|quern|ratio|1.375|1.375|.*|within noise'
 
 echo "one that disagrees with its control"
 sed '/"subject":"quern","control"/{/"entities":10000,"threads":1,/s/04baf1"/04baf2"/;}' "$fixture" >"$work/wrong.jsonl"
+echo '{"type":"result","workload":"slow","subject":"quern","entities":1,"threads":1,"unit":"frame","samples":[1400000]}' \
+    >>"$work/wrong.jsonl"
 if "$@" --load "$work/wrong.jsonl" --report "$work/wrong.html" >"$work/table"; then
     echo "it was taken for right" && exit 1
 fi
@@ -97,6 +106,8 @@ open_page "$work/wrong.html" >"$work/seen" # what is left is grey
 cat "$work/seen"
 expect 'marked WRONG: 1, listed: 1'
 expect 'section frames: 1 charts, 1 rows'
+expect 'row figures: iter|10,000|1|quern|ns per entity|0.275|.*|WRONG||'
+expect 'row figures: slow|1|1|quern|ms per frame|1.400|0.000|1.400|1.400|||'
 
 echo "measured"
 "$@" --workload frame7 --entities 500,1k --threads 1,2 --repeat 2 --report "$work/measured.html" >"$work/table"

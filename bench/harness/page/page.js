@@ -34,12 +34,23 @@
     return number.toLocaleString('en', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
   }
 
+  const formatRatio = ratio => ratio < 10 ? ratio.toFixed(2) : ratio < 100 ? ratio.toFixed(1) : ratio.toFixed(0);
+
   const whole = number => number.toLocaleString('en');
 
+  /* What a time is best told in. */
+  function timeUnit(ns) {
+    if (ns < 1e3) return {name: 'ns', size: 1};
+    if (ns < 1e6) return {name: 'µs', size: 1e3};
+    return ns < 1e9 ? {name: 'ms', size: 1e6} : {name: 's', size: 1e9};
+  }
+
+  /* Of a result, or a row of the comparison: memory is always told in bytes. */
+  const unitOf = (figure, isTime) => isTime ? timeUnit(figure) : {name: 'bytes', size: 1};
+
   function formatTime(ns) {
-    if (ns < 1e3) return `${format(ns)} ns`;
-    if (ns < 1e6) return `${format(ns / 1e3)} µs`;
-    return `${format(ns / 1e6)} ms`;
+    const unit = timeUnit(ns);
+    return `${format(ns / unit.size)} ${unit.name}`;
   }
 
   /* For the ends of a scale: three digits, with k and M for thousands and millions. */
@@ -50,9 +61,8 @@
   }
 
   function formatShortTime(ns) {
-    if (ns < 1e3) return `${Number(ns.toPrecision(3))} ns`;
-    if (ns < 1e6) return `${Number((ns / 1e3).toPrecision(3))} µs`;
-    return `${Number((ns / 1e6).toPrecision(3))} ms`;
+    const unit = timeUnit(ns);
+    return `${Number((ns / unit.size).toPrecision(3))} ${unit.name}`;
   }
 
   /* Whether a logarithmic scale should name this value: those that begin with one of the digits. */
@@ -95,10 +105,9 @@
     return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
   }
 
-  function caseOf(result) {
-    const entities = result.entities === 1 ? '1 entity' : `${whole(result.entities)} entities`;
-    return `${result.workload}, ${entities}, ${plural(result.threads, 'thread')}`;
-  }
+  const sizeOf = result =>
+    `${result.workload}, ${result.entities === 1 ? '1 entity' : `${whole(result.entities)} entities`}`;
+  const caseOf = result => `${sizeOf(result)}, ${plural(result.threads, 'thread')}`;
 
   /* columns: [title, isText]; rows: arrays of texts or nodes. */
   function table(columns, rows) {
@@ -172,6 +181,40 @@
     },
   };
 
+  /* Each bar's ratio, behind its end. */
+  const barNumbers = {
+    id: 'barNumbers',
+    afterDatasetsDraw(chart) {
+      const {ctx} = chart;
+      ctx.save();
+      ctx.fillStyle = textColour;
+      ctx.textBaseline = 'middle';
+      chart.data.datasets.forEach((dataset, i) => chart.getDatasetMeta(i).data.forEach((bar, k) => {
+        const ratio = dataset.data[k];
+        if (ratio === null || !chart.isDatasetVisible(i)) return;
+        ctx.textAlign = ratio < 1 ? 'right' : 'left';
+        ctx.fillText(formatRatio(ratio), bar.x + (ratio < 1 ? -4 : 4), bar.y);
+      }));
+      ctx.restore();
+    },
+  };
+
+  /* Round numbers between two, each of which is named: as many as there is room for. */
+  function ratioTicks(min, max) {
+    const decades = digits => {
+      const ticks = [];
+      for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); power++)
+        for (const digit of digits) ticks.push(Number((digit * 10 ** power).toPrecision(3)));
+      return ticks.filter(tick => tick >= min && tick <= max);
+    };
+    const choices = [[1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]].map(decades);
+    if (choices[0].length > 5) return choices.find(ticks => ticks.length <= 14) ?? choices[choices.length - 1];
+    const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(size => (max - min) / size <= 12) ?? 1;
+    const ticks = [];
+    for (let i = Math.ceil(min / step); i * step <= max; i++) ticks.push(Number((i * step).toPrecision(6)));
+    return ticks;
+  }
+
   function drawRatios() {
     const section = document.getElementById('ratios');
     const judged = sound.filter(result => result.ratio > 0);
@@ -189,14 +232,18 @@
         skipNull: true,
       };
     });
-    /* The ends of the axis leave room beside the longest bars, and never cut 1 off. */
+    /* The ends of the axis leave room for the numbers beside the longest bars, and never cut 1 off. */
     const all = judged.map(result => result.ratio);
+    const [least, most] = [Math.min(...all, 1), Math.max(...all, 1)];
+    const room = Math.max((most / least) ** 0.1, 1.02);
+    const [min, max] = [least / room, most * room];
     const scales = {
       x: axis('ratio to the control', {
         type: 'logarithmic',
-        min: Math.min(...all, 1) / 1.2,
-        max: Math.max(...all, 1) * 1.2,
-        ticks: {callback: value => beginsWith(value, [1, 2, 5]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
+        min,
+        max,
+        afterBuildTicks: scale => { scale.ticks = ratioTicks(min, max).map(value => ({value})); },
+        ticks: {callback: formatShort, autoSkip: false, maxRotation: 0},
       }),
     };
     const plugins = {
@@ -207,7 +254,7 @@
       type: 'bar',
       data: {labels, datasets},
       options: {indexAxis: 'y', scales, plugins},
-      plugins: [lineAtOne],
+      plugins: [lineAtOne, barNumbers],
     }, 90 + labels.length * 16 * (1 + names.length));
     figure.style.gridColumn = '1 / -1';
   }
@@ -227,8 +274,7 @@
 
   function drawSpeedups() {
     const section = document.getElementById('speedups');
-    const groups = groupBy(sound.filter(result => result.ns_per_op !== undefined),
-      result => `${result.workload}, ${whole(result.entities)} entities`);
+    const groups = groupBy(sound.filter(result => result.ns_per_op !== undefined), sizeOf);
     for (const [title, results] of groups) {
       const threads = distinct(results, result => result.threads);
       if (threads.length < 2) continue;
@@ -279,17 +325,19 @@
         ctx.moveTo(x, chartArea.top);
         ctx.lineTo(x, chartArea.bottom);
         ctx.stroke();
-        ctx.fillText(mark.label, x + 4, chartArea.top + 10);
+        const isNarrow = x + 4 + ctx.measureText(mark.label).width > chartArea.right;
+        ctx.textAlign = isNarrow ? 'right' : 'left';
+        ctx.fillText(mark.label, x + (isNarrow ? -4 : 4), chartArea.top + 10);
       }
       ctx.restore();
     },
   });
 
-  function sizeDatasets(results) {
+  function sizeDatasets(results, unit) {
     const threads = distinct(results, result => result.threads);
     return [...groupBy(results, result => `${result.subject}|${result.threads}`).values()].map(group => ({
       label: threads.length > 1 ? `${group[0].subject}, ${plural(group[0].threads, 'thread')}` : group[0].subject,
-      data: group.map(result => ({x: result.entities, y: figureOf(result)})).sort((a, b) => a.x - b.x),
+      data: group.map(result => ({x: result.entities, y: figureOf(result) / unit.size})).sort((a, b) => a.x - b.x),
       borderColor: colourOf(group[0].subject),
       backgroundColor: colourOf(group[0].subject),
       borderDash: group[0].threads === threads[0] ? [] : [2, 3],
@@ -301,17 +349,18 @@
     for (const [title, results] of groupBy(sound, result => result.workload)) {
       if (distinct(results, result => result.entities).length < 2) continue;
       const marks = cacheMarks(results[0].bytes_per_entity);
-      const measure = results[0].ns_per_op === undefined ? 'bytes' : 'ns';
+      const unit = unitOf(Math.max(...results.map(figureOf)), results[0].ns_per_op !== undefined);
       const figure = addChart(section, title, {
         type: 'line',
-        data: {datasets: sizeDatasets(results)},
+        data: {datasets: sizeDatasets(results, unit)},
         options: {
           scales: {
             x: axis('entities', {
               type: 'logarithmic',
               ticks: {callback: value => beginsWith(value, [1]) ? formatShort(value) : '', autoSkip: false, maxRotation: 0},
             }),
-            y: axis(`${measure} per ${results[0].unit}`, {beginAtZero: true}),
+            /* The room on top is for the names of the caches. */
+            y: axis(`${unit.name} per ${results[0].unit}`, {beginAtZero: true, grace: marks.length ? '12%' : 0}),
           },
         },
         plugins: [cacheLines(marks)],
@@ -386,14 +435,27 @@
       'Change is now / before, of the ratio to the control (of a control, of its time): Hodges-Lehmann estimate and ' +
       `its ${100 * (1 - comparison.alpha)} % interval. p is by Mann and Whitney's U, two-sided; a verdict needs ` +
       `p < ${comparison.alpha} and an interval that is more than ${100 * comparison.noise} % away from 1.`);
-    const rows = comparison.rows.map(row => [
-      row.workload, whole(row.entities), whole(row.threads), row.subject, format(row.before), format(row.now),
+    section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['before'],
+      ['now'], ['change'], ['interval'], ['p'], ['verdict', true]], comparison.rows.map(comparisonRow)));
+  }
+
+  /* A control's own verdict is the machine's, so it is not coloured. */
+  function verdictCell(row) {
+    const text = `${row.reason ? `${row.verdict}: ${row.reason}` : row.verdict}${row.is_control ? ' (control)' : ''}`;
+    return element('span', {className: row.is_control ? '' : row.verdict}, text);
+  }
+
+  function comparisonRow(row) {
+    const isRatio = row.figure === 'ratio';
+    const unit = isRatio ? {size: 1} : unitOf(row.now ?? 0, row.figure === 'ns');
+    return [
+      row.workload, whole(row.entities), whole(row.threads), row.subject,
+      isRatio ? 'ratio' : `${unit.name} per ${row.unit}`,
+      row.before === undefined ? '' : format(row.before / unit.size),
+      row.now === undefined ? '' : format(row.now / unit.size),
       format(row.change), row.high ? `${format(row.low)} to ${format(row.high)}` : '',
-      row.p === undefined ? '' : row.p.toPrecision(2),
-      element('span', {className: row.verdict}, row.reason ? `${row.verdict}: ${row.reason}` : row.verdict),
-    ]);
-    section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['before'], ['now'],
-      ['change'], ['interval'], ['p'], ['verdict', true]], rows));
+      row.p === undefined ? '' : row.p.toPrecision(2), verdictCell(row),
+    ];
   }
 
   const counterTitles = {
@@ -414,12 +476,15 @@
     const keys = Object.keys(counterTitles).filter(key => data.results.some(result => result.counters?.[key] !== undefined));
     const columns = [['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['median'],
       ['MAD'], ['least'], ['greatest'], ['ratio'], ...keys.map(key => [counterTitles[key]])];
-    const rows = data.results.map(result => [
-      result.workload, whole(result.entities), whole(result.threads), result.subject,
-      `${result.ns_per_op === undefined ? 'bytes' : 'ns'} per ${result.unit}`, format(figureOf(result)),
-      format(result.mad), format(result.min), format(result.max), ratioCell(result),
-      ...keys.map(key => format(result.counters?.[key])),
-    ]);
+    const rows = data.results.map(result => {
+      const unit = unitOf(figureOf(result), result.ns_per_op !== undefined);
+      const figures = [figureOf(result), result.mad, result.min, result.max];
+      return [
+        result.workload, whole(result.entities), whole(result.threads), result.subject,
+        `${unit.name} per ${result.unit}`, ...figures.map(figure => format(figure / unit.size)), ratioCell(result),
+        ...keys.map(key => format(result.counters?.[key])),
+      ];
+    });
     document.getElementById('figures').append(table(columns, rows));
   }
 

@@ -125,12 +125,82 @@ quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
     return comparison;
 }
 
+/* --------------------------------------------------------------------------------------------- drift */
+
+/* Changes of the times of controls, on any number of threads for 0. changes has room for all records. */
+static size_t gather_changes(const quern__bench_comparison *comparisons, const quern__bench_results *now,
+                             uint32_t thread_count, double *changes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < now->record_count; i++) {
+        const quern__bench_comparison *comparison = &comparisons[i];
+        const bool has_threads = thread_count == 0 || comparison->now->thread_count == thread_count;
+        if (comparison->is_tested && has_threads && quern__bench_results_is_control(now, comparison->now))
+            changes[count++] = comparison->difference.ratio;
+    }
+    return count;
+}
+
+quern__bench_drift quern__bench_find_drift(const quern__bench_comparison *comparisons,
+                                           const quern__bench_results *now, uint32_t thread_count)
+{
+    quern__bench_drift drift = {.least = 1, .median = 1, .greatest = 1};
+    double *changes = quern_bench_allocate(now->record_count, sizeof *changes);
+    drift.control_count = gather_changes(comparisons, now, thread_count, changes);
+    if (drift.control_count == 0) drift.control_count = gather_changes(comparisons, now, 0, changes);
+    if (drift.control_count > 0) {
+        const quern__bench_summary summary = quern__bench_summarise(changes, drift.control_count);
+        drift.least = summary.min;
+        drift.median = summary.median;
+        drift.greatest = summary.max;
+    }
+    free(changes);
+    return drift;
+}
+
+/* The verdict if the machine has changed by this. */
+static quern__bench_verdict judge_against(const quern__bench_difference *difference, double change,
+                                          double noise)
+{
+    return judge(difference->low / change, difference->high / change, noise);
+}
+
+static bool is_borne_out(const quern__bench_comparison *comparison, const quern__bench_drift *drift,
+                         double noise)
+{
+    const quern__bench_difference *difference = &comparison->difference;
+    if (comparison->verdict == QUERN__BENCH_WITHIN_NOISE)
+        return judge_against(difference, drift->median, noise) == QUERN__BENCH_WITHIN_NOISE;
+    return judge_against(difference, drift->least, noise) == comparison->verdict &&
+           judge_against(difference, drift->greatest, noise) == comparison->verdict;
+}
+
+static void compare_with_drift(quern__bench_comparison *comparison, const quern__bench_drift *drift,
+                               double noise)
+{
+    if (!comparison->is_tested || comparison->verdict == QUERN__BENCH_TOO_FEW) return;
+    if (is_borne_out(comparison, drift, noise)) return;
+    comparison->verdict = QUERN__BENCH_NOT_COMPARABLE;
+    comparison->reason = "it has no control, and those of others changed as well";
+}
+
+static bool has_control(const quern__bench_results *now, const quern__bench_record *record)
+{
+    return record->control != NULL || quern__bench_results_is_control(now, record);
+}
+
 quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *before,
                                                   const quern__bench_results *now, double noise)
 {
     quern__bench_comparison *comparisons = quern_bench_allocate(now->record_count, sizeof *comparisons);
     for (size_t i = 0; i < now->record_count; i++)
         comparisons[i] = quern__bench_compare(before, now, &now->records[i], noise);
+    for (size_t i = 0; i < now->record_count; i++) {
+        if (has_control(now, &now->records[i])) continue;
+        const quern__bench_drift drift =
+            quern__bench_find_drift(comparisons, now, now->records[i].thread_count);
+        compare_with_drift(&comparisons[i], &drift, noise);
+    }
     return comparisons;
 }
 
@@ -203,6 +273,31 @@ static void write_warnings(FILE *file, const quern__bench_machine *before, const
         fprintf(file, "WARNING   built with%s QUERN_CHECKS before\n", before->checks ? "" : "out");
 }
 
+static bool is_any_without_control(const quern__bench_comparison *comparisons,
+                                   const quern__bench_results *now)
+{
+    for (size_t i = 0; i < now->record_count; i++)
+        if (comparisons[i].is_tested && !has_control(now, comparisons[i].now)) return true;
+    return false;
+}
+
+/* What has a control does not mind. */
+static void write_drift(FILE *file, const quern__bench_comparison *comparisons,
+                        const quern__bench_results *now, double noise)
+{
+    const quern__bench_drift drift = quern__bench_find_drift(comparisons, now, 0);
+    if (drift.control_count == 0) {
+        if (is_any_without_control(comparisons, now))
+            fputs("WARNING   no control says how the machine has changed: times are compared as they are\n",
+                  file);
+        return;
+    }
+    fprintf(file, "controls take %.3g times what they took (%.3g to %.3g)\n", drift.median, drift.least,
+            drift.greatest);
+    if (judge(drift.median, drift.median, noise) != QUERN__BENCH_WITHIN_NOISE)
+        fputs("WARNING   the machine has changed: compare ratios, no times\n", file);
+}
+
 static void write_missing(FILE *file, const quern__bench_results *before, const quern__bench_results *now)
 {
     for (size_t i = 0; i < before->record_count; i++) {
@@ -231,6 +326,7 @@ void quern__bench_write_comparisons(FILE *file, const quern__bench_comparison *c
 {
     write_explanation(file, path, &before->machine, noise);
     write_warnings(file, &before->machine, &now->machine);
+    write_drift(file, comparisons, now, noise);
     fprintf(file, "\n%-18s %9s %7s %-8s %-6s %10s %10s %8s  %-16s %9s  %s\n", "workload", "entities",
             "threads", "subject", "figure", "before", "now", "change", "interval", "p", "verdict");
     for (size_t i = 0; i < now->record_count; i++)

@@ -45,9 +45,23 @@ quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
                                              const quern__bench_results *now,
                                              const quern__bench_record *record, double noise);
 
-/* Of all records of now, in their order; to be freed. */
+/* Of all records of now, in their order; to be freed. What has no control is judged by time, and then controls of the
+ * same run must bear the verdict out: faster or slower than before by more than any of them, or unchanged also by what
+ * they have changed in the median. Where they do not, it is not comparable. */
 quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *before,
                                                   const quern__bench_results *now, double noise);
+
+/* How the machine has changed, by the times of the controls that were compared: now / before. */
+typedef struct quern__bench_drift {
+    size_t control_count; /* 0: nothing is known, and the rest is 1 */
+    double least;
+    double median;
+    double greatest;
+} quern__bench_drift;
+
+/* By the controls on so many threads, where there are any; otherwise, and for 0 threads, by all of them. */
+quern__bench_drift quern__bench_find_drift(const quern__bench_comparison *comparisons,
+                                           const quern__bench_results *now, uint32_t thread_count);
 
 /* How many subjects that are no control (controls, where nothing is judged by them) have the verdict. */
 size_t quern__bench_count_verdicts(const quern__bench_comparison *comparisons,

@@ -72,6 +72,12 @@ static cJSON *make_comparison(const quern__bench_page *page)
     put_text(object, "commit", page->before->machine.commit);
     put_number(object, "alpha", QUERN__BENCH_ALPHA);
     put_number(object, "noise", page->noise);
+    const quern__bench_drift drift = quern__bench_find_drift(page->comparisons, page->results, 0);
+    if (drift.control_count > 0) {
+        put_number(object, "drift", drift.median);
+        put_number(object, "drift_least", drift.least);
+        put_number(object, "drift_greatest", drift.greatest);
+    }
     cJSON *rows = required(cJSON_AddArrayToObject(object, "rows"));
     for (size_t i = 0; i < page->results->record_count; i++) {
         const bool is_control = quern__bench_results_is_control(page->results, page->comparisons[i].now);

@@ -152,6 +152,49 @@ Test(bench_compare, only_what_is_judged_is_counted)
     close_both(&before, &now);
 }
 
+static quern__bench_verdict verdict_without_control(double control_change, double change)
+{
+    quern__bench_results before = make_pair(1, 2, SAMPLES);
+    quern__bench_results now = make_pair(control_change, 2 * control_change, SAMPLES);
+    add_made_record(&before, "alone", "mine", NULL, SAMPLES, 1, 0.001);
+    add_made_record(&now, "alone", "mine", NULL, SAMPLES, change, 0.001);
+    quern__bench_comparison *all = quern__bench_compare_all(&before, &now, noise);
+    const quern__bench_verdict verdict = all[2].verdict;
+    cr_expect_eq(all[1].verdict, QUERN__BENCH_WITHIN_NOISE, "it has a control of its own");
+    cr_expect_eq(verdict == QUERN__BENCH_NOT_COMPARABLE, all[2].reason != NULL);
+    free(all);
+    close_both(&before, &now);
+    return verdict;
+}
+
+Test(bench_compare, what_has_no_control_is_judged_only_as_far_as_other_controls_stood_still)
+{
+    cr_expect_eq(verdict_without_control(1, 1.2), QUERN__BENCH_SLOWER);
+    cr_expect_eq(verdict_without_control(1, 0.8), QUERN__BENCH_FASTER);
+    cr_expect_eq(verdict_without_control(1.2, 1.2), QUERN__BENCH_NOT_COMPARABLE, "so is the machine");
+    cr_expect_eq(verdict_without_control(0.8, 0.8), QUERN__BENCH_NOT_COMPARABLE, "so is the machine");
+    cr_expect_eq(verdict_without_control(1.2, 1.5), QUERN__BENCH_SLOWER, "by more than the machine");
+    cr_expect_eq(verdict_without_control(0.8, 1.2), QUERN__BENCH_SLOWER);
+    cr_expect_eq(verdict_without_control(0.8, 1), QUERN__BENCH_NOT_COMPARABLE, "it should be faster, too");
+}
+
+Test(bench_compare, the_machine_is_as_its_controls_are)
+{
+    quern__bench_results before = make_pair(1, 2, SAMPLES);
+    quern__bench_results now = make_pair(1.5, 2, SAMPLES);
+    quern__bench_comparison *all = quern__bench_compare_all(&before, &now, noise);
+    const quern__bench_drift drift = quern__bench_find_drift(all, &now, 4);
+    cr_expect_eq(drift.control_count, 1, "none has 4 threads, so all count");
+    cr_assert_float_eq(drift.median, 1.5, 0.01);
+    free(all);
+    quern__bench_record *control = &now.records[0];
+    control->workload[0] = 'x';
+    all = quern__bench_compare_all(&before, &now, noise);
+    cr_expect_eq(quern__bench_find_drift(all, &now, 1).control_count, 0);
+    free(all);
+    close_both(&before, &now);
+}
+
 Test(bench_compare, the_table_says_what_and_how)
 {
     quern__bench_results before = make_pair(1, 2, SAMPLES);
@@ -173,6 +216,7 @@ Test(bench_compare, the_table_says_what_and_how)
         " slower\n",
         "(control)",
         "not measured",
+        "controls take 1 times what they took",
         "0 faster, 1 slower, 0 within noise",
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)

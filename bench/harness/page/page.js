@@ -435,6 +435,9 @@
       'Change is now / before, of the ratio to the control (of a control, of its time): Hodges-Lehmann estimate and ' +
       `its ${100 * (1 - comparison.alpha)} % interval. p is by Mann and Whitney's U, two-sided; a verdict needs ` +
       `p < ${comparison.alpha} and an interval that is more than ${100 * comparison.noise} % away from 1.`);
+    if (comparison.drift !== undefined)
+      addNote(section, `Controls take ${formatRatio(comparison.drift)} times what they took before ` +
+        `(${formatRatio(comparison.drift_least)} to ${formatRatio(comparison.drift_greatest)}): so much has the machine changed.`);
     section.append(table([['workload', true], ['entities'], ['threads'], ['subject', true], ['figure', true], ['before'],
       ['now'], ['change'], ['interval'], ['p'], ['verdict', true]], comparison.rows.map(comparisonRow)));
   }

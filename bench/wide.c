@@ -228,6 +228,7 @@ static void open_schedule(quern_frame *frame, const bench_case *scene, wide_way 
     def.fuse = way != WIDE_UNFUSED;
     def.trace = trace;
     REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
+    quern_bench_set_schedule(frame->schedule);
     REQUIRE(quern_schedule_set_profiling(frame->schedule, way == WIDE_PROFILED));
 }
 

@@ -138,6 +138,7 @@ static void open_schedule(command_scene *scene)
     def.phases = (const char *const[]){"first", "second"};
     def.phase_count = 2;
     REQUIRE(quern_schedule_create(scene->bench.world, &def, &scene->schedule));
+    quern_bench_set_schedule(scene->schedule);
 }
 
 static quern_system_def system_def(const char *name, quern_system_function *run, const quern_term *term,

@@ -211,6 +211,7 @@ static void *open_quern(const bench_case *scene)
         create_living(&spawn->bench, i);
     spawn->jobs = bench_jobs_create(scene->thread_count);
     REQUIRE(quern_schedule_create(spawn->bench.world, NULL, &spawn->schedule));
+    quern_bench_set_schedule(spawn->schedule);
     bench_add_move(spawn->schedule, &spawn->bench);
     add_age(spawn);
     return spawn;

@@ -127,6 +127,7 @@ static void *open_schedule(const quern_bench_case *asked)
     quern_schedule_def def = quern_schedule_def_default();
     def.trace = quern_bench_trace();
     require(quern_schedule_create(scene->world, &def, &scene->schedule));
+    quern_bench_set_schedule(scene->schedule);
     const quern_term cooled = quern_term_write(scene->heat);
     const quern_term worn[] = {quern_term_read(scene->heat), quern_term_write(scene->wear)};
     add_system(scene->schedule, "cool", cool, &cooled, 1);

@@ -9,7 +9,7 @@
 void quern__bench_csv_write_head(FILE *file)
 {
     fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(file, ",%s", quern__bench_counter_keys[i]);
     fputs(",checksum,agrees\n", file);
 }
@@ -60,7 +60,7 @@ void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record
     write_number(file, record->summary.min);
     write_number(file, record->summary.max);
     write_number(file, quern__bench_record_ratio(record, control));
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         write_number(file, record->counters[i]);
     const bool agrees = quern__bench_record_agrees(record, control);
     fprintf(file, ",%016" PRIx64 ",%s\n", record->checksum, control == NULL ? "" : agrees ? "yes" : "no");

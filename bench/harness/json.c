@@ -86,7 +86,7 @@ static void put_counters(cJSON *object, const quern__bench_record *record)
 {
     if (!quern__bench_record_has_counters(record)) return;
     cJSON *counters = required(cJSON_AddObjectToObject(object, "counters"));
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         if (!isnan(record->counters[i]))
             put_figure(counters, quern__bench_counter_keys[i], record->counters[i]);
 }
@@ -249,7 +249,7 @@ static double *get_numbers(const cJSON *object, const char *key, double least, s
 static void read_counters(const cJSON *object, quern__bench_record *record)
 {
     const cJSON *counters = cJSON_GetObjectItemCaseSensitive(object, "counters");
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         record->counters[i] = get_number(counters, quern__bench_counter_keys[i]);
 }
 

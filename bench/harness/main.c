@@ -22,7 +22,7 @@
 #include "bench/harness/table.h"
 #include "bench/harness/tracing.h"
 
-enum { COOKIE = 0x42656E63, REASON_BYTES = 256 };
+enum { COOKIE = 0x42656E63 };
 
 typedef struct program {
     const quern_bench_suite *suite;
@@ -31,6 +31,8 @@ typedef struct program {
     quern__bench_progress progress;
     quern__bench_results results;
     quern__bench_forecasts forecasts;
+    quern_hardware_source counter_source;
+    quern__bench_profiles profiles;
     quern__bench_results before;          /* what --compare names */
     quern__bench_comparison *comparisons; /* NULL: nothing is compared */
     quern__bench_output json;
@@ -225,19 +227,21 @@ static void note_left_out(const program *bench)
     }
 }
 
-static const quern__bench_counter_source *find_counters(const quern__bench_options *options)
+static const quern_hardware_source *find_counters(program *bench)
 {
-    char reason[REASON_BYTES];
-    if (!options->counters) return NULL;
-    if (quern__bench_counters_available(&quern__bench_system_counters, reason, sizeof reason))
-        return &quern__bench_system_counters;
-    quern__bench_note("%s", reason);
+    if (!bench->options.counters) return NULL;
+    bench->counter_source = quern_hardware_source_default();
+    if (quern__bench_counters_available(&bench->counter_source)) return &bench->counter_source;
+    quern__bench_note("%s", quern_error_message());
     return NULL;
 }
 
 static void measure_all(program *bench)
 {
     const quern__bench_options *options = &bench->options;
+    const quern_hardware_source *counter_source = find_counters(bench);
+    if (options->profile && !quern__bench_profiles_open(&bench->profiles, counter_source))
+        bench->failed = true;
     bench->settings = (quern__bench_settings){
         .suite = bench->suite,
         .repeat_count = options->repeat_count,
@@ -245,7 +249,8 @@ static void measure_all(program *bench)
         .placement_count = options->placement_count,
         .time_s = options->time_s,
         .frames = options->frames,
-        .counter_source = find_counters(options),
+        .counter_source = counter_source,
+        .profiles = bench->profiles.file != NULL ? &bench->profiles : NULL,
         .forecasts = options->forecast_counts.count > 0 ? &bench->forecasts : NULL,
         .progress = &bench->progress,
     };
@@ -302,6 +307,12 @@ static void write_forecasts(program *bench)
         bench->failed = true;
 }
 
+static void write_profiles(program *bench)
+{
+    FILE *file = quern__bench_options_take_stdout(&bench->options) ? stderr : stdout;
+    quern__bench_profiles_write(&bench->profiles, file);
+}
+
 static int exit_status(const program *bench)
 {
     if (bench->failed) return QUERN_BENCH_EXIT_FAILED;
@@ -331,6 +342,7 @@ static void finish(program *bench)
     if (bench->options.compare != NULL) compare(bench);
     if (bench->report.file != NULL) write_report(bench);
     if (bench->options.forecast_counts.count > 0) write_forecasts(bench);
+    if (bench->profiles.file != NULL) write_profiles(bench);
     if (bench->options.trace != NULL) write_trace(bench);
 }
 
@@ -367,6 +379,7 @@ int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
     const int status = exit_status(&bench);
     free(bench.comparisons);
     quern__bench_forecasts_close(&bench.forecasts);
+    quern__bench_profiles_close(&bench.profiles);
     quern__bench_results_close(&bench.results);
     quern__bench_results_close(&bench.before);
     return status;

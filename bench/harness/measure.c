@@ -29,6 +29,7 @@ enum {
     FRAMES_NS = 300000000, /* to spend on single frames of one subject */
     MIN_BATCH_FRAMES = 4,
     MAX_BATCH_FRAMES = 100,
+    PROFILED_ROUNDS = 4,
     COUNTED_ROUNDS = 3,
     TRACED_PASSES = 20,
 };
@@ -38,16 +39,17 @@ enum {
 
 typedef struct subject_run {
     const quern_bench_subject *subject;
-    void *state;          /* of the placement that is open */
-    uint32_t round_count; /* in a sample */
-    uint32_t pass_count;  /* in each round */
+    void *state;                     /* of the placement that is open */
+    struct quern_schedule *schedule; /* that it has told of, or NULL */
+    uint32_t round_count;            /* in a sample */
+    uint32_t pass_count;             /* in each round */
     double *samples;
     size_t sample_count;
     size_t sample_capacity;
     double *frames;
     size_t frame_count;
     uint64_t checksum; /* of all placements */
-    double counters[QUERN__BENCH_COUNTER_COUNT];
+    double counters[QUERN_HARDWARE_EVENT_COUNT];
 } subject_run;
 
 /* What is being measured. */
@@ -135,7 +137,7 @@ static uint64_t sample_ns(subject_run *run, round_options options)
 static void run_begin(subject_run *run, const quern_bench_subject *subject)
 {
     *run = (subject_run){.subject = subject, .round_count = 1, .pass_count = 1};
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         run->counters[i] = NAN;
 }
 
@@ -179,7 +181,9 @@ static void open_subjects(bench_session *session)
         quern__bench_counters_open(&session->counters, session->settings->counter_source);
     for (uint32_t i = 0; i < session->run_count; i++) {
         subject_run *run = &session->runs[i];
+        (void)quern__bench_take_schedule();
         run->state = run->subject->open != NULL ? run->subject->open(&session->scene) : NULL;
+        run->schedule = quern__bench_take_schedule();
     }
     if (session->workload->pass_count == NULL && session->placement == 0) find_pass_count(session);
 }
@@ -255,7 +259,7 @@ static void count_events(bench_session *session)
             sample_ns(run, (round_options){.counters = &session->counters});
         }
         const double passes = (double)run->pass_count * run->round_count * COUNTED_ROUNDS;
-        for (int c = 0; c < QUERN__BENCH_COUNTER_COUNT; c++)
+        for (int c = 0; c < QUERN_HARDWARE_EVENT_COUNT; c++)
             run->counters[c] = session->counters.totals[c] / (passes * operations_of_pass(session));
     }
 }
@@ -346,7 +350,7 @@ static quern__bench_record make_record(const bench_session *session, uint32_t in
         .bytes_per_entity = workload->bytes_per_entity,
         .is_bytes = workload->footprint,
     };
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         record.counters[i] = NAN;
     return record;
 }
@@ -404,6 +408,26 @@ static void record_frames(const bench_session *session)
             record_frame(session, i);
 }
 
+/* After all the rest, since a subject may have switched its profile on itself. */
+static void profile_passes(const bench_session *session)
+{
+    const quern__bench_profiles *profiles = session->settings->profiles;
+    if (profiles == NULL || session->placement + 1 < session->placement_count) return;
+    for (uint32_t i = 0; i < session->run_count; i++) {
+        const subject_run *run = &session->runs[i];
+        if (run->schedule == NULL) continue;
+        quern__bench_profiles_start(profiles, run->schedule);
+        for (uint32_t round = 0; round < PROFILED_ROUNDS; round++) {
+            settle(session);
+            enter(run);
+            run->subject->run(run->state, run->pass_count);
+            leave(run);
+        }
+        quern__bench_profiles_finish(profiles, run->schedule, session->workload->name,
+                                     subject_name(session, i), &session->scene);
+    }
+}
+
 static void measure_placement(bench_session *session)
 {
     open_subjects(session);
@@ -415,6 +439,7 @@ static void measure_placement(bench_session *session)
     take_samples(session);
     trace_passes(session);
     record_frames(session);
+    profile_passes(session);
     close_subjects(session);
 }
 

@@ -6,6 +6,7 @@
 /* Measuring one workload in one case. */
 
 #include "bench/harness/counters.h"
+#include "bench/harness/profile.h"
 #include "bench/harness/progress.h"
 #include "bench/harness/results.h"
 
@@ -16,8 +17,9 @@ typedef struct quern__bench_settings {
     uint32_t placement_count; /* at least 1; each gives one sample at least */
     double time_s;            /* go on taking samples for this long */
     bool frames;
-    const quern__bench_counter_source *counter_source; /* NULL: count nothing */
-    struct quern__bench_forecasts *forecasts;          /* NULL: record nothing */
+    const quern_hardware_source *counter_source; /* NULL: count nothing */
+    const quern__bench_profiles *profiles;       /* NULL: profile nothing */
+    struct quern__bench_forecasts *forecasts;    /* NULL: record nothing */
     const quern__bench_progress *progress;
 } quern__bench_settings;
 

@@ -51,6 +51,9 @@ static const char help_text[] =
     "      --forecast LIST   what frames would take on so many threads, such as 4,8,16,64, from one that "
     "is\n"
     "                        recorded on the first of --threads, where a workload has frames to record\n"
+    "      --profile         where the time of frames goes, by system and worker; with --counters, and "
+    "what\n"
+    "                        processors counted meanwhile\n"
     "      --trace FILE      write a trace of some passes of the last case (JSON for ui.perfetto.dev), of\n"
     "                        the subject after the control\n"
     "      --load FILE       measure nothing: take results that --json wrote before\n"
@@ -71,6 +74,7 @@ enum {
     OPTION_PIN,
     OPTION_FRAMES,
     OPTION_COUNTERS,
+    OPTION_PROFILE,
     OPTION_REPORT,
     OPTION_FORECAST,
     OPTION_TRACE,
@@ -99,6 +103,7 @@ static const struct option long_options[] = {
     {"pin", no_argument, NULL, OPTION_PIN},
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
+    {"profile", no_argument, NULL, OPTION_PROFILE},
     {"report", required_argument, NULL, OPTION_REPORT},
     {"forecast", required_argument, NULL, OPTION_FORECAST},
     {"trace", required_argument, NULL, OPTION_TRACE},
@@ -295,6 +300,9 @@ static bool apply_switch(quern__bench_options *options, int option)
         return true;
     case OPTION_COUNTERS:
         options->counters = true;
+        return true;
+    case OPTION_PROFILE:
+        options->profile = true;
         return true;
     case OPTION_REPORT:
         options->report = optarg;

@@ -34,6 +34,7 @@ typedef struct quern__bench_options {
     bool pin;
     bool frames;
     bool counters;
+    bool profile;
     bool list;
     bool help;
     const char *json;                     /* path, or NULL */

@@ -89,7 +89,7 @@ double quern__bench_record_ratio(const quern__bench_record *record, const quern_
 
 bool quern__bench_record_has_counters(const quern__bench_record *record)
 {
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         if (!isnan(record->counters[i])) return true;
     return false;
 }

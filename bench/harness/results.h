@@ -24,7 +24,7 @@ typedef struct quern__bench_record {
     size_t sample_count; /* at least 1 */
     double *frames;      /* nanoseconds of single passes; NULL: not taken */
     size_t frame_count;
-    double counters[QUERN__BENCH_COUNTER_COUNT]; /* per unit; NAN: not counted */
+    double counters[QUERN_HARDWARE_EVENT_COUNT]; /* per unit; NAN: not counted */
     uint64_t checksum;
     quern__bench_summary summary; /* of the samples */
 } quern__bench_record;

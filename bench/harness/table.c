@@ -54,11 +54,11 @@ static void write_counters(FILE *file, const quern__bench_record *record)
 {
     const char *separator = "";
     fprintf(file, "%-18s ", "");
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++) {
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++) {
         if (isnan(record->counters[i])) continue;
         char text[QUERN__BENCH_FIGURE_BYTES];
         quern__bench_format_figure(text, record->counters[i]);
-        fprintf(file, "%s%s %s", separator, text, quern__bench_counter_titles[i]);
+        fprintf(file, "%s%s %s", separator, text, quern_hardware_event_string((quern_hardware_event)i));
         separator = ", ";
     }
     fputs(" per unit\n", file);

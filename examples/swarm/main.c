@@ -61,6 +61,16 @@ static quern_trace *start_trace(const Options *options)
     return trace;
 }
 
+/* Few machines let everybody count, virtual ones least of all: that is no reason not to run. */
+static void start_profile(const Options *options, quern_schedule *schedule)
+{
+    check(quern_schedule_set_profiling(schedule, options->profile));
+    if (!options->counters) return;
+    quern_hardware_source source = quern_hardware_source_default();
+    if (quern_schedule_set_counting(schedule, &source) != QUERN_OK)
+        fprintf(stderr, "swarm: %s\n", quern_error_message());
+}
+
 static void step(Simulation *simulation, quern_jobs *jobs, Record *record)
 {
     uint64_t start_ns = clock_ns();
@@ -144,7 +154,7 @@ int main(int argc, char **argv)
     Record record;
     quern_trace *trace = start_trace(&options);
     simulation_create(&simulation, options.seed, options.entity_count, trace);
-    check(quern_schedule_set_profiling(simulation.schedule, options.profile));
+    start_profile(&options, simulation.schedule);
     record_create(&record, &simulation);
     quern_jobs *jobs = create_jobs(options.thread_count, trace);
     uint64_t compared_hash = run(&options, &simulation, jobs, &record);

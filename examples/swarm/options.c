@@ -26,6 +26,7 @@ static const char usage[] =
     "json\n"
     "  --profile       say at the end where the time went: systems, workers, sync points\n"
     "  --forecast LIST say what a frame would take on so many threads each, as 4,8,16\n"
+    "  --counters      the same, and what processors counted in each system, where the system allows it\n"
     "  --trace FILE    write what every thread did in the last frames, for ui.perfetto.dev\n"
     "  --json          end the output with one line of JSON\n"
     "  --help          this text\n";
@@ -98,6 +99,9 @@ static void parse_option(Options *options, int option)
     case 'r':
         options->profile = true;
         break;
+    case 'c':
+        options->profile = options->counters = true;
+        break;
     case 'T':
         options->trace = optarg;
         break;
@@ -125,19 +129,13 @@ static void parse_option(Options *options, int option)
 Options options_parse(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"entities", required_argument, NULL, 'e'},
-        {"frames", required_argument, NULL, 'f'},
-        {"threads", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 's'},
-        {"profile", no_argument, NULL, 'r'},
-        {"trace", required_argument, NULL, 'T'},
-        {"explain", optional_argument, NULL, 'x'},
-        {"forecast", required_argument, NULL, 'F'},
-        {"json", no_argument, NULL, 'j'},
-        {"plain", no_argument, NULL, 'p'},
-        {"no-baseline", no_argument, NULL, 'b'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"entities", required_argument, NULL, 'e'}, {"frames", required_argument, NULL, 'f'},
+        {"threads", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 's'},
+        {"profile", no_argument, NULL, 'r'},        {"counters", no_argument, NULL, 'c'},
+        {"trace", required_argument, NULL, 'T'},    {"explain", optional_argument, NULL, 'x'},
+        {"forecast", required_argument, NULL, 'F'}, {"json", no_argument, NULL, 'j'},
+        {"plain", no_argument, NULL, 'p'},          {"no-baseline", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     Options options = {.entity_count = 100000, .frame_count = 300, .seed = 1, .baseline = true};
     int option;

@@ -19,6 +19,7 @@ typedef struct Options {
     bool plain;        /* no live view */
     bool baseline;     /* compare with one thread */
     bool profile;      /* say where the time went */
+    bool counters;     /* and what processors counted */
     const char *trace; /* file; NULL: none */
     bool explain;      /* describe the schedule, and nothing else */
     quern_describe_format explain_format;

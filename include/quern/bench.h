@@ -116,6 +116,12 @@ struct quern_trace;
  * sample of each case; that of the last case is written. */
 QUERN_API struct quern_trace *quern_bench_trace(void);
 
+struct quern_schedule;
+
+/* For --profile: the schedule whose frames the passes of a subject are; to be called in its open. Such frames are
+ * profiled after everything else, from the last placement of each case. Without the option it does nothing. */
+QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
+
 /* Of a clock that never goes back. Any thread. */
 QUERN_API uint64_t quern_bench_now_ns(void);
 

@@ -28,7 +28,7 @@ static inline quern__bench_record *add_made_record(quern__bench_results *results
         const size_t k = (i * 7 + 3) % count; /* a shuffle, when 7 does not divide count */
         record.samples[i] = centre * (1 + spread * ((double)k - (double)(count - 1) / 2));
     }
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         record.counters[i] = __builtin_nan("");
     record.summary = quern__bench_summarise(record.samples, count);
     return quern__bench_results_add(results, &record);

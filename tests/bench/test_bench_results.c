@@ -34,8 +34,8 @@ static quern__bench_results make_results(void)
     quern->frames[0] = 1500;
     quern->frames[1] = 2500;
     quern->frame_count = 2;
-    quern->counters[QUERN__BENCH_CYCLES] = 1.75;
-    quern->counters[QUERN__BENCH_TLB_MISSES] = 0;
+    quern->counters[QUERN_HARDWARE_CYCLES] = 1.75;
+    quern->counters[QUERN_HARDWARE_TLB_MISSES] = 0;
     add_made_record(&results, "mem", "raw", NULL, 1, 40.25, 0)->is_bytes = true;
     return results;
 }
@@ -66,7 +66,7 @@ static void expect_same_records(const quern__bench_record *a, const quern__bench
         cr_assert_float_eq(a->samples[i], b->samples[i], a->samples[i] * 1e-6);
     cr_assert_float_eq(a->summary.mad, b->summary.mad, 1e-6);
     cr_assert_eq(a->frame_count, b->frame_count);
-    for (int i = 0; i < QUERN__BENCH_COUNTER_COUNT; i++)
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         cr_expect(a->counters[i] == b->counters[i] || (isnan(a->counters[i]) && isnan(b->counters[i])));
 }
 

@@ -75,3 +75,9 @@ forecast "$(seq -s , 1 33)" "$@" >/dev/null 2>"$file" || status=$?
 grep -q "at most 32 numbers" "$file" || { cat "$file"; exit 1; }
 "$@" --plain --json --entities 3000 --frames 3 --threads 2 --no-baseline --forecast 4 | tail -n 1 |
     grep -q '^{.*}$' || { echo "--json is not the last line after --forecast"; exit 1; }
+
+# Either a table of events, or a line that says why there is none; and the run goes on.
+"$@" --plain --no-baseline --entities 3000 --frames 20 --threads 2 --counters > "$file" 2>&1
+grep -q "^system, events" "$file" || grep -q "hardware counters are not available: " "$file" ||
+    { echo "--counters shows neither events nor a reason"; exit 1; }
+grep -q "world hash: 0x" "$file" || { echo "--counters ends the run"; exit 1; }

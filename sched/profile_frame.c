@@ -61,10 +61,17 @@ static void start_passes(const quern_schedule *schedule)
             schedule->steps.items[i].passes.items[k]->frame_ns = 0;
 }
 
+/* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
+static void watch_workers(const quern_schedule *schedule)
+{
+    quern_jobs *jobs = schedule->jobs;
+    const bool is_wanted = schedule->watch.is_profiling;
+    if (jobs != NULL && atomic_load_explicit(&jobs->is_watched, memory_order_relaxed) != is_wanted)
+        atomic_store_explicit(&jobs->is_watched, is_wanted, memory_order_relaxed);
+}
+
 static void start_workers(const quern_schedule *schedule, uint64_t start_ns)
 {
-    if (schedule->jobs != NULL)
-        atomic_store_explicit(&schedule->jobs->is_watched, true, memory_order_relaxed);
     for (uint32_t i = 0; i < schedule->watch.frame.thread_count; i++) {
         schedule->contexts[i].slept_seen_ns = slept_ns(schedule, i, start_ns);
         schedule->contexts[i].dry_seen_ns = quern__profile_dry_ns(schedule, i, start_ns);
@@ -84,6 +91,7 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     watch->is_traced = quern__trace_wants(watch->trace);
     watch->is_on = watch->is_profiling || watch->is_traced || watch->recording != NULL;
     if (watch->is_on != was_on) prepare_contexts(schedule);
+    watch_workers(schedule);
     if (!watch->is_on) return;
     watch->is_learning = learns(watch);
     watch->watched_count++;

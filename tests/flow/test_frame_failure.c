@@ -411,6 +411,8 @@ Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_seve
     play_with_every_failure(3);
 }
 
+#if !defined(__SANITIZE_THREAD__) /* which makes it slow, and has nothing to find on one thread */
+
 /* On the caller alone, but as on several threads; the recording has memory. */
 Test(frame_failure, each_refused_allocation_ends_the_recorded_frame_as_documented, .timeout = 600)
 {
@@ -424,6 +426,8 @@ Test(frame_failure, each_refused_allocation_ends_the_recorded_frame_as_documente
     quern_recording_destroy(recording);
     recording = NULL;
 }
+
+#endif
 
 Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600)
 {

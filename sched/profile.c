@@ -11,10 +11,10 @@
 enum {
     FIRST_STRIDE = 16,
     MAX_STRIDE = 4096,
-    PROFILE_SHARE = 500, /* samples may cost one part in so many of a pass */
+    PROFILE_SHARE = 1000, /* samples may cost one part in so many of a pass */
     TRACE_SHARE = 200,
     METER_SHARE = 100,
-    SPAN_LOOKS = 300, /* jobs are timed that take longer than so many looks at the clock, */
+    SPAN_LOOKS = 500, /* jobs are timed that take longer than so many looks at the clock, */
     MIN_SPANS = 16,   /* but no more than one part in so many of a pass at once */
     SHOW_NS = 30,     /* about what recording an event takes */
     CLOCK_LOOKS = 32

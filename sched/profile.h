@@ -5,20 +5,24 @@
 
 /* Watching a frame: the profile, and the schedule's part of a trace.
  *
- * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every call can be
- * timed. What is timed in every frame is each job, which is a run of chunks:
+ * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every call
+ * can be timed, nor even every job, which is a run of chunks. Jobs of a pass that a worker runs one after the other
+ * are timed together, as a span, when they come to a length worth a look:
  *
- *     job of a pass:  | chunk | chunk | chunk | chunk | chunk |     two looks at the clock
- *                             one in sample_stride:  | a | b | c |  one after each system
+ *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one look at its end, which begins the next
+ *                            one in sample_stride:  | a | b | c |    one after each system
  *
- * Toward the end of a pass jobs are of few chunks; those are counted, and taken to last as long as chunks did when that was
- * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled chunks, of which
- * earlier ones fade. The stride is such that samples cost about a five-hundredth of the pass, or a two-hundredth
- * while a trace runs; where chunks take long all of them are timed. A schedule with `timing` times every call anyway.
+ * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was learnt. What
+ * the jobs of a pass took is divided among its systems in the proportion of the sampled chunks, of which earlier
+ * ones fade. The stride is such that samples cost about a thousandth of the pass, or a two-hundredth while a trace
+ * runs, or a hundredth with hardware counters (meter.h); where chunks take long all of them are timed. A schedule
+ * with `timing` times every call anyway. In a trace each job is timed by itself.
  *
- * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16: the lines with the
- * samples are in the caches of the workers, and those with the strides would have to come back to them. On two threads that
- * was more than half of what a profile cost.
+ * For how long workers have no job they tell themselves (watch.c); the rest of their time they are busy.
+ *
+ * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16: the lines
+ * with the samples are in the caches of the workers, and those with the strides would have to come back to them. On
+ * two threads a profile of 100,000 entities cost 3.5 us of a frame with this, and 5 without.
  *
  * Nothing here has an influence on what a frame does. */
 

@@ -155,11 +155,12 @@ typedef struct json_reader {
 static bool refuse(const json_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Returns false, for the caller to return. */
+/* Returns false, for the caller to return. Of line 0 is what is wrong with the whole. */
 static bool refuse(const json_reader *reader, const char *format, ...)
 {
-    const int length =
-        snprintf(reader->message, QUERN__BENCH_JSON_MESSAGE_BYTES, "line %u: ", reader->line);
+    const int length = reader->line > 0 ? snprintf(reader->message, QUERN__BENCH_JSON_MESSAGE_BYTES,
+                                                   "line %u: ", reader->line)
+                                        : 0;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reader->message + length, QUERN__BENCH_JSON_MESSAGE_BYTES - (size_t)length, format,
@@ -325,11 +326,36 @@ static bool add_record(const json_reader *reader, quern__bench_results *results,
     return true;
 }
 
+/* What runs must share for their samples to be of one thing; NULL when they do. */
+static const char *find_difference(const quern__bench_machine *first, const quern__bench_machine *second)
+{
+    if (strcmp(first->processor, second->processor) != 0) return "processor";
+    if (first->processor_count != second->processor_count) return "number of processors";
+    if (strcmp(first->compiler, second->compiler) != 0) return "compiler";
+    if (strcmp(first->flags, second->flags) != 0) return "set of flags";
+    if (strcmp(first->version, second->version) != 0) return "version of Quern";
+    if (strcmp(first->commit, second->commit) != 0) return "commit";
+    return first->checks != second->checks ? "setting of QUERN_CHECKS" : NULL;
+}
+
+/* Of a further run, whose samples will be joined with those before. */
+static bool add_machine(const json_reader *reader, quern__bench_machine *machine, const cJSON *object)
+{
+    quern__bench_machine next = {0};
+    read_machine(object, &next);
+    const char *difference = machine->processor != NULL ? find_difference(machine, &next) : NULL;
+    quern__bench_machine_close(machine);
+    *machine = next;
+    if (difference == NULL) return true;
+    return refuse(reader, "another %s than in the lines before: samples of such runs cannot be joined",
+                  difference);
+}
+
 static bool read_object(const json_reader *reader, quern__bench_results *results, const cJSON *object)
 {
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "type"));
     if (type == NULL) return refuse(reader, "not a line that --json writes: it has no 'type'");
-    if (strcmp(type, "machine") == 0) read_machine(object, &results->machine);
+    if (strcmp(type, "machine") == 0 && !add_machine(reader, &results->machine, object)) return false;
     return strcmp(type, "result") != 0 || add_record(reader, results, object);
 }
 
@@ -356,9 +382,10 @@ bool quern__bench_json_read(const char *text, quern__bench_results *results,
         done = read_line(&reader, results, text, length);
         text += length + (text[length] == '\n' ? 1 : 0);
     }
-    if (done && results->record_count == 0) done = refuse(&reader, "there are no results");
+    reader.line = 0;
+    if (done && results->record_count == 0) done = refuse(&reader, "it has no results");
     if (done && results->machine.processor == NULL)
-        done = refuse(&reader, "there is no line of type 'machine'");
+        done = refuse(&reader, "it lacks the first line that --json writes, which describes the machine");
     if (!done) quern__bench_results_close(results);
     return done;
 }

@@ -21,9 +21,9 @@ void quern__bench_json_write_machine(FILE *file, const quern__bench_machine *mac
 void quern__bench_json_write_record(FILE *file, const quern__bench_record *record,
                                     const quern__bench_record *control);
 
-/* What was written before, by one run or by several: samples of the same case and subject are joined, and
- * the machine is that of the last. Lines of a type that is not known are left out. False, with one line of
- * message and no results, when the text is something else. */
+/* What was written before, by one run or by several of the same program on the same machine: samples of the
+ * same case and subject are joined, and the date is that of the last. Lines of a type that is not known are
+ * left out. False, with one line of message and no results, when the text is something else. */
 enum { QUERN__BENCH_JSON_MESSAGE_BYTES = 256 };
 bool quern__bench_json_read(const char *text, quern__bench_results *results,
                             char message[QUERN__BENCH_JSON_MESSAGE_BYTES]);

@@ -19,10 +19,9 @@
 #include "bench/harness/output.h"
 #include "bench/harness/page.h"
 #include "bench/harness/pin.h"
+#include "bench/harness/suite.h"
 #include "bench/harness/table.h"
 #include "bench/harness/tracing.h"
-
-enum { COOKIE = 0x42656E63 };
 
 typedef struct program {
     const quern_bench_suite *suite;
@@ -42,48 +41,10 @@ typedef struct program {
     bool failed;
 } program;
 
-/* --------------------------------------------------------------------------------------------- suite */
-
-quern_bench_suite quern_bench_suite_default(void)
-{
-    return (quern_bench_suite){
-        .program = "bench",
-        .subject_names = {"control", "subject", "subject2", "subject3"},
-        .cookie = COOKIE,
-    };
-}
-
-/* What is wrong with a suite; NULL when nothing is. */
-static const char *find_fault(const quern_bench_suite *suite)
-{
-    if (suite == NULL) return "the suite is NULL";
-    if (suite->cookie != COOKIE) return "the suite was not made by quern_bench_suite_default";
-    if (suite->program == NULL) return "the suite has no program";
-    if (suite->workloads == NULL || suite->workload_count == 0) return "the suite has no workloads";
-    for (uint32_t i = 0; i < QUERN_BENCH_MAX_SUBJECTS; i++)
-        if (suite->subject_names[i] == NULL) return "a subject of the suite has no name";
-    for (uint32_t i = 0; i < suite->workload_count; i++) {
-        const quern_bench_workload *workload = suite->workloads[i];
-        if (workload == NULL || workload->name == NULL || workload->summary == NULL)
-            return "a workload has no name or no summary";
-        if (workload->subjects[0].run == NULL) return "a workload has no subject with a run callback";
-    }
-    return NULL;
-}
-
-static void list_workloads(const quern_bench_suite *suite)
-{
-    for (uint32_t i = 0; i < suite->workload_count; i++) {
-        const quern_bench_workload *workload = suite->workloads[i];
-        printf("%-18s %s", workload->name, workload->summary);
-        if (workload->alias != NULL) printf(" (also: %s)", workload->alias);
-        putchar('\n');
-    }
-}
-
 /* -------------------------------------------------------------------------------------------- files */
 
-static bool load(const char *path, quern__bench_results *results)
+/* What was asked for of the results in a file. */
+static bool load(const program *bench, const char *path, quern__bench_results *results)
 {
     char *text = quern__bench_read_file(path);
     if (text == NULL) {
@@ -92,9 +53,14 @@ static bool load(const char *path, quern__bench_results *results)
     }
     char message[QUERN__BENCH_JSON_MESSAGE_BYTES];
     const bool done = quern__bench_json_read(text, results, message);
-    if (!done) quern__bench_note("%s: %s", path, message);
     free(text);
-    return done;
+    if (!done) {
+        quern__bench_note("%s: %s", path, message);
+        return false;
+    }
+    quern__bench_suite_rename(bench->suite, results);
+    quern__bench_suite_filter(bench->suite, &bench->options, results);
+    return true;
 }
 
 static uint32_t most_threads(const quern__bench_options *options)
@@ -109,7 +75,7 @@ static uint32_t most_threads(const quern__bench_options *options)
 static bool open_files(program *bench)
 {
     const quern__bench_options *options = &bench->options;
-    return (options->compare == NULL || load(options->compare, &bench->before)) &&
+    return (options->compare == NULL || load(bench, options->compare, &bench->before)) &&
            quern__bench_output_open(&bench->json, options->json, true) &&
            quern__bench_output_open(&bench->csv, options->csv, true) &&
            quern__bench_output_open(&bench->report, options->report, false) &&
@@ -204,7 +170,7 @@ static void for_each_case(program *bench, case_function *function)
     const quern__bench_numbers *threads = &bench->options.thread_counts;
     for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
         const quern_bench_workload *workload = bench->suite->workloads[i];
-        if (!quern__bench_options_select(&bench->options, workload)) continue;
+        if (!quern__bench_options_select(&bench->options, workload->name, workload->alias)) continue;
         for (uint32_t t = 0; t < threads->count; t++)
             if (can_run(workload, threads->values[t]))
                 for_each_size(bench, workload, threads->values[t], function);
@@ -216,7 +182,7 @@ static void note_left_out(const program *bench)
     const quern__bench_numbers *threads = &bench->options.thread_counts;
     for (uint32_t i = 0; i < bench->suite->workload_count; i++) {
         const quern_bench_workload *workload = bench->suite->workloads[i];
-        if (!quern__bench_options_select(&bench->options, workload)) continue;
+        if (!quern__bench_options_select(&bench->options, workload->name, workload->alias)) continue;
         if (workload->footprint && quern__bench_resident_bytes() == 0)
             quern__bench_note("the system does not tell how much memory is used: %s left out",
                               workload->name);
@@ -269,7 +235,11 @@ static bool get_results(program *bench)
         measure_all(bench);
         return true;
     }
-    if (!load(bench->options.load, &bench->results)) return false;
+    if (!load(bench, bench->options.load, &bench->results)) return false;
+    if (bench->results.record_count == 0) {
+        quern__bench_note("%s: it has no results of what is asked for", bench->options.load);
+        return false;
+    }
     write_heads(bench);
     show_records(bench, 0);
     return true;
@@ -359,20 +329,19 @@ static void run(program *bench)
 
 int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
 {
-    const char *fault = find_fault(suite);
-    if (fault != NULL) {
-        quern__bench_note("quern_bench_main: %s", fault);
+    char message[QUERN__BENCH_MESSAGE_BYTES];
+    if (!quern__bench_suite_check(suite, message)) {
+        quern__bench_note("quern_bench_main: %s", message);
         return QUERN_BENCH_EXIT_USAGE;
     }
     quern__bench_set_program(suite->program);
     program bench = {.suite = suite};
-    char message[QUERN__BENCH_MESSAGE_BYTES];
     if (!quern__bench_options_parse(&bench.options, suite, argc, argv, message)) {
         quern__bench_note("%s\nTry '%s --help'.", message, suite->program);
         return QUERN_BENCH_EXIT_USAGE;
     }
     if (bench.options.help || bench.options.list) {
-        bench.options.help ? quern__bench_options_print_help(suite) : list_workloads(suite);
+        bench.options.help ? quern__bench_options_print_help(suite) : quern__bench_suite_list(suite);
         return quern__bench_stdout_check() ? QUERN_BENCH_EXIT_OK : QUERN_BENCH_EXIT_FAILED;
     }
     run(&bench);

@@ -12,6 +12,7 @@
 
 #include "bench/harness/footprint.h"
 #include "bench/harness/forecast.h"
+#include "bench/harness/suite.h"
 #include "bench/harness/tracing.h"
 
 #include <math.h>
@@ -75,8 +76,7 @@ uint32_t quern__bench_subject_count(const quern_bench_workload *workload)
 
 static const char *subject_name(const bench_session *session, uint32_t index)
 {
-    const char *own = session->workload->subject_names[index];
-    return own != NULL ? own : session->settings->suite->subject_names[index];
+    return quern__bench_subject_name(session->settings->suite, session->workload, index);
 }
 
 static double operations_of_pass(const bench_session *session)

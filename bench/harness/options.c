@@ -29,6 +29,7 @@ static const char help_text[] =
     "  -l, --list            list the workloads and stop\n"
     "  -w, --workload NAME   run the workloads of this name: a pattern (*, ?, [...]), or several with\n"
     "                        commas between them; may be given again; default all\n"
+    "  -x, --exclude NAME    leave out those of this name; patterns and lists as well\n"
     "  -n, --entities LIST   numbers of entities with commas between them, such as 10k,1M, where a "
     "workload\n"
     "                        lets them be chosen; default its own\n"
@@ -56,7 +57,8 @@ static const char help_text[] =
     "                        processors counted meanwhile\n"
     "      --trace FILE      write a trace of some passes of the last case (JSON for ui.perfetto.dev), of\n"
     "                        the subject after the control\n"
-    "      --load FILE       measure nothing: take results that --json wrote before\n"
+    "      --load FILE       measure nothing: take results that --json wrote before, those of them that\n"
+    "                        -w, -x, -n and -t ask for\n"
     "Comparing:\n"
     "      --compare FILE    say what is faster and what is slower than in FILE, which --json wrote "
     "before\n"
@@ -82,11 +84,12 @@ enum {
     OPTION_COMPARE,
     OPTION_NOISE,
     OPTION_FAIL_SLOWER,
+    OPTION_END,
 };
 
 /* + stops at the first word that is no option; the colon leaves messages to us, and tells a missing
  * argument from an unknown option. */
-static const char short_options[] = "+:hj::c::ln:r:s:t:w:";
+static const char short_options[] = "+:hj::c::ln:r:s:t:w:x:";
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -98,6 +101,7 @@ static const struct option long_options[] = {
     {"time", required_argument, NULL, 's'},
     {"threads", required_argument, NULL, 't'},
     {"workload", required_argument, NULL, 'w'},
+    {"exclude", required_argument, NULL, 'x'},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"placements", required_argument, NULL, OPTION_PLACEMENTS},
     {"pin", no_argument, NULL, OPTION_PIN},
@@ -117,7 +121,8 @@ static const struct option long_options[] = {
 typedef struct option_parser {
     quern__bench_options *options;
     const quern_bench_suite *suite;
-    char *message; /* QUERN__BENCH_MESSAGE_BYTES */
+    char *message;        /* QUERN__BENCH_MESSAGE_BYTES */
+    unsigned *seen_count; /* of each option, by its number below OPTION_END */
 } option_parser;
 
 static bool refuse(const option_parser *parser, const char *format, ...)
@@ -146,7 +151,9 @@ static bool parse_number(const option_parser *parser, const char *option, const 
     const unsigned scale = *end == 'k' ? 1000 : *end == 'M' ? 1000000 : 1;
     if (scale > 1) end++;
     if (!has_digits || *end != '\0' || value > maximum / scale || value * scale < minimum)
-        return refuse(parser, "%s: '%s' is not a number from %u to %u", option, text, minimum, maximum);
+        return refuse(parser,
+                      "%s: '%s' is not a number from %u to %u (k and M stand for thousands and millions)",
+                      option, text, minimum, maximum);
     *number = (uint32_t)value * scale;
     return true;
 }
@@ -197,23 +204,23 @@ static bool add_entity_count(const option_parser *parser, char *text)
            add_number(parser, "--entities", &parser->options->entity_counts, count);
 }
 
-static bool matches(const char *pattern, const quern_bench_workload *workload)
+static bool add_name(const option_parser *parser, const char *option, quern__bench_names *names,
+                     const char *pattern)
 {
-    return fnmatch(pattern, workload->name, 0) == 0 ||
-           (workload->alias != NULL && fnmatch(pattern, workload->alias, 0) == 0);
+    if (names->count == QUERN__BENCH_MAX_PATTERNS)
+        return refuse(parser, "%s: more than %d names", option, QUERN__BENCH_MAX_PATTERNS);
+    names->patterns[names->count++] = pattern;
+    return true;
 }
 
-static bool add_pattern(const option_parser *parser, char *pattern)
+static bool add_workload(const option_parser *parser, char *pattern)
 {
-    quern__bench_options *options = parser->options;
-    bool found = false;
-    for (uint32_t i = 0; i < parser->suite->workload_count; i++)
-        found |= matches(pattern, parser->suite->workloads[i]);
-    if (!found) return refuse(parser, "--workload: there is no workload '%s'; --list shows them", pattern);
-    if (options->pattern_count == QUERN__BENCH_MAX_PATTERNS)
-        return refuse(parser, "--workload: more than %d names", QUERN__BENCH_MAX_PATTERNS);
-    options->patterns[options->pattern_count++] = pattern;
-    return true;
+    return add_name(parser, "--workload", &parser->options->workloads, pattern);
+}
+
+static bool add_excluded(const option_parser *parser, char *pattern)
+{
+    return add_name(parser, "--exclude", &parser->options->excluded, pattern);
 }
 
 /* Calls add with each part of a comma-separated list, which it cuts up in place. */
@@ -226,12 +233,48 @@ static bool for_each_part(const option_parser *parser, char *list,
     return true;
 }
 
-bool quern__bench_options_select(const quern__bench_options *options, const quern_bench_workload *workload)
+static bool matches(const quern__bench_names *names, const char *name, const char *alias)
 {
-    bool found = options->pattern_count == 0;
-    for (uint32_t i = 0; i < options->pattern_count && !found; i++)
-        found = matches(options->patterns[i], workload);
-    return found;
+    for (uint32_t i = 0; i < names->count; i++)
+        if (fnmatch(names->patterns[i], name, 0) == 0 ||
+            (alias != NULL && fnmatch(names->patterns[i], alias, 0) == 0))
+            return true;
+    return false;
+}
+
+bool quern__bench_options_select(const quern__bench_options *options, const char *name, const char *alias)
+{
+    return (options->workloads.count == 0 || matches(&options->workloads, name, alias)) &&
+           !matches(&options->excluded, name, alias);
+}
+
+/* A name that finds nothing is a slip of the pen; a file may have workloads that the suite has not. */
+static bool check_names(const option_parser *parser, const char *option, const quern__bench_names *names)
+{
+    for (uint32_t i = 0; i < names->count; i++) {
+        const quern__bench_names one = {.patterns = {names->patterns[i]}, .count = 1};
+        bool found = false;
+        for (uint32_t w = 0; w < parser->suite->workload_count && !found; w++)
+            found = matches(&one, parser->suite->workloads[w]->name, parser->suite->workloads[w]->alias);
+        if (!found)
+            return refuse(parser, "%s: there is no workload '%s'; --list shows them", option,
+                          names->patterns[i]);
+    }
+    return true;
+}
+
+static bool check_selection(const option_parser *parser)
+{
+    const quern__bench_options *options = parser->options;
+    if (options->load != NULL) return true;
+    if (!check_names(parser, "--workload", &options->workloads) ||
+        !check_names(parser, "--exclude", &options->excluded))
+        return false;
+    for (uint32_t i = 0; i < parser->suite->workload_count; i++)
+        if (quern__bench_options_select(options, parser->suite->workloads[i]->name,
+                                        parser->suite->workloads[i]->alias))
+            return true;
+    return refuse(parser, "--exclude leaves no workload");
 }
 
 /* ------------------------------------------------------------------------------------------ options */
@@ -263,7 +306,9 @@ static bool apply_numbers(const option_parser *parser, int option)
     case 't':
         return for_each_part(parser, optarg, add_thread_count);
     case 'w':
-        return for_each_part(parser, optarg, add_pattern);
+        return for_each_part(parser, optarg, add_workload);
+    case 'x':
+        return for_each_part(parser, optarg, add_excluded);
     case OPTION_FORECAST:
         return for_each_part(parser, optarg, add_forecast_count);
     case OPTION_WARM_UP:
@@ -325,34 +370,119 @@ static bool apply_switch(quern__bench_options *options, int option)
     }
 }
 
+/* Why a word with two dashes is none of the options, or not quite. */
+static bool refuse_long(const option_parser *parser, const char *word)
+{
+    const size_t length = strcspn(word + 2, "=");
+    const struct option *first = NULL;
+    const struct option *second = NULL;
+    for (const struct option *option = long_options; option->name != NULL; option++) {
+        if (strncmp(option->name, word + 2, length) != 0) continue;
+        if (strlen(option->name) == length) return refuse(parser, "--%s takes no argument", option->name);
+        second = first;
+        first = option;
+    }
+    if (second != NULL)
+        return refuse(parser, "'%s' could be --%s or --%s", word, second->name, first->name);
+    if (first != NULL) return refuse(parser, "--%s takes no argument", first->name);
+    return refuse(parser, "'%s' is not an option", word);
+}
+
 static bool apply(const option_parser *parser, int option, const char *word)
 {
-    if (option == '?') return refuse(parser, "'%s' is not an option, or not a complete one", word);
     if (option == ':') return refuse(parser, "'%s' needs an argument", word);
+    if (option == '?')
+        return word[1] == '-' ? refuse_long(parser, word)
+                              : refuse(parser, "'-%c' is not an option", optopt);
+    parser->seen_count[option]++;
     return apply_switch(parser->options, option) || apply_numbers(parser, option);
 }
 
-static bool check_together(const option_parser *parser)
+/* ----------------------------------------------------------------------------------------- together */
+
+static const char *long_name(int option)
+{
+    const struct option *item = long_options;
+    while (item->name != NULL && item->val != option)
+        item++;
+    return item->name;
+}
+
+/* Of options with a path, the second would silently win. */
+static bool check_given_once(const option_parser *parser)
+{
+    static const int options[] = {'j', 'c', OPTION_REPORT, OPTION_TRACE, OPTION_LOAD, OPTION_COMPARE};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (parser->seen_count[options[i]] > 1)
+            return refuse(parser, "--%s is given twice", long_name(options[i]));
+    return true;
+}
+
+static bool check_load(const option_parser *parser)
+{
+    static const int measuring[] = {
+        'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PIN,
+        OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,
+    };
+    if (parser->options->load == NULL) return true;
+    for (size_t i = 0; i < sizeof measuring / sizeof measuring[0]; i++)
+        if (parser->seen_count[measuring[i]] > 0)
+            return refuse(parser, "--%s says how to measure, and --load measures nothing",
+                          long_name(measuring[i]));
+    return true;
+}
+
+static bool check_compare(const option_parser *parser)
+{
+    static const int comparing[] = {OPTION_FAIL_SLOWER, OPTION_NOISE};
+    if (parser->options->compare != NULL) return true;
+    for (size_t i = 0; i < sizeof comparing / sizeof comparing[0]; i++)
+        if (parser->seen_count[comparing[i]] > 0)
+            return refuse(parser, "--%s needs --compare", long_name(comparing[i]));
+    return true;
+}
+
+static bool is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+static bool check_paths(const option_parser *parser)
 {
     const quern__bench_options *options = parser->options;
-    const bool json = options->json != NULL && strcmp(options->json, "-") == 0;
-    const bool csv = options->csv != NULL && strcmp(options->csv, "-") == 0;
-    if (json && csv) return refuse(parser, "--json and --csv cannot both go to stdout; give one a file");
-    if (options->fail_slower && options->compare == NULL)
-        return refuse(parser, "--fail-slower needs --compare");
+    const char *const names[] = {"json", "csv", "report", "trace"};
+    const char *const paths[] = {options->json, options->csv, options->report, options->trace};
+    enum { COUNT = sizeof paths / sizeof paths[0] };
+    if (is_stdout(options->trace)) return refuse(parser, "--trace needs a file");
+    for (int i = 0; i < COUNT; i++)
+        for (int k = i + 1; k < COUNT; k++)
+            if (paths[i] != NULL && paths[k] != NULL && strcmp(paths[i], paths[k]) == 0)
+                return refuse(parser, "--%s and --%s cannot both go to %s", names[i], names[k],
+                              is_stdout(paths[i]) ? "stdout; give one a file" : paths[i]);
     return true;
 }
 
 bool quern__bench_options_take_stdout(const quern__bench_options *options)
 {
-    return (options->json != NULL && strcmp(options->json, "-") == 0) ||
-           (options->csv != NULL && strcmp(options->csv, "-") == 0);
+    return is_stdout(options->json) || is_stdout(options->csv) || is_stdout(options->report);
 }
 
 static void set_default_thread_counts(quern__bench_numbers *counts)
 {
     const uint32_t all = quern_processor_count();
     *counts = (quern__bench_numbers){.values = {1, all}, .count = all > 1 ? 2 : 1};
+}
+
+/* A file behind -j is easily taken for its argument, which has to stand in the same word. */
+static bool refuse_rest(const option_parser *parser, const char *word, const char *previous)
+{
+    for (const struct option *option = long_options; option->name != NULL; option++) {
+        const bool is_long = strncmp(previous, "--", 2) == 0 && strcmp(previous + 2, option->name) == 0;
+        const bool is_short = previous[0] == '-' && previous[1] == option->val && previous[2] == '\0';
+        if (option->has_arg == optional_argument && (is_long || is_short))
+            return refuse(parser, "'%s' is not an option; --%s=%s writes there", word, option->name, word);
+    }
+    return refuse(parser, "'%s' is not an option", word);
 }
 
 static bool parse_words(const option_parser *parser, int argc, char **argv)
@@ -364,7 +494,7 @@ static bool parse_words(const option_parser *parser, int argc, char **argv)
         if (option == -1) break;
         if (!apply(parser, option, argv[before])) return false;
     }
-    return optind == argc || refuse(parser, "'%s' is not an option", argv[optind]);
+    return optind == argc || refuse_rest(parser, argv[optind], argv[optind - 1]);
 }
 
 bool quern__bench_options_parse(quern__bench_options *options, const quern_bench_suite *suite, int argc,
@@ -376,10 +506,14 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
         .placement_count = DEFAULT_PLACEMENT_COUNT,
         .noise = default_noise,
     };
-    const option_parser parser = {.options = options, .suite = suite, .message = message};
+    unsigned seen_count[OPTION_END] = {0};
+    const option_parser parser = {
+        .options = options, .suite = suite, .message = message, .seen_count = seen_count};
     if (!parse_words(&parser, argc, argv)) return false;
-    if (options->thread_counts.count == 0) set_default_thread_counts(&options->thread_counts);
-    return check_together(&parser);
+    options->threads_chosen = options->thread_counts.count > 0;
+    if (!options->threads_chosen) set_default_thread_counts(&options->thread_counts);
+    return check_given_once(&parser) && check_load(&parser) && check_compare(&parser) &&
+           check_paths(&parser) && check_selection(&parser);
 }
 
 void quern__bench_options_print_help(const quern_bench_suite *suite)

@@ -21,11 +21,17 @@ typedef struct quern__bench_numbers {
     uint32_t count;
 } quern__bench_numbers;
 
+typedef struct quern__bench_names {
+    const char *patterns[QUERN__BENCH_MAX_PATTERNS];
+    uint32_t count;
+} quern__bench_names;
+
 /* Texts are parts of argv. A path of "-" is stdout. */
 typedef struct quern__bench_options {
-    const char *patterns[QUERN__BENCH_MAX_PATTERNS]; /* of workload names; none: all of them */
-    uint32_t pattern_count;
+    quern__bench_names workloads;       /* none: all of them */
+    quern__bench_names excluded;        /* of those, these are left out */
     quern__bench_numbers thread_counts; /* at least one */
+    bool threads_chosen;                /* false: thread_counts is the default */
     quern__bench_numbers entity_counts; /* none: what each workload has by default */
     uint32_t repeat_count;
     uint32_t warm_up_count;
@@ -55,8 +61,8 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
 
 void quern__bench_options_print_help(const quern_bench_suite *suite);
 
-/* Whether the workload was asked for, by its name or its alias. */
-bool quern__bench_options_select(const quern__bench_options *options, const quern_bench_workload *workload);
+/* Whether the workload was asked for, by its name or its alias, which may be NULL. */
+bool quern__bench_options_select(const quern__bench_options *options, const char *name, const char *alias);
 
 /* Nothing else may go to stdout. */
 bool quern__bench_options_take_stdout(const quern__bench_options *options);

@@ -493,11 +493,43 @@ Test(bench_main, a_run_that_fails_leaves_earlier_results)
     char *before = read_text(json_path);
     cr_expect_eq(call("-w plain -r 1 --json=@ --trace /nonexistent/trace"), QUERN_BENCH_EXIT_FAILED);
     cr_expect_eq(call("--load /nonexistent/now --json=@"), QUERN_BENCH_EXIT_FAILED);
-    cr_expect_eq(call("-w plain -r 1 --json=@ --csv=@"), QUERN_BENCH_EXIT_FAILED);
+    cr_expect_eq(call("-w plain -r 1 --json=@ --csv=@"), QUERN_BENCH_EXIT_USAGE);
     char *after = read_text(json_path);
     cr_expect_str_eq(after, before);
     free(before);
     free(after);
+}
+
+static uint32_t loaded_record_count(const char *line)
+{
+    cr_expect_eq(call(line), QUERN_BENCH_EXIT_OK, "%s", line);
+    quern__bench_results results = read_results(other_path);
+    const uint32_t count = (uint32_t)results.record_count;
+    quern__bench_results_close(&results);
+    return count;
+}
+
+Test(bench_main, of_loaded_results_those_that_are_asked_for_are_taken)
+{
+    cr_expect_eq(call("-w plain,fresh,found -t 1,2 -r 1 --json=@"), QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(loaded_record_count("--load @ --json=%"), 14);
+    cr_expect_eq(loaded_record_count("--load @ --json=% -w simple"), 8);
+    cr_expect_eq(loaded_record_count("--load @ --json=% -x plain"), 6);
+    cr_expect_eq(loaded_record_count("--load @ --json=% -t 2"), 6);
+    cr_expect_eq(loaded_record_count("--load @ --json=% -n 20"), 2 * (2 + 2), "and what has a fixed size");
+    cr_expect_eq(call("--load @ --json=% -w other"), QUERN_BENCH_EXIT_FAILED);
+}
+
+Test(bench_main, an_alias_in_a_file_is_the_workload)
+{
+    write_results(json_path, 1.5);
+    char *text = read_text(json_path);
+    FILE *file = fopen(other_path, "w");
+    for (char *place; (place = strstr(text, "\"plain\"")) != NULL; text = place + strlen("\"plain\""))
+        fprintf(file, "%.*s\"simple\"", (int)(place - text), text);
+    fputs(text, file);
+    fclose(file);
+    cr_expect_eq(call("--load @ --compare % --fail-slower"), QUERN_BENCH_EXIT_OK, "nothing is new");
 }
 
 Test(bench_main, suites_that_lack_something_are_refused)
@@ -508,12 +540,20 @@ Test(bench_main, suites_that_lack_something_are_refused)
     cr_expect_eq(quern_bench_main(&suite, 1, words), QUERN_BENCH_EXIT_USAGE, "no workloads");
     const quern_bench_workload nameless = {.summary = "?", .subjects = {{.run = work}}};
     const quern_bench_workload idle = {.name = "idle", .summary = "?"};
-    const quern_bench_workload *const faulty[] = {&nameless, &idle};
-    for (int i = 0; i < 2; i++) {
+    const quern_bench_workload twins = {.name = "twins",
+                                        .summary = "?",
+                                        .subjects = {{.run = work}, {.run = work}},
+                                        .subject_names = {"a", "a"}};
+    const quern_bench_workload *const faulty[] = {&nameless, &idle, &twins};
+    for (int i = 0; i < 3; i++) {
         suite.workloads = &faulty[i];
         suite.workload_count = 1;
         cr_expect_eq(quern_bench_main(&suite, 1, words), QUERN_BENCH_EXIT_USAGE);
     }
+    const quern_bench_workload *const twice[] = {&plain, &fresh, &plain};
+    suite.workloads = twice;
+    suite.workload_count = 3;
+    cr_expect_eq(quern_bench_main(&suite, 1, words), QUERN_BENCH_EXIT_USAGE, "one name twice");
     quern_bench_suite made_by_hand = {.program = "bench", .workloads = workloads, .workload_count = 1};
     cr_expect_eq(quern_bench_main(&made_by_hand, 1, words), QUERN_BENCH_EXIT_USAGE);
 }

@@ -42,6 +42,11 @@ static void expect_refusal(const char *line, const char *expected)
     cr_expect(strstr(message, expected) != NULL, "'%s' gives '%s', without '%s'", line, message, expected);
 }
 
+static bool is_selected(const quern_bench_workload *workload)
+{
+    return quern__bench_options_select(&options, workload->name, workload->alias);
+}
+
 Test(bench_options, defaults)
 {
     cr_assert(parse(""), "%s", message);
@@ -71,8 +76,9 @@ Test(bench_options, lists_of_numbers)
 
 Test(bench_options, how_to_measure)
 {
-    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --pin --counters --frames --noise 3"), "%s",
-              message);
+    cr_assert(
+        parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --pin --counters --frames --noise 3 --compare b"),
+        "%s", message);
     cr_expect_eq(options.repeat_count, 25);
     cr_expect_eq(options.time_s, 0.5);
     cr_expect_eq(options.warm_up_count, 0);
@@ -105,22 +111,61 @@ Test(bench_options, traces_and_forecasts)
 
 Test(bench_options, comparing)
 {
-    cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower"), "%s", message);
+    cr_assert(parse("--load now.jsonl --compare before.jsonl --fail-slower -w other -t 2"), "%s", message);
     cr_expect_str_eq(options.load, "now.jsonl");
     cr_expect_str_eq(options.compare, "before.jsonl");
     cr_expect(options.fail_slower);
-    expect_refusal("--fail-slower", "--compare");
+    cr_expect(options.threads_chosen);
+    expect_refusal("--fail-slower", "--fail-slower needs --compare");
+    expect_refusal("--noise 3", "--noise needs --compare");
+}
+
+Test(bench_options, what_loading_would_not_do_is_refused)
+{
+    static const char *const refused[] = {"--repeat 3",     "--time 1",       "--warm-up 1",
+                                          "--placements 1", "--pin",          "--frames",
+                                          "--counters",     "--trace t.json", "--forecast 4"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        char line[LINE_BYTES];
+        snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);
+        expect_refusal(line, "--load measures nothing");
+    }
+    cr_expect(parse("--load now.jsonl --report page.html"), "%s", message);
+}
+
+Test(bench_options, a_path_for_two_things_is_refused)
+{
+    expect_refusal("--load a --load b", "--load is given twice");
+    expect_refusal("--json --json=b", "--json is given twice");
+    expect_refusal("--json=a --csv=a", "--json and --csv cannot both go to a");
+    expect_refusal("--report a --trace a", "--report and --trace cannot both go to a");
+    expect_refusal("--report - --csv", "stdout");
+    expect_refusal("--trace -", "--trace needs a file");
+    cr_assert(parse("--report -"), "%s", message);
+    cr_expect(quern__bench_options_take_stdout(&options));
+}
+
+Test(bench_options, workloads_can_be_left_out)
+{
+    cr_assert(parse("-x destroy"), "%s", message);
+    cr_expect(is_selected(&iter));
+    cr_expect_not(is_selected(&destroy));
+    cr_assert(parse("-w * --exclude it*"), "%s", message);
+    cr_expect_not(is_selected(&iter));
+    cr_expect(is_selected(&destroy));
+    expect_refusal("-x swim", "--exclude: there is no workload 'swim'");
+    expect_refusal("-x *", "--exclude leaves no workload");
 }
 
 Test(bench_options, workloads_by_name_pattern_and_alias)
 {
     cr_assert(parse(""));
-    cr_expect(quern__bench_options_select(&options, &destroy));
+    cr_expect(is_selected(&destroy));
     cr_assert(parse("-w it*"), "%s", message);
-    cr_expect(quern__bench_options_select(&options, &iter));
-    cr_expect_not(quern__bench_options_select(&options, &destroy));
+    cr_expect(is_selected(&iter));
+    cr_expect_not(is_selected(&destroy));
     cr_assert(parse("-w iter,destroy"), "%s", message);
-    cr_expect(quern__bench_options_select(&options, &destroy));
+    cr_expect(is_selected(&destroy));
     expect_refusal("-w swim", "there is no workload 'swim'");
 }
 
@@ -141,6 +186,13 @@ Test(bench_options, wrong_words_are_named)
     expect_refusal("-q", "'-q' is not an option");
     expect_refusal("iter", "'iter' is not an option");
     expect_refusal("--repeat", "'--repeat' needs an argument");
+    expect_refusal("--pin=3", "--pin takes no argument");
+    expect_refusal("--pi=3", "--pin takes no argument");
+    expect_refusal("--rep 3", "'--rep' could be --repeat or --report");
+    expect_refusal("-lq", "'-q' is not an option");
+    expect_refusal("--entities 5G", "k and M");
+    expect_refusal("-j out.jsonl", "--json=out.jsonl");
+    expect_refusal("--csv out.csv", "--csv=out.csv");
 }
 
 Test(bench_options, long_lists_are_refused)

@@ -122,8 +122,8 @@ static void expect_refusal(const char *json, const char *expected)
 
 Test(bench_results, json_that_is_something_else_is_refused)
 {
-    expect_refusal("", "line 0: there are no results");
-    expect_refusal(MACHINE, "line 1: there are no results");
+    expect_refusal("", "it has no results");
+    expect_refusal(MACHINE, "it has no results");
     expect_refusal("workload,subject\n", "line 1: not JSON");
     expect_refusal(MACHINE "{\"a\":1}\n", "line 2: not a line that --json writes: it has no 'type'");
     expect_refusal(MACHINE "{\"type\":\"result\",\"subject\":\"s\",\"samples\":[1]}",
@@ -134,7 +134,8 @@ Test(bench_results, json_that_is_something_else_is_refused)
     expect_refusal(MACHINE CASE "\"samples\":[1,\"2\"]}", "line 2: a result has no usable 'samples'");
     expect_refusal(MACHINE CASE "\"samples\":[1,0]}", "line 2: a result has no usable 'samples'");
     expect_refusal(MACHINE CASE "\"samples\":[1]}\n{\"type\":\"res", "line 3: not JSON");
-    expect_refusal(CASE "\"samples\":[1]}", "line 1: there is no line of type 'machine'");
+    expect_refusal(CASE "\"samples\":[1]}",
+                   "it lacks the first line that --json writes, which describes the machine");
 }
 
 Test(bench_results, json_of_types_to_come_is_left_out)
@@ -173,6 +174,27 @@ Test(bench_results, several_runs_in_one_file_are_joined)
     quern__bench_results_close(&back);
     free(twice);
     free(text);
+}
+
+Test(bench_results, runs_of_different_machines_or_programs_are_not_joined)
+{
+    static const char *const fields[][2] = {
+        {"\"processor\":\"q\"", "processor"}, {"\"processors\":2", "number of processors"},
+        {"\"compiler\":\"c\"", "compiler"},   {"\"flags\":\"-O1\"", "set of flags"},
+        {"\"commit\":\"0\"", "commit"},       {"\"checks\":true", "setting of QUERN_CHECKS"},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char json[512];
+        char expected[128];
+        const char *processor = i > 0 ? "\"processor\":\"p\"," : "";
+        snprintf(json, sizeof json,
+                 MACHINE CASE "\"samples\":[1]}\n{\"type\":\"machine\",%s%s}\n" CASE "\"samples\":[1]}\n",
+                 processor, fields[i][0]);
+        snprintf(expected, sizeof expected,
+                 "line 3: another %s than in the lines before: samples of such runs cannot be joined",
+                 fields[i][1]);
+        expect_refusal(json, expected);
+    }
 }
 
 Test(bench_results, csv_has_a_head_and_a_line_for_each_record)

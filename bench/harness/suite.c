@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/harness/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/harness/measure.h"
+
+enum { COOKIE = 0x42656E63 };
+
+quern_bench_suite quern_bench_suite_default(void)
+{
+    return (quern_bench_suite){
+        .program = "bench",
+        .subject_names = {"control", "subject", "subject2", "subject3"},
+        .cookie = COOKIE,
+    };
+}
+
+const char *quern__bench_subject_name(const quern_bench_suite *suite, const quern_bench_workload *workload,
+                                      uint32_t index)
+{
+    const char *own = workload->subject_names[index];
+    return own != NULL ? own : suite->subject_names[index];
+}
+
+/* ------------------------------------------------------------------------------------------ checking */
+
+/* What is wrong with the suite itself; NULL when nothing is. */
+static const char *find_fault(const quern_bench_suite *suite)
+{
+    if (suite == NULL) return "the suite is NULL";
+    if (suite->cookie != COOKIE) return "the suite was not made by quern_bench_suite_default";
+    if (suite->program == NULL) return "the suite has no program";
+    if (suite->workloads == NULL || suite->workload_count == 0) return "the suite has no workloads";
+    for (uint32_t i = 0; i < QUERN_BENCH_MAX_SUBJECTS; i++)
+        if (suite->subject_names[i] == NULL) return "a subject of the suite has no name";
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        const quern_bench_workload *workload = suite->workloads[i];
+        if (workload == NULL || workload->name == NULL || workload->summary == NULL)
+            return "a workload has no name or no summary";
+    }
+    return NULL;
+}
+
+static bool has_equal_subjects(const quern_bench_suite *suite, const quern_bench_workload *workload)
+{
+    const uint32_t count = quern__bench_subject_count(workload);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = i + 1; k < count; k++)
+            if (strcmp(quern__bench_subject_name(suite, workload, i),
+                       quern__bench_subject_name(suite, workload, k)) == 0)
+                return true;
+    return false;
+}
+
+/* What is wrong with a workload that has a name: its results could not be told from others. NULL when nothing is. */
+static const char *find_fault_of_workload(const quern_bench_suite *suite, uint32_t index)
+{
+    const quern_bench_workload *workload = suite->workloads[index];
+    if (workload->subjects[0].run == NULL) return "has no subject with a run callback";
+    if (has_equal_subjects(suite, workload)) return "has two subjects of one name";
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(suite->workloads[i]->name, workload->name) == 0) return "is there twice";
+    return NULL;
+}
+
+bool quern__bench_suite_check(const quern_bench_suite *suite, char message[QUERN__BENCH_MESSAGE_BYTES])
+{
+    const char *fault = find_fault(suite);
+    if (fault != NULL) {
+        snprintf(message, QUERN__BENCH_MESSAGE_BYTES, "%s", fault);
+        return false;
+    }
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        fault = find_fault_of_workload(suite, i);
+        if (fault == NULL) continue;
+        snprintf(message, QUERN__BENCH_MESSAGE_BYTES, "workload '%s' %s", suite->workloads[i]->name, fault);
+        return false;
+    }
+    return true;
+}
+
+void quern__bench_suite_list(const quern_bench_suite *suite)
+{
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        const quern_bench_workload *workload = suite->workloads[i];
+        printf("%-18s %s", workload->name, workload->summary);
+        if (workload->alias != NULL) printf(" (also: %s)", workload->alias);
+        putchar('\n');
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- results */
+
+/* NULL when the suite has none of this name. */
+static const quern_bench_workload *find_workload(const quern_bench_suite *suite, const char *name)
+{
+    for (uint32_t i = 0; i < suite->workload_count; i++)
+        if (strcmp(suite->workloads[i]->name, name) == 0) return suite->workloads[i];
+    return NULL;
+}
+
+static const quern_bench_workload *find_alias(const quern_bench_suite *suite, const char *name)
+{
+    for (uint32_t i = 0; i < suite->workload_count; i++) {
+        const char *alias = suite->workloads[i]->alias;
+        if (alias != NULL && strcmp(alias, name) == 0) return suite->workloads[i];
+    }
+    return NULL;
+}
+
+void quern__bench_suite_rename(const quern_bench_suite *suite, quern__bench_results *results)
+{
+    for (size_t i = 0; i < results->record_count; i++) {
+        quern__bench_record *record = &results->records[i];
+        const quern_bench_workload *workload =
+            find_workload(suite, record->workload) == NULL ? find_alias(suite, record->workload) : NULL;
+        if (workload == NULL) continue;
+        free(record->workload);
+        record->workload = quern__bench_copy_text(workload->name);
+    }
+}
+
+static bool has_number(const quern__bench_numbers *numbers, uint32_t number)
+{
+    for (uint32_t i = 0; i < numbers->count; i++)
+        if (numbers->values[i] == number) return true;
+    return false;
+}
+
+static bool is_asked_for(const quern_bench_suite *suite, const quern__bench_options *options,
+                         const quern__bench_record *record)
+{
+    const quern_bench_workload *workload = find_workload(suite, record->workload);
+    const bool any_size = options->entity_counts.count == 0 || (workload != NULL && workload->fixed_size);
+    return quern__bench_options_select(options, record->workload,
+                                       workload != NULL ? workload->alias : NULL) &&
+           (!options->threads_chosen || has_number(&options->thread_counts, record->thread_count)) &&
+           (any_size || has_number(&options->entity_counts, record->entity_count));
+}
+
+void quern__bench_suite_filter(const quern_bench_suite *suite, const quern__bench_options *options,
+                               quern__bench_results *results)
+{
+    size_t kept_count = 0;
+    for (size_t i = 0; i < results->record_count; i++) {
+        if (is_asked_for(suite, options, &results->records[i]))
+            results->records[kept_count++] = results->records[i];
+        else
+            quern__bench_record_close(&results->records[i]);
+    }
+    results->record_count = kept_count;
+}

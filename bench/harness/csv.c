@@ -11,7 +11,7 @@ void quern__bench_csv_write_head(FILE *file)
     fputs("workload,subject,control,entities,threads,unit,measure,samples,median,mad,min,max,ratio", file);
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(file, ",%s", quern__bench_counter_keys[i]);
-    fputs(",checksum,agrees\n", file);
+    fputs(",checksum,agrees,frames,frame_p50_ns,frame_p90_ns,frame_p99_ns,frame_max_ns\n", file);
 }
 
 /* In quotation marks where there is something in it that would end the field; marks in it are doubled. */
@@ -63,6 +63,12 @@ void quern__bench_csv_write_record(FILE *file, const quern__bench_record *record
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         write_number(file, record->counters[i]);
     const bool agrees = quern__bench_record_agrees(record, control);
-    fprintf(file, ",%016" PRIx64 ",%s\n", record->checksum, control == NULL ? "" : agrees ? "yes" : "no");
+    fprintf(file, ",%016" PRIx64 ",%s", record->checksum, control == NULL ? "" : agrees ? "yes" : "no");
+    double frames_ns[QUERN__BENCH_FRAME_PART_COUNT];
+    quern__bench_record_frames(record, frames_ns);
+    fprintf(file, ",%zu", record->frame_count);
+    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++)
+        write_number(file, frames_ns[i]);
+    fputc('\n', file);
     fflush(file);
 }

@@ -31,6 +31,7 @@ enum {
     MIN_BATCH_FRAMES = 4,
     MAX_BATCH_FRAMES = 100,
     PROFILED_ROUNDS = 4,
+    TOO_SHORT_NS = 1000, /* some tens of readings of a clock */
     COUNTED_ROUNDS = 3,
     TRACED_PASSES = 20,
 };
@@ -355,6 +356,25 @@ static quern__bench_record make_record(const bench_session *session, uint32_t in
     return record;
 }
 
+bool quern__bench_is_too_short(double sample_ns, uint32_t round_count)
+{
+    return sample_ns < (double)TOO_SHORT_NS * round_count;
+}
+
+static void note_too_short(const bench_session *session, const subject_run *run,
+                           const quern__bench_record *record)
+{
+    const double operations = operations_of_pass(session) * run->pass_count * run->round_count;
+    const double sample_ns = record->summary.median * operations;
+    if (!quern__bench_is_too_short(sample_ns, run->round_count)) return;
+    char text[QUERN__BENCH_CASE_TEXT_BYTES];
+    quern__bench_format_case(text, record);
+    quern__bench_note(
+        "%s: too fast to measure: %.0f ns for a sample; is there work that the compiler could not "
+        "leave out?",
+        text, sample_ns);
+}
+
 /* What the run has gathered goes over to the record. */
 static void add_run(quern__bench_results *results, const bench_session *session, uint32_t index)
 {
@@ -367,6 +387,7 @@ static void add_run(quern__bench_results *results, const bench_session *session,
     record.checksum = run->checksum;
     memcpy(record.counters, run->counters, sizeof record.counters);
     record.summary = quern__bench_summarise(record.samples, record.sample_count);
+    note_too_short(session, run, &record);
     quern__bench_results_add(results, &record);
 }
 

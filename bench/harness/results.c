@@ -87,6 +87,17 @@ double quern__bench_record_ratio(const quern__bench_record *record, const quern_
     return record->summary.median / control->summary.median;
 }
 
+const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT] = {0.5, 0.9, 0.99, 1};
+
+void quern__bench_record_frames(const quern__bench_record *record,
+                                double times_ns[QUERN__BENCH_FRAME_PART_COUNT])
+{
+    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++)
+        times_ns[i] = record->frame_count > 0 ? quern__bench_quantile(record->frames, record->frame_count,
+                                                                      quern__bench_frame_parts[i])
+                                              : NAN;
+}
+
 bool quern__bench_record_has_counters(const quern__bench_record *record)
 {
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)

@@ -64,6 +64,29 @@ static void write_counters(FILE *file, const quern__bench_record *record)
     fputs(" per unit\n", file);
 }
 
+static void write_time(FILE *file, double time_ns)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    size_t unit = 0;
+    for (; time_ns >= 1000 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        time_ns /= 1000;
+    char text[QUERN__BENCH_FIGURE_BYTES];
+    quern__bench_format_figure(text, time_ns);
+    fprintf(file, "%s %s", text, units[unit]);
+}
+
+static void write_frames(FILE *file, const quern__bench_record *record)
+{
+    double times_ns[QUERN__BENCH_FRAME_PART_COUNT];
+    quern__bench_record_frames(record, times_ns);
+    fprintf(file, "%-18s of %zu frames", "", record->frame_count);
+    for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++) {
+        fprintf(file, "%s %g %% within ", i > 0 ? "," : "", 100 * quern__bench_frame_parts[i]);
+        write_time(file, times_ns[i]);
+    }
+    fputc('\n', file);
+}
+
 void quern__bench_table_write_record(FILE *file, const quern__bench_record *record,
                                      const quern__bench_record *control)
 {
@@ -81,5 +104,6 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
         fprintf(file, " %7.2f", quern__bench_record_ratio(record, control));
     fputc('\n', file);
     if (quern__bench_record_has_counters(record)) write_counters(file, record);
+    if (record->frame_count > 0) write_frames(file, record);
     fflush(file);
 }

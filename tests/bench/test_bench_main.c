@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* The whole harness on workloads made by hand, by way of its one public call. */
 #include "bench/harness/json.h"
+#include "bench/harness/measure.h"
 
 #include <quern/bench.h>
 
@@ -304,6 +305,14 @@ Test(bench_main, single_frames_are_timed_when_asked_for)
     cr_expect_eq(results.records[0].frame_count, results.records[1].frame_count);
     cr_expect_eq(results.records[0].checksum, results.records[1].checksum);
     quern__bench_results_close(&results);
+}
+
+Test(bench_main, what_no_clock_can_tell_is_too_short)
+{
+    cr_expect(quern__bench_is_too_short(20, 1));
+    cr_expect(quern__bench_is_too_short(5000, 100), "50 ns each");
+    cr_expect_not(quern__bench_is_too_short(5000000, 1));
+    cr_expect_not(quern__bench_is_too_short(5000000, 100));
 }
 
 Test(bench_main, time_asks_for_more_samples)

@@ -45,9 +45,10 @@ quern__bench_comparison quern__bench_compare(const quern__bench_results *before,
                                              const quern__bench_results *now,
                                              const quern__bench_record *record, double noise);
 
-/* Of all records of now, in their order; to be freed. What has no control is judged by time, and then controls of the
- * same run must bear the verdict out: faster or slower than before by more than any of them, or unchanged also by what
- * they have changed in the median. Where they do not, it is not comparable. */
+/* Of all records of now, in their order; to be freed. What has no control is judged by time, and then
+ * controls of the same run must bear the verdict out: faster or slower than before by more than any of
+ * them, or unchanged also by what they have changed in the median. Where they do not, it is not
+ * comparable. */
 quern__bench_comparison *quern__bench_compare_all(const quern__bench_results *before,
                                                   const quern__bench_results *now, double noise);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* From the command line to the exit status: what is to be measured, where results go, and what they are compared
- * with. */
+/* From the command line to the exit status: what is to be measured, where results go, and what they are
+ * compared with. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

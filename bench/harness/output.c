@@ -134,8 +134,8 @@ static bool refuse(quern__bench_output *output, const char *reason)
     return false;
 }
 
-/* What a partial file is to replace, behind all links; none where there is something other than a file. old: what
- * stands there; no mode when there is nothing. False, with errno, when it may not be written. */
+/* What a partial file is to replace, behind all links; none where there is something other than a file.
+ * old: what stands there; no mode when there is nothing. False, with errno, when it may not be written. */
 static bool find_target(quern__bench_output *output, struct stat *old)
 {
     if (stat(output->path, old) != 0) {

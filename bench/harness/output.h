@@ -29,8 +29,8 @@ bool quern__bench_output_open(quern__bench_output *output, const char *path, boo
 /* The path under which another function can write to the output; NULL when it is closed. */
 const char *quern__bench_output_path(const quern__bench_output *output);
 
-/* Without keep, or when not all could be written, what stood there before stays. False, with a note, when not
- * all could be written. */
+/* Without keep, or when not all could be written, what stood there before stays. False, with a note, when
+ * not all could be written. */
 bool quern__bench_output_close(quern__bench_output *output, bool keep);
 
 /* False, with a note, when not all that was printed could be written. */

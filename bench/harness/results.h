@@ -51,8 +51,8 @@ const quern__bench_record *quern__bench_results_find(const quern__bench_results 
 const quern__bench_record *quern__bench_results_control(const quern__bench_results *results,
                                                         const quern__bench_record *record);
 
-/* Whether another record is judged by this one: then what it does itself says how the machine was, not how the
- * program is. */
+/* Whether another record is judged by this one: then what it does itself says how the machine was, not
+ * how the program is. */
 bool quern__bench_results_is_control(const quern__bench_results *results,
                                      const quern__bench_record *record);
 
@@ -60,14 +60,15 @@ bool quern__bench_results_is_control(const quern__bench_results *results,
 enum { QUERN__BENCH_CASE_TEXT_BYTES = 256 };
 void quern__bench_format_case(char text[QUERN__BENCH_CASE_TEXT_BYTES], const quern__bench_record *record);
 
-/* Whether the subject did what its control did: false when their checksums differ, and then its figures mean
- * nothing. True where there is no control. */
+/* Whether the subject did what its control did: false when their checksums differ, and then its figures
+ * mean nothing. True where there is no control. */
 bool quern__bench_record_agrees(const quern__bench_record *record, const quern__bench_record *control);
 
 /* Median by the control's median; NAN where there is no control, or where the subject disagrees with it. */
 double quern__bench_record_ratio(const quern__bench_record *record, const quern__bench_record *control);
 
-/* The times that so many of a record's single frames do not exceed: a half, nine in ten, 99 in a hundred, all. */
+/* The times that so many of a record's single frames do not exceed: a half, nine in ten, 99 in a hundred,
+ * all. */
 enum { QUERN__BENCH_FRAME_PART_COUNT = 4 };
 extern const double quern__bench_frame_parts[QUERN__BENCH_FRAME_PART_COUNT];
 void quern__bench_record_frames(const quern__bench_record *record,

@@ -56,7 +56,8 @@ static bool has_equal_subjects(const quern_bench_suite *suite, const quern_bench
     return false;
 }
 
-/* What is wrong with a workload that has a name: its results could not be told from others. NULL when nothing is. */
+/* What is wrong with a workload that has a name: its results could not be told from others. NULL when
+ * nothing is. */
 static const char *find_fault_of_workload(const quern_bench_suite *suite, uint32_t index)
 {
     const quern_bench_workload *workload = suite->workloads[index];

@@ -12,7 +12,8 @@
 void quern__bench_table_write_machine(FILE *file, const quern__bench_machine *machine);
 void quern__bench_table_write_head(FILE *file);
 
-/* One line, and one more each when events were counted and when frames were timed. control: NULL when the record is one. */
+/* One line, and one more each when events were counted and when frames were timed. control: NULL when the
+ * record is one. */
 void quern__bench_table_write_record(FILE *file, const quern__bench_record *record,
                                      const quern__bench_record *control);
 

@@ -4,6 +4,7 @@
  * docs/benchmarks.md says how, and how to read the figures. */
 
 #include "bench/workloads.h"
+#include "quern_bench_build.h" /* made by CMake at each build */
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -30,5 +31,6 @@ int main(int argc, char **argv)
     suite.subject_names[BENCH_RAW] = "raw";
     suite.subject_names[BENCH_QUERN] = "quern";
     suite.flags = QUERN_BENCH_FLAGS;
+    suite.commit = QUERN_BENCH_COMMIT;
     return quern_bench_main(&suite, argc, argv);
 }

@@ -422,7 +422,7 @@ static bool check_load(const option_parser *parser)
 {
     static const int measuring[] = {
         'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PIN,
-        OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,
+        OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,   OPTION_PROFILE,
     };
     if (parser->options->load == NULL) return true;
     for (size_t i = 0; i < sizeof measuring / sizeof measuring[0]; i++)

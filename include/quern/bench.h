@@ -4,8 +4,9 @@
 #define QUERN_BENCH_H
 
 /* A harness for benchmarks of your own, the one that Quern's own benchmark uses. It is a library by itself:
- * link quern::quern_bench and behind it quern::quern, which it uses. Describe workloads in tables, and make
- * the program's main
+ * link quern::quern_bench and behind it quern::quern, which it uses; without CMake or pkg-config, that is
+ * -lquern_bench -lquern -lm and the system's threads. Describe workloads in tables, and make the program's
+ * main
  *
  *     quern_bench_suite suite = quern_bench_suite_default();
  *     suite.program = "my_bench";
@@ -74,14 +75,20 @@ typedef struct quern_bench_workload {
     bool frames;    /* a pass is a frame of a main loop: single passes are timed, too (--frames) */
     uint32_t
         bytes_per_entity; /* that a pass touches: puts the caches into charts; 0, the default: unknown */
-    uint32_t (*pass_count)(uint32_t entity_count); /* in one sample; NULL: as many as take 5 ms at first */
+    uint32_t (*pass_count)(uint32_t entity_count); /* in one sample; NULL: as many as take 5 ms at first,
+                                                      so that checksums of two runs may differ */
     uint64_t (*operation_count)(uint32_t entity_count); /* in one pass; NULL: one */
     quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS];
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* NULL: as the suite calls them */
 } quern_bench_workload;
 
 /* Start from quern_bench_suite_default(); one that was not is refused. Nothing is copied: what is pointed
- * to must live until quern_bench_main returns. */
+ * to must live until quern_bench_main returns. Of flags and commit, CMake knows what they are:
+ *
+ *     quern_bench_describe(my_bench) # behind the target's compile options
+ *
+ * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT,
+ * and defines QUERN_BENCH_FLAGS. */
 typedef struct quern_bench_suite {
     const char *program;                                 /* in messages and help; default "bench" */
     const char *summary;                                 /* for --help, one line; may be NULL */
@@ -90,13 +97,14 @@ typedef struct quern_bench_suite {
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* default "control", "subject", "subject2" … */
     const char *compiler; /* of what is measured; default: the compiler of this library */
     const char *flags;    /* with which it was compiled; default "unknown" */
-    const char *commit;   /* of its sources; default: the commit of this library */
-    uint32_t cookie;      /* internal: set by _default() */
+    const char *commit; /* of its sources; default "unknown": two versions of a program would look alike */
+    uint32_t cookie;    /* internal: set by _default() */
 } quern_bench_suite;
 
 enum {
     QUERN_BENCH_EXIT_OK = 0,
-    QUERN_BENCH_EXIT_FAILED = 1, /* something failed, or a subject disagrees with its control */
+    QUERN_BENCH_EXIT_FAILED = 1, /* something failed, a subject disagrees with its control, or
+                                    --fail-slower found nothing to compare */
     QUERN_BENCH_EXIT_USAGE = 2,  /* the command line is wrong; nothing was measured */
     QUERN_BENCH_EXIT_SLOWER = 3, /* with --fail-slower: slower than what was compared with */
 };
@@ -118,9 +126,18 @@ QUERN_API struct quern_trace *quern_bench_trace(void);
 
 struct quern_schedule;
 
-/* For --profile: the schedule whose frames the passes of a subject are; to be called in its open. Such frames are
- * profiled after everything else, from the last placement of each case. Without the option it does nothing. */
+/* For --profile: the schedule whose frames the passes of a subject are; to be called in its open. Such
+ * frames are profiled after everything else, from the last placement of each case. Without the option it
+ * does nothing. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
+
+/* Has the compiler believe that what the pointer points to is read and may be changed here, so that work
+ * on it cannot be left out: for results that nothing else uses. Costs no instruction. What lies in a
+ * register only should be put into a variable first. Any thread. */
+static inline void quern_bench_keep(const void *pointer)
+{
+    __asm__ volatile("" : : "r"(pointer) : "memory");
+}
 
 /* Of a clock that never goes back. Any thread. */
 QUERN_API uint64_t quern_bench_now_ns(void);

@@ -307,6 +307,15 @@ Test(bench_main, single_frames_are_timed_when_asked_for)
     quern__bench_results_close(&results);
 }
 
+/* Where the compiler optimises, it would know the value. */
+Test(bench_main, what_is_kept_may_have_changed)
+{
+    uint32_t value = 1;
+    quern_bench_keep(&value);
+    cr_expect_eq(value, 1);
+    cr_expect_eq(__builtin_constant_p(value), 0);
+}
+
 Test(bench_main, what_no_clock_can_tell_is_too_short)
 {
     cr_expect(quern__bench_is_too_short(20, 1));

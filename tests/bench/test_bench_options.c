@@ -122,9 +122,9 @@ Test(bench_options, comparing)
 
 Test(bench_options, what_loading_would_not_do_is_refused)
 {
-    static const char *const refused[] = {"--repeat 3",     "--time 1",       "--warm-up 1",
-                                          "--placements 1", "--pin",          "--frames",
-                                          "--counters",     "--trace t.json", "--forecast 4"};
+    static const char *const refused[] = {"--repeat 3",     "--time 1",    "--warm-up 1", "--placements 1",
+                                          "--pin",          "--frames",    "--profile",   "--counters",
+                                          "--trace t.json", "--forecast 4"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);

@@ -2,6 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/bench.h>
 
+#ifdef CONSUMER_IS_DESCRIBED
+#include "quern_bench_build.h"
+#endif
+
 static uint32_t counter;
 
 static void count(void *state, uint32_t pass_count)
@@ -18,5 +22,9 @@ int main(int argc, char **argv)
     quern_bench_suite suite = quern_bench_suite_default();
     suite.workloads = workloads;
     suite.workload_count = 1;
+#ifdef CONSUMER_IS_DESCRIBED
+    suite.flags = QUERN_BENCH_FLAGS;
+    suite.commit = QUERN_BENCH_COMMIT;
+#endif
     return quern_bench_main(&suite, argc, argv);
 }

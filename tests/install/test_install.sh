@@ -32,6 +32,8 @@ if [ -x "$work/build/consumer_bench" ]; then
     "$work/build/consumer_bench" --repeat 5 --json="$work/before.jsonl"
     "$work/build/consumer_bench" --load "$work/before.jsonl" --compare "$work/before.jsonl" --report "$work/page.html"
     [ -s "$work/page.html" ]
+    grep -q '"flags":"[^"]*-fno-math-errno"' "$work/before.jsonl"
+    grep -q "#define QUERN_BENCH_COMMIT" "$work/build/consumer_bench_build/quern_bench_build.h"
 fi
 
 command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
@@ -55,8 +57,9 @@ echo "pkg-config, static"
 echo "pkg-config, harness, shared"
 # shellcheck disable=SC2046
 "$compiler" "$source/tests/install/consumer_bench.c" $(pkg-config --cflags --libs quern_bench) -o "$work/bench"
-LD_LIBRARY_PATH=$libdir "$work/bench" --repeat 2 --csv="$work/shared.csv"
+LD_LIBRARY_PATH=$libdir "$work/bench" --repeat 2 --csv="$work/shared.csv" --json="$work/shared.jsonl"
 grep -q counting "$work/shared.csv"
+grep -q '"flags":"unknown".*"commit":"unknown"' "$work/shared.jsonl"
 
 echo "pkg-config, harness, static"
 # shellcheck disable=SC2046

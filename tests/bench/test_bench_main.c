@@ -543,10 +543,12 @@ Test(bench_main, an_alias_in_a_file_is_the_workload)
     write_results(json_path, 1.5);
     char *text = read_text(json_path);
     FILE *file = fopen(other_path, "w");
-    for (char *place; (place = strstr(text, "\"plain\"")) != NULL; text = place + strlen("\"plain\""))
-        fprintf(file, "%.*s\"simple\"", (int)(place - text), text);
-    fputs(text, file);
+    const char *rest = text;
+    for (const char *place; (place = strstr(rest, "\"plain\"")) != NULL; rest = place + strlen("\"plain\""))
+        fprintf(file, "%.*s\"simple\"", (int)(place - rest), rest);
+    fputs(rest, file);
     fclose(file);
+    free(text);
     cr_expect_eq(call("--load @ --compare % --fail-slower"), QUERN_BENCH_EXIT_OK, "nothing is new");
 }
 

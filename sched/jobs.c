@@ -370,6 +370,7 @@ static void release_pool(quern_jobs *jobs)
     quern__queues_deinit(&jobs->queues);
     pthread_cond_destroy(&jobs->outside_condition);
     pthread_mutex_destroy(&jobs->outside_mutex);
+    quern__trace_remove_user(jobs->trace);
     quern__release(&allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
 }
 
@@ -387,6 +388,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_coun
     quern__worker *workers = make_workers(jobs, thread_count);
     if (workers != NULL && init_locks(jobs)) {
         set_workers(jobs, workers, thread_count);
+        quern__trace_add_user(jobs->trace);
         return jobs;
     }
     if (workers != NULL) release_workers(jobs, workers, thread_count, thread_count);

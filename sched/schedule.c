@@ -60,6 +60,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
+    quern__trace_add_user(def->trace);
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -74,6 +75,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->world->storage.allocator;
     schedule->world->user_count--;
+    quern__trace_remove_user(schedule->watch.trace);
     quern__compile_release(schedule);
     quern__frame_release(schedule);
     quern__meters_release(&schedule->watch.meters, allocator);

@@ -118,9 +118,30 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     return QUERN_OK;
 }
 
+void quern__trace_add_user(quern_trace *trace)
+{
+    /* Relaxed: whoever gives the trace to somebody does not destroy it meanwhile. */
+    if (trace != NULL) atomic_fetch_add_explicit(&trace->user_count, 1, memory_order_relaxed);
+}
+
+void quern__trace_remove_user(quern_trace *trace)
+{
+    /* Release: pairs with the acquire in quern_trace_destroy, which comes after all that the user recorded. */
+    if (trace != NULL) atomic_fetch_sub_explicit(&trace->user_count, 1, memory_order_release);
+}
+
 void quern_trace_destroy(quern_trace *trace)
 {
     if (trace == NULL) return;
+    /* Acquire: pairs with the release in quern__trace_remove_user. */
+    const uint32_t user_count = atomic_load_explicit(&trace->user_count, memory_order_acquire);
+    if (user_count > 0) {
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_trace_destroy: %u pools and schedules still record on the trace; destroy them first",
+            user_count);
+        return;
+    }
     pthread_mutex_destroy(&trace->mutex);
     quern__array_release(&trace->allocator, &trace->names);
     close_tracks(trace, trace->track_count);

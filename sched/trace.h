@@ -75,7 +75,12 @@ struct quern_trace {
     quern_allocator allocator;
     pthread_mutex_t mutex; /* for names */
     QUERN__ARRAY(quern__trace_name) names;
+    _Atomic uint32_t user_count; /* pools and schedules that hold on to the trace */
 };
+
+/* A pool or schedule that was given the trace begins to hold on to it, and has ended. trace may be NULL. */
+void quern__trace_add_user(quern_trace *trace);
+void quern__trace_remove_user(quern_trace *trace);
 
 /* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does
  * no harm. */

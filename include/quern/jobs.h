@@ -52,8 +52,8 @@ typedef struct quern_jobs_def {
     /* Threads are called name/1, name/2 …, cut to the 15 bytes that Linux keeps. Default "quern". */
     const char *name;
     quern_scheduler scheduler; /* submit NULL, the default: the pool has threads of its own */
-    /* Shows steals and sleeps while it runs, on track i for worker i; of no other pool, and alive longer
-     * than this one. Workers without a track are left out. Default NULL. See <quern/profile.h>. */
+    /* Shows steals and sleeps while it runs, on track i for worker i; of no other pool, and destroyed after
+     * this one. Workers without a track are left out. Default NULL. See <quern/profile.h>. */
     struct quern_trace *trace;
     quern_allocator allocator; /* default quern_allocator_default() */
     uint32_t cookie;           /* internal: set by _default() */

@@ -202,7 +202,8 @@ QUERN_API quern_trace_def quern_trace_def_default(void);
  * OUT_OF_MEMORY. Any thread. */
 QUERN_API quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace);
 
-/* Nobody may record or write. NULL is allowed. */
+/* Nobody may record or write. While pools or schedules exist that were given the trace the call is refused,
+ * with a message in the log. NULL is allowed. */
 QUERN_API void quern_trace_destroy(quern_trace *trace);
 
 /* ------------------------------------------------------------------------------------- recording */

@@ -108,7 +108,7 @@ typedef struct quern_schedule_def {
     uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
     bool timing;               /* measure each system's time (two clock readings per view); default false */
     /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for
-     * worker i; of no other schedule that runs meanwhile, and alive longer than this one. Default NULL. See
+     * worker i; of no other schedule that runs meanwhile, and destroyed after this one. Default NULL. See
      * <quern/profile.h>. */
     struct quern_trace *trace;
     bool fuse; /* let systems share passes; default true. For comparing: results are the same */

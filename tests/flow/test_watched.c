@@ -99,6 +99,15 @@ static quern_jobs *open_jobs(uint32_t thread_count, quern_trace *trace)
     return jobs;
 }
 
+static quern_schedule *open_schedule(quern_trace *trace)
+{
+    quern_schedule_def def = quern_schedule_def_default();
+    quern_schedule *schedule;
+    def.trace = trace;
+    must(quern_schedule_create(world, &def, &schedule));
+    return schedule;
+}
+
 static quern_system add_worker(quern_schedule *schedule, const char *name, quern_system_function *run)
 {
     const quern_term term = quern_term_write(number);
@@ -112,9 +121,7 @@ static scene open_scene(uint32_t thread_count)
 {
     scene opened = {.trace = open_trace(thread_count)};
     opened.jobs = open_jobs(thread_count, opened.trace);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = opened.trace;
-    must(quern_schedule_create(world, &def, &opened.schedule));
+    opened.schedule = open_schedule(opened.trace);
     opened.quick = add_worker(opened.schedule, "quick", work);
     opened.slow = add_worker(opened.schedule, "slow", work_long);
     const quern_system_def spawn_def = system_def("spawn", spawn);
@@ -297,10 +304,7 @@ Test(watched, workers_without_a_track_are_left_out)
 {
     quern_trace *trace = open_trace(1);
     quern_jobs *jobs = open_jobs(3, trace);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = trace;
-    quern_schedule *schedule;
-    must(quern_schedule_create(world, &def, &schedule));
+    quern_schedule *schedule = open_schedule(trace);
     add_worker(schedule, "quick", work);
     quern_trace_start(trace);
     must_run(schedule, jobs);
@@ -308,6 +312,30 @@ Test(watched, workers_without_a_track_are_left_out)
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_trace_destroy(trace);
+}
+
+/* Pools and schedules hold on to their trace, one by one. */
+Test(watched, a_trace_in_use_is_not_destroyed)
+{
+    captured_reports reports = {0};
+    scene opened = open_scene(2);
+    capture_reports(&reports);
+    quern_trace_start(opened.trace);
+    quern_trace_destroy(opened.trace);
+    cr_assert_eq(reports.log_count, 1);
+    cr_assert_not_null(strstr(reports.last, "2 pools and schedules"), "%s", reports.last);
+    run_frames(&opened, 1);
+    cr_assert_gt(quern_trace_get_stats(opened.trace).event_count, 0, "it is as it was");
+    quern_schedule_destroy(opened.schedule);
+    quern_trace_destroy(opened.trace);
+    cr_assert_eq(reports.log_count, 2, "the pool has it");
+    quern_jobs_destroy(opened.jobs);
+    opened.schedule = open_schedule(opened.trace);
+    quern_trace_destroy(opened.trace);
+    cr_assert_eq(reports.log_count, 3, "another schedule has it");
+    quern_schedule_destroy(opened.schedule);
+    quern_trace_destroy(opened.trace);
+    cr_assert_eq(reports.log_count, 3);
 }
 
 /* ------------------------------------------------------------------------------------------ profiles */

@@ -103,6 +103,7 @@ Test(jobs, create_survives_failing_memory)
     quern_jobs_def def = quern_jobs_def_default();
     def.thread_count = 4;
     def.allocator = failing_allocator_interface(allocator);
+    cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     quern_jobs *jobs = NULL;
     for (uint64_t call = 1; jobs == NULL; call++) {
         uint64_t already = failing_allocator_call_count(allocator);
@@ -112,9 +113,12 @@ Test(jobs, create_survives_failing_memory)
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
         cr_assert_null(jobs);
         cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
+        cr_assert_eq(def.trace->user_count, 0u);
     }
     cr_assert_gt(failing_allocator_failed_count(allocator), 0u);
+    cr_assert_eq(def.trace->user_count, 1u);
     quern_jobs_destroy(jobs);
+    quern_trace_destroy(def.trace);
     cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
     cr_assert_eq(failing_allocator_misuse_count(allocator), 0u);
     failing_allocator_destroy(allocator);
@@ -144,6 +148,7 @@ Test(jobs, create_cleans_up_when_a_thread_is_refused)
     def.thread_count = QUERN_MAX_THREADS;
     def.name = "crowd";
     def.allocator = failing_allocator_interface(allocator);
+    cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     struct rlimit before = leave_address_space(100u << 20);
     quern_jobs *jobs;
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_ERROR_THREAD);
@@ -151,6 +156,8 @@ Test(jobs, create_cleans_up_when_a_thread_is_refused)
     cr_assert_null(jobs);
     cr_assert_not_null(strstr(quern_error_message(), "crowd"));
     cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
+    cr_assert_eq(def.trace->user_count, 0u);
+    quern_trace_destroy(def.trace);
     failing_allocator_destroy(allocator);
 }
 

@@ -200,6 +200,21 @@ quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, cons
     return QUERN_OK;
 }
 
+void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1])
+{
+    pthread_mutex_lock(&trace->mutex);
+    const char *found = name < trace->names.count ? trace->names.items[name].text : "?";
+    memcpy(text, found, strlen(found) + 1);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
+{
+    pthread_mutex_lock(&trace->mutex);
+    memcpy(text, trace->tracks[track].name, sizeof trace->tracks[track].name);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
 /* --------------------------------------------------------------------------------------- recording */
 
 void quern_trace_start(quern_trace *trace)

@@ -82,6 +82,11 @@ struct quern_trace {
 void quern__trace_add_user(quern_trace *trace);
 void quern__trace_remove_user(quern_trace *trace);
 
+/* Names may be added at any time, so who reads them takes a copy: "?" for a number that is none, and an
+ * empty text for a track that was given no name. */
+void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1]);
+void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1]);
+
 /* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does
  * no harm. */
 static inline bool quern__trace_wants(const quern_trace *trace)

@@ -103,12 +103,12 @@ static void begin_event(trace_writer *writer, char phase, uint32_t track)
 
 static void write_track_name(trace_writer *writer, uint32_t index)
 {
-    const char *name = writer->trace->tracks[index].name;
-    char worker[sizeof "worker 4294967295"];
-    snprintf(worker, sizeof worker, "worker %" PRIu32, index);
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__trace_copy_track_name(writer->trace, index, name);
+    if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
     begin_event(writer, 'M', index);
     fputs(",\"name\":\"thread_name\",\"args\":{\"name\":", writer->file);
-    write_text(writer->file, name[0] != '\0' ? name : worker);
+    write_text(writer->file, name);
     fputs("}}", writer->file);
     begin_event(writer, 'M', index);
     fprintf(writer->file, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}", index);
@@ -120,12 +120,22 @@ static void write_time(FILE *file, const char *key, uint64_t time_ns)
     fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
 }
 
-static const char *name_of(const quern_trace *trace, const quern__trace_event *event)
+/* Of an event that was given none. */
+static const char *name_of_kind(const quern__trace_event *event)
 {
-    if (event->name < trace->names.count) return trace->names.items[event->name].text;
-    if (event->name != QUERN__TRACE_NO_NAME) return "?";
     if (event->kind != QUERN__TRACE_SYNC) return categories[event->kind];
-    return event->ordinal < sizeof stages / sizeof stages[0] ? stages[event->ordinal] : "?";
+    return event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
+}
+
+static void write_name(trace_writer *writer, const quern__trace_event *event)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    if (event->name == QUERN__TRACE_NO_NAME) {
+        write_text(writer->file, name_of_kind(event));
+        return;
+    }
+    quern__trace_copy_name(writer->trace, event->name, name);
+    write_text(writer->file, name);
 }
 
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
@@ -134,7 +144,7 @@ static void write_event(trace_writer *writer, uint32_t track, const quern__trace
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     begin_event(writer, 'X', track);
     fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", categories[event->kind]);
-    write_text(writer->file, name_of(trace, event));
+    write_name(writer, event);
     write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
     write_time(writer->file, "dur", event->duration_ns);
     if (event->kind != QUERN__TRACE_ZONE)
@@ -161,9 +171,7 @@ static bool write_file(trace_writer *writer)
     fprintf(writer->file,
             "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
             stats.dropped_count);
-    pthread_mutex_lock(&writer->trace->mutex);
     write_tracks(writer);
-    pthread_mutex_unlock(&writer->trace->mutex);
     fputs("\n]}\n", writer->file);
     const bool is_whole = ferror(writer->file) == 0;
     return fclose(writer->file) == 0 && is_whole;

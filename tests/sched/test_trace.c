@@ -8,11 +8,14 @@
 
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TestSuite(trace, .timeout = 120);
 
@@ -257,6 +260,7 @@ enum { WRITERS = 3, READ_ROUNDS = 1000, RING = 64 };
 typedef struct track_writer {
     quern_trace *trace;
     uint32_t track;
+    const char *path;
     _Atomic bool *is_done;
     quern__thread thread;
 } track_writer;
@@ -336,6 +340,47 @@ Test(trace, a_reader_sees_whole_events_while_rings_are_written)
     quern__trace_event events[RING];
     for (uint32_t i = 0; i < WRITERS; i++)
         expect_whole(events, quern__trace_read(trace, i, events));
+    quern_trace_destroy(trace);
+}
+
+static void *write_to_pipe(void *argument)
+{
+    const track_writer *writer = argument;
+    const quern_result result = quern_trace_write(writer->trace, writer->path);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    atomic_store_explicit(writer->is_done, true, memory_order_release);
+    return NULL;
+}
+
+/* A pipe that is full holds the writer up in the middle of the file, as a slow disk would. */
+Test(trace, names_can_be_added_while_the_file_is_written)
+{
+    enum { ZONES = 4000 }; /* the file has many times what a pipe takes */
+    quern_trace *trace = open_trace(1, 2 * ZONES);
+    char folder[] = P_tmpdir "/quern_trace_XXXXXX", path[sizeof folder + 8];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK);
+    cr_assert_geq(reader, 0);
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < ZONES; i++)
+        record_zone(trace, 0, add_name(trace, "zone"));
+    _Atomic bool is_done = false;
+    track_writer writer = {.trace = trace, .path = path, .is_done = &is_done};
+    cr_assert(quern__thread_start(&writer.thread, write_to_pipe, &writer));
+    char text[4096];
+    while (read(reader, text, sizeof text) <= 0) /* until the file has begun */
+        sched_yield();
+    (void)add_name(trace, "another");
+    cr_assert_eq(quern_trace_set_track_name(trace, 0, "main"), QUERN_OK);
+    cr_assert_not(atomic_load_explicit(&is_done, memory_order_acquire), "the file fits into a pipe");
+    while (!atomic_load_explicit(&is_done, memory_order_acquire))
+        if (read(reader, text, sizeof text) <= 0) sched_yield();
+    quern__thread_join(&writer.thread);
+    close(reader);
+    unlink(path);
+    rmdir(folder);
     quern_trace_destroy(trace);
 }
 

@@ -99,6 +99,7 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     watch->frame = (quern_frame_profile){.frame_index = schedule->frame_index,
                                          .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
     watch->steps_ns = 0;
+    if (watch->is_traced) quern__trace_expect_workers(watch->trace, watch->frame.thread_count);
     if (watch->is_profiling) start_workers(schedule, start_ns);
     start_passes(schedule);
 }

@@ -60,6 +60,7 @@ static bool open_track(const quern_trace *trace, quern__trace_track *track)
             atomic_init(&slots[i].words[w], 0);
     atomic_init(&track->head, 0);
     atomic_init(&track->start_head, 0);
+    atomic_init(&track->depth, 0);
     track->slots = slots;
     track->name[0] = '\0';
     return true;
@@ -126,7 +127,7 @@ void quern__trace_add_user(quern_trace *trace)
 
 void quern__trace_remove_user(quern_trace *trace)
 {
-    /* Release: pairs with the acquire in quern_trace_destroy, which comes after all that the user recorded. */
+    /* Release: pairs with the acquire in quern_trace_destroy, so that comes after all that was recorded. */
     if (trace != NULL) atomic_fetch_sub_explicit(&trace->user_count, 1, memory_order_release);
 }
 
@@ -227,6 +228,7 @@ void quern_trace_start(quern_trace *trace)
         atomic_store_explicit(&track->start_head, head, memory_order_release);
     }
     atomic_store_explicit(&trace->start_ns, quern__clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&trace->told, 0, memory_order_relaxed);
     atomic_store_explicit(&trace->is_running, true, memory_order_relaxed);
 }
 
@@ -260,22 +262,94 @@ void quern__trace_record(quern_trace *trace, uint32_t track_index, const quern__
     atomic_store_explicit(&track->head, head + 1, memory_order_release);
 }
 
+/* Relaxed: see quern__trace_wants. */
+static bool is_of_start(const quern_trace *trace, uint64_t begin_ns)
+{
+    return begin_ns >= atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
+}
+
 void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event)
 {
     if (!quern__trace_wants(trace) || track >= trace->track_count) return;
-    if (event->begin_ns < atomic_load_explicit(&trace->start_ns, memory_order_relaxed)) return;
-    quern__trace_record(trace, track, event);
+    if (is_of_start(trace, event->begin_ns)) quern__trace_record(trace, track, event);
+}
+
+/* ------------------------------------------------------------------------------------------- zones */
+
+/* Relaxed: it is a message more or less. */
+static bool is_told(const quern_trace *trace, uint32_t what)
+{
+    return (atomic_load_explicit(&trace->told, memory_order_relaxed) & what) != 0;
+}
+
+/* True for the first one since the start. */
+static bool begin_telling(quern_trace *trace, uint32_t what)
+{
+    return (atomic_fetch_or_explicit(&trace->told, what, memory_order_relaxed) & what) == 0;
+}
+
+static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
+{
+    if (is_told(trace, QUERN__TOLD_TRACK) || !begin_telling(trace, QUERN__TOLD_TRACK)) return;
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_trace_zone_begin: track %u, and the trace has %u; raise track_count in its "
+        "definition (said once until the trace starts again)",
+        track, trace->track_count);
+}
+
+static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_trace_zone *zone)
+{
+    if (is_told(trace, QUERN__TOLD_CROSSING) || !begin_telling(trace, QUERN__TOLD_CROSSING)) return;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__trace_copy_name(trace, zone->name, name);
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
+        "in it has not; end each zone once, the latest first (said once until the trace "
+        "starts again)",
+        name, zone->track);
+}
+
+void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count)
+{
+    if (trace == NULL || worker_count <= trace->track_count || is_told(trace, QUERN__TOLD_WORKERS)) return;
+    if (!begin_telling(trace, QUERN__TOLD_WORKERS)) return;
+    quern__log(
+        QUERN_LOG_WARNING,
+        "a frame runs on %u threads, and the trace has tracks for %u: the others are left out; raise "
+        "track_count in its definition (said once until the trace starts again)",
+        worker_count, trace->track_count);
+}
+
+/* Relaxed, as all of it is the writer's: a zone lies as deep as when it began, if all in it have ended. */
+static uint32_t enter_zone(quern__trace_track *track)
+{
+    const uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed) + 1;
+    atomic_store_explicit(&track->depth, depth, memory_order_relaxed);
+    return depth;
+}
+
+static void leave_zone(const quern_trace_zone *zone)
+{
+    quern__trace_track *track = &zone->trace->tracks[zone->track];
+    if (atomic_load_explicit(&track->depth, memory_order_relaxed) != zone->depth)
+        report_crossing(zone->trace, zone);
+    atomic_store_explicit(&track->depth, zone->depth - 1, memory_order_relaxed);
 }
 
 quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
 {
     if (!quern__trace_wants(trace)) return (quern_trace_zone){0};
     if (track >= trace->track_count) {
-        (void)quern__violation(QUERN_ERROR_INVALID_ARGUMENT, "quern_trace_zone_begin: track %u of %u",
-                               track, trace->track_count);
+        report_track(trace, track);
         return (quern_trace_zone){0};
     }
-    return (quern_trace_zone){.trace = trace, .begin_ns = quern__clock_ns(), .track = track, .name = name};
+    return (quern_trace_zone){.trace = trace,
+                              .begin_ns = quern__clock_ns(),
+                              .track = track,
+                              .name = name,
+                              .depth = QUERN_CHECKS ? enter_zone(&trace->tracks[track]) : 0};
 }
 
 void quern_trace_zone_end(const quern_trace_zone *zone)
@@ -285,6 +359,7 @@ void quern_trace_zone_end(const quern_trace_zone *zone)
                                       .duration_ns = quern__clock_ns() - zone->begin_ns,
                                       .kind = QUERN__TRACE_ZONE,
                                       .name = zone->name};
+    if (QUERN_CHECKS && is_of_start(zone->trace, zone->begin_ns)) leave_zone(zone);
     quern__trace_show(zone->trace, zone->track, &event);
 }
 

@@ -58,16 +58,21 @@ typedef struct quern__trace_slot {
 typedef struct quern__trace_track {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t head; /* events ever written */
     _Atomic uint64_t start_head;                        /* head at the latest start */
-    quern__trace_slot *slots;                           /* capacity of them */
-    char name[QUERN_MAX_NAME_BYTES + 1];                /* by the trace's mutex; empty: worker N */
+    _Atomic uint32_t depth;              /* of open zones; by the writer, in builds with QUERN_CHECKS */
+    quern__trace_slot *slots;            /* capacity of them */
+    char name[QUERN_MAX_NAME_BYTES + 1]; /* by the trace's mutex; empty: worker N */
 } quern__trace_track;
 
 typedef struct quern__trace_name {
     char text[QUERN_MAX_NAME_BYTES + 1];
 } quern__trace_name;
 
+/* What is told once and not again until the trace starts anew: zones come by the thousand. */
+enum { QUERN__TOLD_TRACK = 1, QUERN__TOLD_CROSSING = 2, QUERN__TOLD_WORKERS = 4 };
+
 struct quern_trace {
     _Alignas(QUERN__APART_BYTES) _Atomic bool is_running;
+    _Atomic uint32_t told;     /* since the start */
     _Atomic uint64_t start_ns; /* what began earlier does not count */
     uint32_t track_count;
     uint32_t capacity; /* of each ring; a power of two */
@@ -99,6 +104,10 @@ void quern__trace_record(quern_trace *trace, uint32_t track, const quern__trace_
 
 /* Records where the trace runs and has the track, and did so when the event began. trace may be NULL. */
 void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event);
+
+/* Warns once per start if so many workers are more than there are tracks. trace may be NULL. By the caller
+ * of a frame. */
+void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count);
 
 /* The oldest event that can be read as a whole, by its number, when head is this. */
 static inline uint64_t quern__trace_oldest_whole(const quern_trace *trace, uint64_t head)

@@ -231,15 +231,20 @@ typedef struct quern_trace_zone {
     uint64_t begin_ns;
     uint32_t track;
     uint32_t name;
+    uint32_t depth;
 } quern_trace_zone;
 
 /* track: only one thread at a time may record on it. name: from quern_trace_add_name of this trace; other numbers are
  * not checked here, which would take a lock, and the file shows them as "?". Zones of a track end in the reverse
  * order of their beginning. Costs a load when the trace is not running; NULL is allowed and records nothing. A track
- * that the trace does not have is a misuse: it is reported, and nothing is recorded. */
+ * that the trace does not have is a misuse, and nothing is recorded: it is reported for the first such zone
+ * after each quern_trace_start. */
 QUERN_API quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name);
 
-/* On the same track. Records nothing when the trace did not run at the beginning, or does not run now. */
+/* On the same track. Records nothing when the trace did not run at the beginning, has been started again, or
+ * does not run now. A zone that never ends is not in the file. One that ends twice is there twice, and zones
+ * that cross are there as they are; viewers cut such zones off or leave them out. Builds with QUERN_CHECKS
+ * report the first such end after each quern_trace_start. */
 QUERN_API void quern_trace_zone_end(const quern_trace_zone *zone);
 
 /* --------------------------------------------------------------------------------------- reading */

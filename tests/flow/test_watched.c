@@ -300,15 +300,26 @@ Test(watched, a_sleep_is_in_the_trace)
     quern_trace_destroy(trace);
 }
 
-Test(watched, workers_without_a_track_are_left_out)
+Test(watched, workers_without_a_track_are_left_out_and_named_once_per_start)
 {
+    captured_reports reports = {0};
+    capture_reports(&reports);
     quern_trace *trace = open_trace(1);
     quern_jobs *jobs = open_jobs(3, trace);
     quern_schedule *schedule = open_schedule(trace);
     add_worker(schedule, "quick", work);
+    must_run(schedule, jobs);
+    cr_assert_eq(reports.log_count, 0, "it does not run yet");
+    quern_trace_start(trace);
+    for (int i = 0; i < FRAMES; i++)
+        must_run(schedule, jobs);
+    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0);
+    cr_assert_eq(reports.log_count, 1);
+    cr_assert_eq(reports.assert_count, 0, "it is no misuse");
+    cr_assert_not_null(strstr(reports.last, "on 3 threads"), "%s", reports.last);
     quern_trace_start(trace);
     must_run(schedule, jobs);
-    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0);
+    cr_assert_eq(reports.log_count, 2);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_trace_destroy(trace);

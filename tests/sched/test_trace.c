@@ -156,7 +156,7 @@ Test(trace, nothing_happens_without_a_trace)
     cr_assert_eq(quern_trace_get_stats(NULL).event_count, 0);
 }
 
-Test(trace, a_track_that_is_not_there_is_reported)
+Test(trace, a_track_that_is_not_there_is_reported_once_per_start)
 {
     captured_reports reports = {0};
     capture_reports(&reports);
@@ -164,9 +164,66 @@ Test(trace, a_track_that_is_not_there_is_reported)
     record_zone(trace, 2, 0);
     cr_assert_eq(reports.log_count, 0, "not while the trace does not run");
     quern_trace_start(trace);
-    record_zone(trace, 2, 0);
+    for (uint32_t track = 2; track < 100; track++)
+        record_zone(trace, track, 0);
     cr_assert_eq(reports.log_count, 1);
+    cr_assert_not_null(strstr(reports.last, "raise track_count"), "%s", reports.last);
     cr_assert_eq(quern_trace_get_stats(trace).event_count, 0);
+    quern_trace_start(trace);
+    record_zone(trace, 2, 0);
+    cr_assert_eq(reports.log_count, 2);
+    quern_trace_destroy(trace);
+}
+
+/* What is recorded is the same in all builds; those with checks say what is wrong with it. */
+Test(trace, zones_that_cross_or_end_twice_are_reported_once_per_start)
+{
+    captured_reports reports = {0};
+    capture_reports(&reports);
+    const uint32_t expected = quern_has_checks() ? 1 : 0;
+    quern_trace *trace = open_trace(1, 16);
+    const uint32_t name = add_name(trace, "steer");
+    quern_trace_start(trace);
+    record_zone(trace, 0, name);
+    quern_trace_zone outer = quern_trace_zone_begin(trace, 0, name);
+    record_zone(trace, 0, name);
+    const quern_trace_zone inner = quern_trace_zone_begin(trace, 0, name);
+    cr_assert_eq(reports.log_count, 0);
+    quern_trace_zone_end(&outer);
+    cr_assert_eq(reports.log_count, expected);
+    quern_trace_zone_end(&inner);
+    cr_assert_eq(reports.log_count, expected);
+    cr_assert_eq(count_events(trace, 0), 4);
+    quern_trace_start(trace);
+    outer = quern_trace_zone_begin(trace, 0, name);
+    quern_trace_zone_end(&outer);
+    cr_assert_eq(reports.log_count, expected, "it was all right");
+    quern_trace_zone_end(&outer);
+    cr_assert_eq(reports.log_count, 2 * expected);
+    if (expected != 0) cr_assert_not_null(strstr(reports.last, "'steer'"), "%s", reports.last);
+    cr_assert_eq(count_events(trace, 0), 2);
+    quern_trace_destroy(trace);
+}
+
+/* Whoever stops a trace, or starts it anew, need not ask who is in a zone. */
+Test(trace, zones_across_a_stop_or_start_are_no_misuse)
+{
+    captured_reports reports = {0};
+    capture_reports(&reports);
+    quern_trace *trace = open_trace(1, 16);
+    quern_trace_start(trace);
+    const quern_trace_zone outer = quern_trace_zone_begin(trace, 0, 0);
+    const quern_trace_zone inner = quern_trace_zone_begin(trace, 0, 0);
+    quern_trace_stop(trace);
+    quern_trace_zone_end(&inner);
+    while (quern__clock_ns() == inner.begin_ns) {
+    }
+    quern_trace_start(trace);
+    record_zone(trace, 0, 0);
+    quern_trace_zone_end(&outer);
+    record_zone(trace, 0, 0);
+    cr_assert_eq(reports.log_count, 0, "%s", reports.last);
+    cr_assert_eq(count_events(trace, 0), 2);
     quern_trace_destroy(trace);
 }
 

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/profile.h"
 
+#include "sched/frame.h"
 #include "sched/jobs.h"
 #include "sched/recording.h"
 #include "sched/thread.h"
@@ -156,11 +157,15 @@ void quern__profile_start_laps(quern_context *context)
 
 static void show_call(const quern_context *context, uint64_t took_ns, uint32_t row_count)
 {
+    static const quern__trace_kind kinds[] = {[QUERN__STAGE_BEGIN] = QUERN__TRACE_BEGIN,
+                                              [QUERN__STAGE_RUN] = QUERN__TRACE_SYSTEM,
+                                              [QUERN__STAGE_END] = QUERN__TRACE_END};
+    const bool has_view = context->stage == QUERN__STAGE_RUN;
     const quern__trace_event event = {.begin_ns = context->lap_start_ns,
                                       .duration_ns = took_ns,
-                                      .kind = QUERN__TRACE_SYSTEM,
+                                      .kind = kinds[context->stage],
                                       .name = context->system->trace_name,
-                                      .ordinal = context->part,
+                                      .ordinal = has_view ? context->part - QUERN__PART_FIRST_VIEW : 0,
                                       .count = row_count};
     quern__profile_show(context->schedule, context->worker_index, &event);
 }

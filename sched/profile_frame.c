@@ -250,7 +250,8 @@ void quern__profile_finish_frame(quern_schedule *schedule)
                                       .duration_ns = watch->frame.time_ns,
                                       .kind = QUERN__TRACE_FRAME,
                                       .name = QUERN__TRACE_NO_NAME,
-                                      .ordinal = (uint32_t)schedule->frame_index};
+                                      .ordinal = (uint32_t)schedule->frame_index,
+                                      .count = watch->trace_number};
     quern__profile_show(schedule, 0, &event);
     if (watch->recording != NULL) quern__profile_finish_recording(watch);
     if (!watch->is_profiling) return;

@@ -60,7 +60,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
-    quern__trace_add_user(def->trace);
+    schedule->watch.trace_number = quern__trace_add_schedule(def->trace);
     *out_schedule = schedule;
     return QUERN_OK;
 }

@@ -30,7 +30,8 @@ enum {
 
 /* What the profile keeps of a schedule: see profile.h. */
 typedef struct quern__watch {
-    quern_trace *trace; /* or NULL */
+    quern_trace *trace;    /* or NULL */
+    uint32_t trace_number; /* of the schedule, in the trace */
     bool is_profiling;
     bool is_on;                 /* in this frame: somebody wants to know */
     bool is_traced;             /* in this frame */

@@ -125,6 +125,12 @@ void quern__trace_add_user(quern_trace *trace)
     if (trace != NULL) atomic_fetch_add_explicit(&trace->user_count, 1, memory_order_relaxed);
 }
 
+uint32_t quern__trace_add_schedule(quern_trace *trace)
+{
+    quern__trace_add_user(trace);
+    return trace != NULL ? atomic_fetch_add_explicit(&trace->schedule_count, 1, memory_order_relaxed) : 0;
+}
+
 void quern__trace_remove_user(quern_trace *trace)
 {
     /* Release: pairs with the acquire in quern_trace_destroy, so that comes after all that was recorded. */

@@ -29,7 +29,9 @@ typedef enum quern__trace_kind {
     QUERN__TRACE_ZONE, /* of the user */
     QUERN__TRACE_FRAME,
     QUERN__TRACE_PASS,   /* a job of a pass: a run of chunks */
-    QUERN__TRACE_SYSTEM, /* a system on one view, or one of its hooks */
+    QUERN__TRACE_SYSTEM, /* a system on one view */
+    QUERN__TRACE_BEGIN,  /* a system's condition or begin */
+    QUERN__TRACE_END,    /* a system's end */
     QUERN__TRACE_SYNC,   /* a stage of a sync point, or the whole of it; on others what they do for it */
     QUERN__TRACE_STEAL,
     QUERN__TRACE_SLEEP,
@@ -46,7 +48,7 @@ typedef struct quern__trace_event {
     quern__trace_kind kind;
     uint32_t name;
     uint32_t ordinal; /* of the frame; the first chunk; the view; the stage */
-    uint32_t count;   /* of chunks in a job; of rows; of what was stolen */
+    uint32_t count; /* of chunks in a job; of rows; of commands; of what was stolen; the frame's schedule */
 } quern__trace_event;
 
 enum { QUERN__TRACE_EVENT_WORDS = 4, QUERN__TRACE_KIND_BITS = 8 };
@@ -80,11 +82,14 @@ struct quern_trace {
     quern_allocator allocator;
     pthread_mutex_t mutex; /* for names */
     QUERN__ARRAY(quern__trace_name) names;
-    _Atomic uint32_t user_count; /* pools and schedules that hold on to the trace */
+    _Atomic uint32_t user_count;     /* pools and schedules that hold on to the trace */
+    _Atomic uint32_t schedule_count; /* that ever did */
 };
 
-/* A pool or schedule that was given the trace begins to hold on to it, and has ended. trace may be NULL. */
+/* A pool or schedule that was given the trace begins to hold on to it, and has ended. A schedule gets a
+ * number, by which its frames are told from others': 0, 1, ... trace may be NULL. */
 void quern__trace_add_user(quern_trace *trace);
+uint32_t quern__trace_add_schedule(quern_trace *trace);
 void quern__trace_remove_user(quern_trace *trace);
 
 /* Names may be added at any time, so who reads them takes a copy: "?" for a number that is none, and an

@@ -16,10 +16,21 @@ enum { EVENTS_ALIGNMENT_BYTES = 64 };
 
 static const char part_suffix[] = ".part";
 
-static const char *const categories[QUERN__TRACE_KIND_COUNT] = {
-    [QUERN__TRACE_ZONE] = "zone",     [QUERN__TRACE_FRAME] = "frame", [QUERN__TRACE_PASS] = "pass",
-    [QUERN__TRACE_SYSTEM] = "system", [QUERN__TRACE_SYNC] = "sync",   [QUERN__TRACE_STEAL] = "steal",
-    [QUERN__TRACE_SLEEP] = "sleep",   [QUERN__TRACE_LOOP] = "loop",
+/* How the file calls a kind of event, and what is in its args. */
+static const struct {
+    const char *category;
+    const char *ordinal, *count; /* NULL: this kind has none */
+} kinds[QUERN__TRACE_KIND_COUNT] = {
+    [QUERN__TRACE_ZONE] = {"zone", NULL, NULL},
+    [QUERN__TRACE_FRAME] = {"frame", "frame", "schedule"},
+    [QUERN__TRACE_PASS] = {"pass", "first_chunk", "chunks"},
+    [QUERN__TRACE_SYSTEM] = {"system", "view", "rows"},
+    [QUERN__TRACE_BEGIN] = {"begin", NULL, NULL},
+    [QUERN__TRACE_END] = {"end", NULL, NULL},
+    [QUERN__TRACE_SYNC] = {"sync", NULL, "commands"},
+    [QUERN__TRACE_STEAL] = {"steal", NULL, "items"},
+    [QUERN__TRACE_SLEEP] = {"sleep", NULL, NULL},
+    [QUERN__TRACE_LOOP] = {"loop", NULL, NULL},
 };
 
 static const char *const stages[] = {
@@ -123,7 +134,7 @@ static void write_time(FILE *file, const char *key, uint64_t time_ns)
 /* Of an event that was given none. */
 static const char *name_of_kind(const quern__trace_event *event)
 {
-    if (event->kind != QUERN__TRACE_SYNC) return categories[event->kind];
+    if (event->kind != QUERN__TRACE_SYNC) return kinds[event->kind].category;
     return event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
 }
 
@@ -138,18 +149,32 @@ static void write_name(trace_writer *writer, const quern__trace_event *event)
     write_text(writer->file, name);
 }
 
+/* Of a sync point only the whole of it has commands. */
+static bool has_count(const quern__trace_event *event)
+{
+    if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC) return false;
+    return kinds[event->kind].count != NULL;
+}
+
+static void write_args(FILE *file, const quern__trace_event *event)
+{
+    const char *ordinal = kinds[event->kind].ordinal;
+    if (!has_count(event)) return;
+    fputs(",\"args\":{", file);
+    if (ordinal != NULL) fprintf(file, "\"%s\":%" PRIu32 ",", ordinal, event->ordinal);
+    fprintf(file, "\"%s\":%" PRIu32 "}", kinds[event->kind].count, event->count);
+}
+
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
 {
     const quern_trace *trace = writer->trace;
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     begin_event(writer, 'X', track);
-    fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", categories[event->kind]);
+    fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", kinds[event->kind].category);
     write_name(writer, event);
     write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
     write_time(writer->file, "dur", event->duration_ns);
-    if (event->kind != QUERN__TRACE_ZONE)
-        fprintf(writer->file, ",\"args\":{\"ordinal\":%" PRIu32 ",\"count\":%" PRIu32 "}", event->ordinal,
-                event->count);
+    write_args(writer->file, event);
     fputc('}', writer->file);
 }
 

@@ -194,6 +194,21 @@ static uint64_t sum_counts(const scene *opened, uint32_t thread_count, quern__tr
     return sum;
 }
 
+/* Whether each view of a system is there once. Views of one worker come one after another. */
+static void assert_views(const scene *opened, const char *name, uint32_t view_count)
+{
+    track_events events = read_track(opened->trace, 0);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < events.count; i++) {
+        const quern__trace_event *event = &events.items[i];
+        if (event->kind != QUERN__TRACE_SYSTEM) continue;
+        if (strcmp(opened->trace->names.items[event->name].text, name) == 0)
+            cr_assert_eq(event->ordinal, next++, "view %u comes as %u", event->ordinal, next - 1);
+    }
+    cr_assert_eq(next, view_count);
+    free(events.items);
+}
+
 static uint32_t chunk_count(const scene *opened)
 {
     quern_system_stats stats;
@@ -279,7 +294,65 @@ Test(watched, where_chunks_take_long_every_call_is_in_the_trace)
     run_frames(&opened, 1);
     cr_assert_eq(sum_counts(&opened, 1, QUERN__TRACE_SYSTEM, "quick"), CROWD);
     cr_assert_eq(sum_counts(&opened, 1, QUERN__TRACE_SYSTEM, "slow"), CROWD);
+    assert_views(&opened, "quick", chunk_count(&opened));
+    assert_views(&opened, "slow", chunk_count(&opened));
+    assert_views(&opened, "spawn", 1);
     close_scene(&opened);
+}
+
+static bool want_always(quern_context *context)
+{
+    (void)context;
+    return true;
+}
+
+/* Each hook is an event of its own, by the name of its system. */
+Test(watched, hooks_are_in_the_trace)
+{
+    quern_trace *trace = open_trace(1);
+    quern_schedule *schedule = open_schedule(trace);
+    quern_system_def def = system_def("hooked", work);
+    const quern_term term = quern_term_write(number);
+    def.terms = &term;
+    def.term_count = 1;
+    def.condition = want_always;
+    def.begin = def.end = idle_hook;
+    setup_system(schedule, &def);
+    quern_trace_start(trace);
+    must_run(schedule, NULL);
+    track_events events = read_track(trace, 0);
+    uint32_t begin_count = 0, end_count = 0;
+    for (uint32_t i = 0; i < events.count; i++) {
+        begin_count += events.items[i].kind == QUERN__TRACE_BEGIN;
+        end_count += events.items[i].kind == QUERN__TRACE_END;
+    }
+    cr_assert_eq(begin_count, 2, "the condition and the beginning");
+    cr_assert_eq(end_count, 1);
+    free(events.items);
+    quern_schedule_destroy(schedule);
+    quern_trace_destroy(trace);
+}
+
+Test(watched, frames_of_schedules_that_share_a_trace_are_told_apart)
+{
+    quern_trace *trace = open_trace(1);
+    quern_schedule *schedules[] = {open_schedule(trace), open_schedule(trace)};
+    quern_trace_start(trace);
+    for (uint32_t frame = 0; frame < FRAMES; frame++)
+        must_run(schedules[frame % 2], NULL);
+    track_events events = read_track(trace, 0);
+    uint32_t frame_count = 0;
+    for (uint32_t i = 0; i < events.count; i++) {
+        if (events.items[i].kind != QUERN__TRACE_FRAME) continue;
+        cr_assert_eq(events.items[i].count, frame_count % 2);
+        cr_assert_eq(events.items[i].ordinal, frame_count / 2);
+        frame_count++;
+    }
+    cr_assert_eq(frame_count, FRAMES);
+    free(events.items);
+    for (int i = 0; i < 2; i++)
+        quern_schedule_destroy(schedules[i]);
+    quern_trace_destroy(trace);
 }
 
 Test(watched, a_sleep_is_in_the_trace)

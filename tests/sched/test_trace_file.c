@@ -141,7 +141,7 @@ Test(trace_file, tracks_have_names_and_an_order)
     close_trace(trace, root);
 }
 
-Test(trace_file, events_have_their_times_and_numbers)
+Test(trace_file, events_have_their_names_and_times)
 {
     quern_trace *trace = open_trace(2, 16);
     const uint32_t move = add_name(trace, "move");
@@ -154,9 +154,63 @@ Test(trace_file, events_have_their_times_and_numbers)
     cr_expect_str_eq(text_of(event, "cat"), "system");
     cr_assert_float_eq(number_of(event, "ts"), 1234.567, 1e-9);
     cr_assert_float_eq(number_of(event, "dur"), 89.012, 1e-9);
-    cr_expect_eq(number_of(cJSON_GetObjectItem(event, "args"), "ordinal"), 3);
-    cr_expect_eq(number_of(cJSON_GetObjectItem(event, "args"), "count"), 44);
     cr_expect_null(event_at(root, 0, 0));
+    close_trace(trace, root);
+}
+
+static void expect_args(const cJSON *event, const char *category, const char *name, const char *args)
+{
+    cr_assert_not_null(event, "%s is missing", category);
+    char *found = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(event, "args"));
+    cr_expect_str_eq(text_of(event, "cat"), category);
+    cr_expect_str_eq(text_of(event, "name"), name);
+    cr_expect_str_eq(found != NULL ? found : "", args, "%s has %s", category, found);
+    free(found);
+}
+
+Test(trace_file, args_say_what_their_numbers_are)
+{
+    static const struct {
+        const char *category, *args;
+    } wanted[QUERN__TRACE_KIND_COUNT] = {
+        [QUERN__TRACE_ZONE] = {"zone", ""},
+        [QUERN__TRACE_FRAME] = {"frame", "{\"frame\":3,\"schedule\":44}"},
+        [QUERN__TRACE_PASS] = {"pass", "{\"first_chunk\":3,\"chunks\":44}"},
+        [QUERN__TRACE_SYSTEM] = {"system", "{\"view\":3,\"rows\":44}"},
+        [QUERN__TRACE_BEGIN] = {"begin", ""},
+        [QUERN__TRACE_END] = {"end", ""},
+        [QUERN__TRACE_SYNC] = {"sync", ""},
+        [QUERN__TRACE_STEAL] = {"steal", "{\"items\":44}"},
+        [QUERN__TRACE_SLEEP] = {"sleep", ""},
+        [QUERN__TRACE_LOOP] = {"loop", ""},
+    };
+    quern_trace *trace = open_trace(1, 16);
+    const uint32_t name = add_name(trace, "name");
+    quern_trace_start(trace);
+    for (int kind = 0; kind < QUERN__TRACE_KIND_COUNT; kind++)
+        record(trace, 0, (quern__trace_kind)kind, name, (uint64_t)kind, 1);
+    cJSON *root = write_and_parse(trace);
+    for (int kind = 0; kind < QUERN__TRACE_KIND_COUNT; kind++)
+        expect_args(event_at(root, 0, kind), wanted[kind].category, "name", wanted[kind].args);
+    close_trace(trace, root);
+}
+
+/* Stages are parts of the whole, which knows how many commands there were. */
+Test(trace_file, a_sync_point_has_commands_and_its_stages_have_names)
+{
+    static const char *const names[] = {"sync", "gather", "fold", "settle", "commit"};
+    quern_trace *trace = open_trace(1, 16);
+    quern_trace_start(trace);
+    for (uint32_t stage = 0; stage < COUNT_OF(names); stage++)
+        quern__trace_record(trace, 0,
+                            &(quern__trace_event){.begin_ns = trace->start_ns + stage,
+                                                  .kind = QUERN__TRACE_SYNC,
+                                                  .name = QUERN__TRACE_NO_NAME,
+                                                  .ordinal = stage,
+                                                  .count = stage == 0 ? 77 : 0});
+    cJSON *root = write_and_parse(trace);
+    for (int stage = 0; stage < (int)COUNT_OF(names); stage++)
+        expect_args(event_at(root, 0, stage), "sync", names[stage], stage == 0 ? "{\"commands\":77}" : "");
     close_trace(trace, root);
 }
 
@@ -373,8 +427,11 @@ static void check_frames(uint32_t thread_count)
     {
         const int track = (int)number_of(event, "tid");
         cr_assert(track >= 1 && track <= (int)thread_count);
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
         if (strcmp(text_of(event, "cat"), "frame") == 0) {
             cr_assert_eq(track, 1);
+            cr_assert_eq(number_of(args, "frame"), frame_count);
+            cr_assert_eq(number_of(args, "schedule"), 0);
             frames_us += number_of(event, "dur");
             frame_count++;
         }

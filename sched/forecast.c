@@ -5,6 +5,8 @@
 
 #include <quern/jobs.h>
 
+#include <float.h>
+
 /* A recorded frame on a machine that is not there.
  *
  * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next claim of a task
@@ -310,6 +312,22 @@ static const char *find_culprit(const quern_recording *recording, quern_forecast
     return culprit != NULL ? culprit->name : "";
 }
 
+static quern_result check_cost(const char *name, double value)
+{
+    if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* nor NaN */
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "quern_recording_forecast: costs->%s is %g; give a finite number, 0 or more", name,
+                       value);
+}
+
+static quern_result check_costs(const quern_forecast_costs *costs)
+{
+    quern_result result = check_cost("steal_ns", costs->steal_ns);
+    if (result == QUERN_OK) result = check_cost("wake_ns", costs->wake_ns);
+    if (result == QUERN_OK) result = check_cost("bytes_per_ns_limit", costs->bytes_per_ns_limit);
+    return result;
+}
+
 static quern_result check_forecast(const quern_recording *recording, const quern_forecast_costs *costs,
                                    uint32_t thread_count, const quern_forecast *out_forecast)
 {
@@ -320,8 +338,9 @@ static quern_result check_forecast(const quern_recording *recording, const quern
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_recording_forecast: %u threads; give 1 to %d (QUERN_MAX_THREADS)",
                            thread_count, QUERN_MAX_THREADS);
-    if (recording->frame_ns > 0) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_recording_forecast: nothing was recorded");
+    if (recording->frame_ns == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_recording_forecast: nothing was recorded");
+    return check_costs(costs);
 }
 
 quern_result quern_recording_forecast(const quern_recording *recording, const quern_forecast_costs *costs,

@@ -129,7 +129,7 @@ QUERN_API void quern_recording_destroy(quern_recording *recording);
 QUERN_API quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_recording *recording);
 
-/* What the machine takes for what a recording cannot tell. */
+/* What the machine takes for what a recording cannot tell. Each is finite and 0 or more. */
 typedef struct quern_forecast_costs {
     double steal_ns; /* until a thread that is awake takes part in work that has begun; default 1000 */
     double wake_ns;  /* the same of a thread that sleeps; default 50000 */
@@ -172,8 +172,8 @@ typedef struct quern_forecast {
     const char *limit_system;
 } quern_forecast;
 
-/* Errors: NULL_ARGUMENT, INVALID_ARGUMENT (thread_count is not 1 to QUERN_MAX_THREADS; nothing was recorded),
- * OUT_OF_MEMORY. */
+/* Errors, with out_forecast left as it is: NULL_ARGUMENT, INVALID_ARGUMENT (thread_count is not 1 to
+ * QUERN_MAX_THREADS; a cost is negative, infinite or not a number; nothing was recorded), OUT_OF_MEMORY. */
 QUERN_API quern_result quern_recording_forecast(const quern_recording *recording,
                                                 const quern_forecast_costs *costs, uint32_t thread_count,
                                                 quern_forecast *out_forecast);

@@ -490,6 +490,29 @@ Test(forecast, costs_are_measured)
     quern_jobs_destroy(jobs);
 }
 
+Test(forecast, costs_that_are_none_are_refused)
+{
+    static const double wrong[] = {-1, -1e-300, NAN, INFINITY, -INFINITY};
+    static const size_t fields[] = {offsetof(quern_forecast_costs, steal_ns),
+                                    offsetof(quern_forecast_costs, wake_ns),
+                                    offsetof(quern_forecast_costs, bytes_per_ns_limit)};
+    static const char *const names[] = {"steal_ns", "wake_ns", "bytes_per_ns_limit"};
+    quern_recording *recording = open_recording();
+    quern__recording_start_section(recording, false, 0);
+    add_task(recording, "a", 100, 1000);
+    quern_forecast forecast = {.thread_count = 77};
+    for (uint32_t i = 0; i < COUNT_OF(fields); i++)
+        for (uint32_t k = 0; k < COUNT_OF(wrong); k++) {
+            quern_forecast_costs costs = quern_forecast_costs_default();
+            memcpy((char *)&costs + fields[i], &wrong[k], sizeof wrong[k]);
+            assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
+                           quern_recording_forecast(recording, &costs, 4, &forecast));
+            assert_message_has(names[i]);
+        }
+    cr_assert_eq(forecast.thread_count, 77);
+    quern_recording_destroy(recording);
+}
+
 Test(forecast, misuse_is_refused)
 {
     quern_recording *recording;
@@ -509,6 +532,7 @@ Test(forecast, misuse_is_refused)
                    quern_recording_forecast(recording, &no_costs, 0, &forecast));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_costs_measure(NULL, &costs));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_recorded(NULL, NULL, 0, recording));
+    assert_message_has("quern_schedule_run_recorded");
     quern_recording_destroy(recording);
     quern_recording_destroy(NULL);
     cr_assert_str_eq(quern_forecast_limit_string(QUERN_FORECAST_SERIAL), "a serial system");

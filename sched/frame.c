@@ -438,26 +438,26 @@ static quern_result finish_frame(const quern_schedule *schedule, const frame_rep
     return QUERN_OK;
 }
 
-static quern_result check_run(const quern_schedule *schedule, double delta_seconds)
+static quern_result check_run(const quern_schedule *schedule, double delta_seconds, const char *function)
 {
     if (!(delta_seconds >= 0 && delta_seconds <= DBL_MAX)) /* nor NaN */
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_run: delta_seconds is %g; give a finite number, 0 or more",
+                           "%s: delta_seconds is %g; give a finite number, 0 or more", function,
                            delta_seconds);
-    quern_result result = quern__world_check_unlocked(schedule->world, "quern_schedule_run");
+    quern_result result = quern__world_check_unlocked(schedule->world, function);
     if (result != QUERN_OK || !schedule->is_running) return result;
-    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "quern_schedule_run: this schedule is running a frame");
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: this schedule is running a frame", function);
 }
 
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                              uint64_t start_ns)
+                              uint64_t start_ns, const char *function)
 {
     quern_result result = quern__compile(schedule);
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? jobs->thread_count : 1);
     if (result == QUERN_OK)
         result = quern__meters_reserve(&schedule->watch.meters, schedule->worker_count,
                                        schedule->systems.count, quern__schedule_allocator(schedule));
-    if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, "quern_schedule_run");
+    if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
@@ -474,11 +474,17 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     return result;
 }
 
-quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
+quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                 const char *function)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_run", "schedule");
-    quern_result result = check_run(schedule, delta_seconds);
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    quern_result result = check_run(schedule, delta_seconds, function);
     if (result != QUERN_OK) return result;
     uint64_t start_ns = quern__clock_ns();
-    return run_frame(schedule, jobs, delta_seconds, start_ns);
+    return run_frame(schedule, jobs, delta_seconds, start_ns, function);
+}
+
+quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
+{
+    return quern__schedule_run(schedule, jobs, delta_seconds, "quern_schedule_run");
 }

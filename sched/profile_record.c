@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/profile.h"
+
+#include "sched/frame.h"
 #include "sched/recording.h"
 #include "sched/thread.h"
 
@@ -76,12 +78,14 @@ void quern__profile_finish_recording(const quern__watch *watch)
 quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                                          quern_recording *recording)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_run_recorded", "schedule");
-    if (recording == NULL) return quern__fail_null("quern_schedule_run_recorded", "recording");
-    if (schedule->is_running) return quern_schedule_run(schedule, jobs, delta_seconds); /* which refuses */
+    static const char function[] = "quern_schedule_run_recorded";
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    if (recording == NULL) return quern__fail_null(function, "recording");
+    if (schedule->is_running)
+        return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
     quern__recording_start(recording, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
     schedule->watch.recording = recording;
-    const quern_result result = quern_schedule_run(schedule, jobs, delta_seconds);
+    const quern_result result = quern__schedule_run(schedule, jobs, delta_seconds, function);
     schedule->watch.recording = NULL;
     if (result == QUERN_OK && !recording->is_out_of_memory) return QUERN_OK;
     recording->frame_ns = 0; /* nothing that counts */

@@ -314,6 +314,62 @@ Test(recorded, a_refused_allocation_costs_the_recording_alone_on_several_threads
     record_with_every_failure(3);
 }
 
+/* As quern_schedule_run refuses it, but by its own name. */
+Test(recorded, misuse_of_a_recorded_run_names_it)
+{
+    quern_recording *recording;
+    must(quern_recording_create(NULL, &recording));
+    quern_jobs *jobs = setup_jobs(2);
+    must(quern__jobs_enter(jobs, "test"));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_recorded(schedule, jobs, 0, NULL));
+    assert_message_has("quern_schedule_run_recorded: 'recording' is NULL");
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_run_recorded(schedule, NULL, -1, recording));
+    assert_message_has("quern_schedule_run_recorded: delta_seconds");
+    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_recorded(schedule, jobs, 0, recording));
+    assert_message_has("quern_schedule_run_recorded: called from inside a job");
+    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run(schedule, jobs, 0));
+    assert_message_has("quern_schedule_run: called from inside a job");
+    quern__jobs_leave(jobs);
+    quern_jobs_destroy(jobs);
+    quern_recording_destroy(recording);
+}
+
+static uint32_t refused_count;
+
+static void record_within(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    quern_recording *recording;
+    must(quern_recording_create(NULL, &recording));
+    const quern_result result =
+        quern_schedule_run_recorded(quern_context_user_data(context), NULL, 0, recording);
+    cr_assert_eq(result, QUERN_ERROR_WORLD_LOCKED);
+    assert_message_has("quern_schedule_run_recorded: ");
+    refused_count++;
+    quern_recording_destroy(recording);
+}
+
+/* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world, of
+ * its own. */
+Test(recorded, misuse_within_a_frame_names_it)
+{
+    quern_schedule *outer = setup_schedule(world);
+    quern_system_def def = system_def("of another", record_within);
+    def.user_data = schedule;
+    setup_system(outer, &def);
+    def = system_def("of its own", record_within);
+    def.user_data = outer;
+    setup_system(outer, &def);
+    def.name = "exclusive";
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(outer, &def);
+    refused_count = 0;
+    must_run(outer, NULL);
+    cr_assert_eq(refused_count, 3);
+    quern_schedule_destroy(outer);
+}
+
 Test(recorded, creating_and_forecasting_fail_without_a_trace)
 {
     memory = failing_allocator_create();

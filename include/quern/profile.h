@@ -3,7 +3,8 @@
 #ifndef QUERN_PROFILE_H
 #define QUERN_PROFILE_H
 
-/* Where the time of frames goes: profiles, in figures, and traces, in pictures. docs/profiling.md shows both at work.
+/* Where the time of frames goes: profiles, in figures, and traces, in pictures. docs/profiling.md shows both at work,
+ * and examples/watch.c a program with both.
  *
  * Profiles: quern_schedule_set_profiling has each frame measured, cheap enough to be left on.
  *

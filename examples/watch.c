@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* A game loop that shows where its time goes. docs/profiling.md explains it. */
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Ball {
+    float height, speed;
+    int32_t frames_left;
+} Ball;
+
+typedef struct Game {
+    quern_world *world;
+    quern_jobs *jobs;
+    quern_schedule *schedule;
+    quern_component ball;
+    quern_trace *trace;
+    uint32_t draw_zone, bounce_zone;
+} Game;
+
+enum { FRAMES = 300, TRACE_BEGIN = 200, TRACE_END = 220, OVERLAY_FRAMES = 60, BALLS_PER_FRAME = 200 };
+
+static void check(quern_result result)
+{
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s: %s\n", quern_result_string(result), quern_error_message());
+    exit(EXIT_FAILURE);
+}
+
+/* Without terms: called once in each frame. */
+static void spawn(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Ball balls[BALLS_PER_FRAME];
+    const void *columns[] = {balls};
+    (void)view;
+    for (int32_t i = 0; i < BALLS_PER_FRAME; i++)
+        balls[i] = (Ball){.height = (float)i, .frames_left = 60 + i};
+    check(quern_commands_create_many(quern_context_commands(context), &game->ball, columns, 1,
+                                     BALLS_PER_FRAME, NULL));
+}
+
+/* Called on many threads at once: each records its zones on the track of the worker that it is. */
+static void fall(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    const float dt = (float)quern_context_delta_seconds(context);
+    Ball *balls = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        balls[i].speed -= 9.81f * dt;
+        balls[i].height += balls[i].speed * dt;
+        if (--balls[i].frames_left == 0)
+            check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+    }
+    const quern_trace_zone zone =
+        quern_trace_zone_begin(game->trace, quern_context_worker_index(context), game->bounce_zone);
+    for (uint32_t i = 0; i < view->count; i++)
+        if (balls[i].height < 0 && balls[i].speed < 0) balls[i].speed = -balls[i].speed;
+    quern_trace_zone_end(&zone);
+}
+
+/* A track for each worker of the pool, which has a thread for each processor, or fewer. */
+static void open_trace(Game *game)
+{
+    quern_trace_def def = quern_trace_def_default();
+    def.track_count = quern_processor_count();
+    check(quern_trace_create(&def, &game->trace));
+    check(quern_trace_add_name(game->trace, "draw", &game->draw_zone));
+    check(quern_trace_add_name(game->trace, "bounce", &game->bounce_zone));
+}
+
+/* The pool shows steals and sleeps, the schedule what frames are made of; so both get the trace. */
+static void open_schedule(Game *game)
+{
+    quern_jobs_def jobs_def = quern_jobs_def_default();
+    jobs_def.trace = game->trace;
+    check(quern_jobs_create(&jobs_def, &game->jobs));
+    quern_schedule_def schedule_def = quern_schedule_def_default();
+    schedule_def.trace = game->trace;
+    check(quern_schedule_create(game->world, &schedule_def, &game->schedule));
+
+    check(quern_schedule_set_profiling(game->schedule, true));
+    const quern_hardware_source source = quern_hardware_source_default();
+    if (quern_schedule_set_counting(game->schedule, &source) != QUERN_OK) puts(quern_error_message());
+}
+
+static void add_system(Game *game, const char *name, quern_system_function *run, uint32_t term_count)
+{
+    const quern_term term = quern_term_write(game->ball);
+    quern_system_def def = quern_system_def_default();
+    def.name = name;
+    def.run = run;
+    def.terms = &term;
+    def.term_count = term_count;
+    def.user_data = game;
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* Whoever runs frames is worker 0 of them; so track 0 is this thread's, between frames as well. */
+static void draw(const Game *game)
+{
+    const quern_trace_zone zone = quern_trace_zone_begin(game->trace, 0, game->draw_zone);
+    const quern_frame_profile frame = quern_schedule_frame_profile(game->schedule);
+    if (frame.frame_index % OVERLAY_FRAMES == OVERLAY_FRAMES - 1)
+        printf("frame %d: %.3f ms, of that sync points %.3f ms; %u threads busy for %.0f %%\n",
+               (int)frame.frame_index, (double)frame.time_ns / 1e6, (double)frame.sync_ns / 1e6,
+               frame.thread_count, 100 * frame.efficiency);
+    quern_trace_zone_end(&zone);
+}
+
+/* watch [FILE]: FILE is for the trace of some frames. */
+int main(int argc, char **argv)
+{
+    Game game = {0};
+    check(quern_world_create(NULL, &game.world));
+    check(QUERN_COMPONENT_REGISTER(game.world, Ball, &game.ball));
+    open_trace(&game);
+    open_schedule(&game);
+    add_system(&game, "spawn", spawn, 0);
+    add_system(&game, "fall", fall, 1);
+    for (int frame = 0; frame < FRAMES; frame++) {
+        if (frame == TRACE_BEGIN) quern_trace_start(game.trace);
+        if (frame == TRACE_END) quern_trace_stop(game.trace);
+        check(quern_schedule_run(game.schedule, game.jobs, 1.0 / 60));
+        draw(&game);
+    }
+    check(quern_schedule_write_profile(game.schedule, stdout));
+    if (argc > 1) check(quern_trace_write(game.trace, argv[1]));
+    printf("%d events traced\n", (int)quern_trace_get_stats(game.trace).event_count);
+
+    quern_schedule_destroy(game.schedule);
+    quern_jobs_destroy(game.jobs);
+    quern_trace_destroy(game.trace); /* after what records on it */
+    quern_world_destroy(game.world);
+    return EXIT_SUCCESS;
+}

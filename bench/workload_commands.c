@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add (recording
- * without applying), and playback_mixed (recording and applying all kinds at once). The control writes its commands into
- * plain arrays and applies them one after the other on one thread, however many threads the case asks for. */
+/* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add
+ * (recording without applying), and playback_mixed (recording and applying all kinds at once). The control
+ * writes its commands into plain arrays and applies them one after the other on one thread, however many
+ * threads the case asks for. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"

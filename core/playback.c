@@ -54,7 +54,8 @@ void quern__playback_release(quern__playback *playback)
 
 /* --------------------------------------------------------------------------------------------- arena */
 
-/* Blocks double, so that sync points that grow a little from one to the next do not leave one behind each. */
+/* Blocks double, so that sync points that grow a little from one to the next do not leave one behind
+ * each. */
 static bool arena_add(quern__playback *playback, size_t wanted_bytes)
 {
     const quern_allocator *allocator = &playback->storage->allocator;

@@ -40,7 +40,8 @@ struct quern_context {
     quern__span span;           /* of jobs that are timed together */
     uint64_t sync_ns; /* in loops of sync points that others lead, in all frames that were watched */
 
-    /* What worker 0 keeps of it between frames: apart, so that the worker's own lines stay where they are. */
+    /* What worker 0 keeps of it between frames: apart, so that the worker's own lines stay where they
+     * are. */
     _Alignas(QUERN__APART_BYTES) uint64_t sync_seen_ns;
     uint64_t slept_seen_ns;
     uint64_t dry_seen_ns;

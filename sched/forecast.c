@@ -9,19 +9,20 @@
 
 /* A recorded frame on a machine that is not there.
  *
- * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next claim of a task
- * that is ready: a share of what is left of its items that gets smaller toward the end, as in loop.c.
+ * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next
+ * claim of a task that is ready: a share of what is left of its items that gets smaller toward the end, as
+ * in loop.c.
  *
  *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
  *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
  *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
  *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come first
  *
- * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a task
- * waited for begins it at once.
+ * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a
+ * task waited for begins it at once.
  *
- * What limits a frame is found by asking what would help: the same simulation is run again with each of the limits taken
- * away, one at a time; the one whose absence saves most is the answer. */
+ * What limits a frame is found by asking what would help: the same simulation is run again with each of the
+ * limits taken away, one at a time; the one whose absence saves most is the answer. */
 
 enum { SPIN_NS = 200000, CLAIMS_PER_WORKER = 4, NO_TASK = -1 };
 
@@ -66,7 +67,8 @@ static double work_ns(const quern_recording *recording, const quern__task *task)
            items_ns(recording, task, 0, task->item_count);
 }
 
-/* Whether the items are to be divided as they would have to be for the limit that is taken away not to be one. */
+/* Whether the items are to be divided as they would have to be for the limit that is taken away not to be
+ * one. */
 static bool is_divided(const simulation *run, const quern__task *task)
 {
     if (task->is_sync) return false;
@@ -90,7 +92,8 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
                                  : items_ns(run->recording, task, begin, *out_end);
 }
 
-/* Of the tree in which workers come: how many have to come one after another, up to and with the next one. */
+/* Of the tree in which workers come: how many have to come one after another, up to and with the next
+ * one. */
 static uint32_t depth_of_next(uint32_t come_count)
 {
     uint32_t depth = 1;

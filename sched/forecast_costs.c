@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Steals and wake-ups are measured by a job that the caller submits and does not run itself: how long until it has
- * begun. */
+/* Steals and wake-ups are measured by a job that the caller submits and does not run itself: how long until
+ * it has begun. */
 
 enum {
     ROUNDS = 9, /* of the triad */

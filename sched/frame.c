@@ -191,8 +191,8 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
     return result;
 }
 
-/* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so that
- * the system may run graphs, and frames of other schedules. */
+/* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so
+ * that the system may run graphs, and frames of other schedules. */
 static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
 {
     quern_result result = start_step(schedule, step);

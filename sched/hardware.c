@@ -110,8 +110,8 @@ static void close_event(int file)
 
 /* ------------------------------------------------------------------------------------------ counters */
 
-/* Each event by itself, and not as a group: a group is counted as a whole or not at all, and the system may keep one
- * of the few counters for itself. */
+/* Each event by itself, and not as a group: a group is counted as a whole or not at all, and the system may
+ * keep one of the few counters for itself. */
 typedef struct counters {
     int files[QUERN_HARDWARE_EVENT_COUNT]; /* negative: not available */
 } counters;

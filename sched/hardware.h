@@ -13,8 +13,8 @@ typedef struct quern__hardware_code {
     uint64_t config;
 } quern__hardware_code;
 
-/* As the default source's open, but of other events: QUERN_HARDWARE_EVENT_COUNT codes. The tests count what every
- * machine can. */
+/* As the default source's open, but of other events: QUERN_HARDWARE_EVENT_COUNT codes. The tests count what
+ * every machine can. */
 quern_result quern__hardware_open(const quern__hardware_code *codes, quern_hardware_scope scope,
                                   void **out_counters);
 

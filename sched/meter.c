@@ -11,8 +11,8 @@ enum { EMPTY_READINGS = 16 };
 
 /* ------------------------------------------------------------------------------------------ threads */
 
-/* A number that no other thread has had: a worker's counters are of no use to the thread that is this worker
- * next. Relaxed: numbers only have to differ. */
+/* A number that no other thread has had: a worker's counters are of no use to the thread that is this
+ * worker next. Relaxed: numbers only have to differ. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t latest;

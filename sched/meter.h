@@ -3,12 +3,12 @@
 #ifndef QUERN_SCHED_METER_H
 #define QUERN_SCHED_METER_H
 
-/* Hardware counters in a profile: read before and after the calls that are sampled anyway (profile.h), by each worker
- * for its own thread.
+/* Hardware counters in a profile: read before and after the calls that are sampled anyway (profile.h), by
+ * each worker for its own thread.
  *
- * What is found is a rate, events by the time in which they were counted: an event may have had its turn in some
- * samples and not in others, and each system is sampled for a part of its time alone. The rate times what the
- * system takes is what the profile tells. */
+ * What is found is a rate, events by the time in which they were counted: an event may have had its turn in
+ * some samples and not in others, and each system is sampled for a part of its time alone. The rate times
+ * what the system takes is what the profile tells. */
 
 #include "core/base.h"
 #include "sched/atomic.h"
@@ -54,8 +54,8 @@ void quern__meters_forget(quern__meters *meters);
 /* Counts no more. */
 void quern__meters_release(quern__meters *meters, const quern_allocator *allocator);
 
-/* By the worker: before a row of calls; after a call of the system, which took so long, and before the next one. A
- * thread that is refused counters has nothing counted. */
+/* By the worker: before a row of calls; after a call of the system, which took so long, and before the next
+ * one. A thread that is refused counters has nothing counted. */
 void quern__meter_begin(const quern__meters *meters, uint32_t worker_index);
 void quern__meter_add(const quern__meters *meters, uint32_t worker_index, uint32_t system_index,
                       uint64_t took_ns);

@@ -3,14 +3,15 @@
 #ifndef QUERN_SCHED_PASS_H
 #define QUERN_SCHED_PASS_H
 
-/* A pass: systems that go over the chunks together. A job takes a chunk and calls all of the pass's systems on it, in
- * order, while it is in the cache. Which systems share a pass is decided by fuse.h.
+/* A pass: systems that go over the chunks together. A job takes a chunk and calls all of the pass's systems
+ * on it, in order, while it is in the cache. Which systems share a pass is decided by fuse.h.
  *
  *   table   an archetype that some of the systems match        item   a chunk of a table
  *   call    a system of a table, with its columns there
  *
- * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different lanes. When
- * there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by side. */
+ * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different
+ * lanes. When there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by
+ * side. */
 
 #include "sched/atomic.h"
 #include "sched/system.h"
@@ -82,8 +83,8 @@ typedef struct quern__pass {
 
 void quern__pass_destroy(quern__pass *pass);
 
-/* Puts the matches that are new into the tables; after archetypes were collected, all. Queries have been refreshed.
- * Errors: OUT_OF_MEMORY; then it has to be called again. */
+/* Puts the matches that are new into the tables; after archetypes were collected, all. Queries have been
+ * refreshed. Errors: OUT_OF_MEMORY; then it has to be called again. */
 quern_result quern__pass_extend(quern__pass *pass);
 
 /* Counts items and views, and makes room for partial results. Errors: OUT_OF_MEMORY. */
@@ -95,8 +96,9 @@ void quern__pass_start(quern__pass *pass);
 /* When the step is over: the filters of systems that ran have seen what they were shown. */
 void quern__pass_finish(quern__pass *pass);
 
-/* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the argument a
- * pass: they are the nodes of a step's graph. The first and the last pay no heed to the range. */
+/* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the
+ * argument a pass: they are the nodes of a step's graph. The first and the last pay no heed to the
+ * range. */
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);

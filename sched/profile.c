@@ -114,8 +114,8 @@ static uint32_t run_count_of(const quern_context *context)
     return jobs != NULL ? jobs->workers[context->worker_index].run_count : 0;
 }
 
-/* A span goes on while the worker runs one job of the pass after the other, for which it does not even look at the clock. In
- * a trace each is shown by itself. */
+/* A span goes on while the worker runs one job of the pass after the other, for which it does not even look
+ * at the clock. In a trace each is shown by itself. */
 void quern__profile_start_job(const quern__pass *pass, quern_context *context)
 {
     const quern__watch *watch = &context->schedule->watch;
@@ -274,8 +274,8 @@ static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns)
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;
 }
 
-/* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it is written now
- * and then only: a line that worker 0 has written has to come to them anew. */
+/* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it
+ * is written now and then only: a line that worker 0 has written has to come to them anew. */
 static void learn(quern__pass *pass, const pass_times *times)
 {
     if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
@@ -286,8 +286,8 @@ static void learn(quern__pass *pass, const pass_times *times)
     pass->sample_stride = choose_stride(pass, pass->chunk_ns * pass->item_count + 1);
 }
 
-/* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk. Passes
- * stand in an order that respects what they wait for. */
+/* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
+ * Passes stand in an order that respects what they wait for. */
 static uint64_t longest_path_ns(const quern__step *step)
 {
     uint64_t longest_ns = 0;

@@ -5,24 +5,26 @@
 
 /* Watching a frame: the profile, and the schedule's part of a trace.
  *
- * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every call
- * can be timed, nor even every job, which is a run of chunks. Jobs of a pass that a worker runs one after the other
- * are timed together, as a span, when they come to a length worth a look:
+ * A chunk of a fused pass takes some hundred nanoseconds, and a look at the clock some twenty, so not every
+ * call can be timed, nor even every job, which is a run of chunks. Jobs of a pass that a worker runs one
+ * after the other are timed together, as a span, when they come to a length worth a look:
  *
  *     span of jobs:  | chunk | chunk || chunk | chunk || chunk |     one look at its end, which begins the next
  *                            one in sample_stride:  | a | b | c |    one after each system
  *
- * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was learnt. What
- * the jobs of a pass took is divided among its systems in the proportion of the sampled chunks, of which earlier
- * ones fade. The stride is such that samples cost about a thousandth of the pass, or a two-hundredth while a trace
- * runs, or a hundredth with hardware counters (meter.h); where chunks take long all of them are timed. A schedule
- * with `timing` times every call anyway. In a trace each job is timed by itself.
+ * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was
+ * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled
+ * chunks, of which earlier ones fade. The stride is such that samples cost about a thousandth of the pass,
+ * or a two-hundredth while a trace runs, or a hundredth with hardware counters (meter.h); where chunks take
+ * long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
+ * timed by itself.
  *
  * For how long workers have no job they tell themselves (watch.c); the rest of their time they are busy.
  *
- * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16: the lines
- * with the samples are in the caches of the workers, and those with the strides would have to come back to them. On
- * two threads a profile of 100,000 entities cost 3.5 us of a frame with this, and 5 without.
+ * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16:
+ * the lines with the samples are in the caches of the workers, and those with the strides would have to
+ * come back to them. On two threads a profile of 100,000 entities cost 3.5 us of a frame with this, and 5
+ * without.
  *
  * Nothing here has an influence on what a frame does. */
 
@@ -64,14 +66,14 @@ void quern__profile_start_job(const quern__pass *pass, quern_context *context);
 void quern__profile_finish_job(const quern__pass *pass, quern_context *context, uint32_t begin,
                                uint32_t end);
 
-/* While a job has samples to take (the context's sample_countdown is not 0): the first of the chunks begin to end - 1 that
- * is one, or end; and around it. */
+/* While a job has samples to take (the context's sample_countdown is not 0): the first of the chunks begin
+ * to end - 1 that is one, or end; and around it. */
 uint32_t quern__profile_next_sample(quern_context *context, uint32_t begin, uint32_t end);
 void quern__profile_start_sample(const quern__pass *pass, quern_context *context);
 void quern__profile_finish_sample(quern_context *context);
 
-/* Where calls are timed (the context's is_timed): before a row of calls, and after each of them, which is when the next one
- * begins. */
+/* Where calls are timed (the context's is_timed): before a row of calls, and after each of them, which is
+ * when the next one begins. */
 void quern__profile_start_laps(quern_context *context);
 void quern__profile_end_lap(quern_context *context, uint32_t row_count);
 
@@ -79,7 +81,7 @@ void quern__profile_end_lap(quern_context *context, uint32_t row_count);
 uint64_t quern__profile_start_hooks(quern_context *context);
 void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns);
 
-/* ------------------------------------------------------------- profile_record.c: frames that are recorded */
+/* ----------------------------------------------------------- profile_record.c: frames that are recorded */
 
 void quern__profile_record_step(quern_recording *recording, const quern__step *step);
 void quern__profile_finish_recording(const quern__watch *watch);
@@ -89,7 +91,7 @@ void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t
 void quern__profile_record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns);
 void quern__profile_record_part(quern_recording *recording, uint64_t took_ns);
 
-/* ------------------------------------------------------------------------------------- between the files */
+/* ----------------------------------------------------------------------------------- between the files */
 
 /* What a look at the clock takes. Any thread. */
 uint64_t quern__clock_cost_ns(void);

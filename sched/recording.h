@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_RECORDING_H
 #define QUERN_SCHED_RECORDING_H
 
-/* What a frame consisted of: sections, one after another, each of tasks that wait for each other. A task is a pass or a
- * part of a sync point: something before, items in any order on any thread, something after. */
+/* What a frame consisted of: sections, one after another, each of tasks that wait for each other. A task is
+ * a pass or a part of a sync point: something before, items in any order on any thread, something after. */
 
 #include "core/array.h"
 

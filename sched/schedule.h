@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_SCHEDULE_H
 #define QUERN_SCHED_SCHEDULE_H
 
-/* The schedule: its systems, what compiling made of them (compile.h), and what frames keep from one to the next
- * (frame.h). */
+/* The schedule: its systems, what compiling made of them (compile.h), and what frames keep from one to the
+ * next (frame.h). */
 
 #include "core/playback.h"
 #include "core/world.h"
@@ -17,8 +17,9 @@
 
 struct quern_context;
 
-/* What is timed of a system: its views; begin, end and condition; of the first one of a pass: the pass's jobs, a chunk of
- * those whose chunks took longest, and the number of chunks in jobs that were not timed. */
+/* What is timed of a system: its views; begin, end and condition; of the first one of a pass: the pass's
+ * jobs, a chunk of those whose chunks took longest, and the number of chunks in jobs that were not
+ * timed. */
 enum {
     QUERN__TIME_VIEWS,
     QUERN__TIME_HOOKS,

@@ -3,7 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_PROFILE_H
 #define QUERN_BENCH_HARNESS_PROFILE_H
 
-/* --profile: frames of subjects that have told of their schedule, and where the time of these frames went. */
+/* --profile: frames of subjects that have told of their schedule, and where the time of these frames
+ * went. */
 
 #include <stdio.h>
 
@@ -24,7 +25,8 @@ typedef struct quern__bench_profiles {
 /* False, with a note, when there is no memory. */
 bool quern__bench_profiles_open(quern__bench_profiles *profiles, const quern_hardware_source *source);
 
-/* Has frames profiled from here until finish, which adds the schedule's table below a heading of its own. */
+/* Has frames profiled from here until finish, which adds the schedule's table below a heading of its
+ * own. */
 void quern__bench_profiles_start(const quern__bench_profiles *profiles, struct quern_schedule *schedule);
 void quern__bench_profiles_finish(const quern__bench_profiles *profiles, struct quern_schedule *schedule,
                                   const char *workload, const char *subject, const quern_bench_case *scene);

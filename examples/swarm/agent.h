@@ -3,7 +3,8 @@
 #ifndef SWARM_AGENT_H
 #define SWARM_AGENT_H
 
-/* One whole agent, for the three ways to come into the world: in the beginning, by birth, over the border. */
+/* One whole agent, for the three ways to come into the world: in the beginning, by birth, over the
+ * border. */
 
 #include "components.h"
 #include "rules.h"

@@ -11,15 +11,15 @@
 #include <stdlib.h>
 
 /* Frames change as the population does, and a processor is not as fast in one second as in the next. But a
- * frame is the same in every run. So several worlds go through the same frames, in turns of some frames each;
- * what the last frame of a turn takes is measured in some worlds, and recorded in another:
+ * frame is the same in every run. So several worlds go through the same frames, in turns of some frames
+ * each; what the last frame of a turn takes is measured in some worlds, and recorded in another:
  *
  *     on N threads       . . M             . . M              M  measured
  *     on 1 thread              . . M             . . M
  *     on 1 thread                    . . R             . . R  R  recorded
  *
- * The frames before it see to it that caches and threads are as they are in a run without turns. All worlds are
- * timed as the demo always is (`timing` in simulation.c), so forecasts are of frames with that. */
+ * The frames before it see to it that caches and threads are as they are in a run without turns. All worlds
+ * are timed as the demo always is (`timing` in simulation.c), so forecasts are of frames with that. */
 
 enum { TURNS_MAX = 20, MEASURED_MAX = 2, LINES_MAX = FORECAST_COUNT_MAX + MEASURED_MAX };
 

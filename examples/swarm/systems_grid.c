@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "sense": sorts the agents into the grid. See grid.h for why the result does not depend on threads. */
+/* Phase "sense": sorts the agents into the grid. See grid.h for why the result does not depend on
+ * threads. */
 
 #include "check.h"
 #include "grid.h"

@@ -4,8 +4,8 @@
 #define QUERN_HARDWARE_H
 
 /* What processors count: cycles, instructions, misses of caches. Profiles (quern_schedule_set_counting in
- * <quern/profile.h>) and the benchmark harness read them from a source: the system's, or one of your own on a
- * system whose counters Quern does not know. */
+ * <quern/profile.h>) and the benchmark harness read them from a source: the system's, or one of your own on
+ * a system whose counters Quern does not know. */
 
 #include <quern/base.h>
 
@@ -32,21 +32,21 @@ typedef enum quern_hardware_scope {
     QUERN_HARDWARE_PROCESS /* that one's, and those of threads that it, or one of them, starts afterwards */
 } quern_hardware_scope;
 
-/* What counters show at some time. Processors have fewer counters than there are events; the system may have events
- * take turns, so each has two times: for which it was to be counted, and for which it was. */
+/* What counters show at some time. Processors have fewer counters than there are events; the system may
+ * have events take turns, so each has two times: for which it was to be counted, and for which it was. */
 typedef struct quern_hardware_reading {
     uint64_t counts[QUERN_HARDWARE_EVENT_COUNT];
     uint64_t enabled_ns[QUERN_HARDWARE_EVENT_COUNT]; /* 0: the event is not available */
     uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT];
 } quern_hardware_reading;
 
-/* Events between two readings, scaled up to the whole time; NAN for one that was not counted meanwhile. NULL is not
- * allowed. Any thread. */
+/* Events between two readings, scaled up to the whole time; NAN for one that was not counted meanwhile.
+ * NULL is not allowed. Any thread. */
 QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
                                            const quern_hardware_reading *to, quern_hardware_event event);
 
-/* Where counts come from. All functions are required; several threads may call them at once, each with counters of
- * its own. */
+/* Where counts come from. All functions are required; several threads may call them at once, each with
+ * counters of its own. */
 typedef struct quern_hardware_source {
     /* Begins to count. Errors: UNAVAILABLE, and others as they come; nothing is opened then. */
     quern_result (*open)(void *context, quern_hardware_scope scope, void **out_counters);
@@ -57,9 +57,9 @@ typedef struct quern_hardware_source {
     void *context;
 } quern_hardware_source;
 
-/* The system's: on Linux perf_event_open, in user mode alone, which is what an unprivileged user may count where
- * anything may be counted. An event that the processor lacks takes no other with it. open fails with UNAVAILABLE
- * where there is none at all, and the message says why. Any thread. */
+/* The system's: on Linux perf_event_open, in user mode alone, which is what an unprivileged user may count
+ * where anything may be counted. An event that the processor lacks takes no other with it. open fails with
+ * UNAVAILABLE where there is none at all, and the message says why. Any thread. */
 QUERN_API quern_hardware_source quern_hardware_source_default(void);
 
 #ifdef __cplusplus

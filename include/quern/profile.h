@@ -3,8 +3,8 @@
 #ifndef QUERN_PROFILE_H
 #define QUERN_PROFILE_H
 
-/* Where the time of frames goes: profiles, in figures, and traces, in pictures. docs/profiling.md shows both at work,
- * and examples/watch.c a program with both.
+/* Where the time of frames goes: profiles, in figures, and traces, in pictures. docs/profiling.md shows
+ * both at work, and examples/watch.c a program with both.
  *
  * Profiles: quern_schedule_set_profiling has each frame measured, cheap enough to be left on.
  *
@@ -26,9 +26,10 @@
  *     quern_trace_stop(trace);
  *     quern_trace_write(trace, "trace.json");
  *
- * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you like. Each
- * keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no lock and no memory. A zone
- * costs two looks at the clock and some ten nanoseconds; about two nanoseconds while the trace does not run. */
+ * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you
+ * like. Each keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no
+ * lock and no memory. A zone costs two looks at the clock and some ten nanoseconds; about two nanoseconds
+ * while the trace does not run. */
 
 #include <quern/base.h>
 #include <quern/hardware.h>
@@ -47,10 +48,11 @@ typedef struct quern_schedule quern_schedule;
 
 /* What a worker did with the time of a frame, in nanoseconds; together it is the time of the frame. */
 typedef struct quern_worker_profile {
-    /* In systems, going from chunk to chunk, and in loops and jobs that systems share with other workers. */
+    /* In systems, going from chunk to chunk, and in loops and jobs that systems share with other
+     * workers. */
     uint64_t busy_ns;
-    uint64_t
-        stealing_ns; /* awake without a job, looking for one; of worker 0 also what the scheduler does between steps */
+    /* Awake without a job, looking for one; of worker 0 also what the scheduler does between steps. */
+    uint64_t stealing_ns;
     uint64_t idle_ns; /* asleep */
     uint64_t sync_ns; /* at sync points; of workers but 0, in the loops that they help with */
 } quern_worker_profile;
@@ -60,8 +62,8 @@ typedef struct quern_frame_profile {
     uint64_t frame_index; /* as in quern_frame_stats */
     uint32_t thread_count;
     uint64_t time_ns;
-    /* What it would take with a thread for every chunk: the longest chain of passes that wait for each other, each as long as
-     * its slowest chunk, and the sync points. */
+    /* What it would take with a thread for every chunk: the longest chain of passes that wait for each
+     * other, each as long as its slowest chunk, and the sync points. */
     uint64_t critical_path_ns;
     uint64_t sync_ns;             /* at sync points that had commands; nearly all of it in the stages */
     uint64_t gather_ns;           /* putting the streams of commands in order */
@@ -72,26 +74,26 @@ typedef struct quern_frame_profile {
     double efficiency;            /* busy_ns of all, of thread_count times time_ns: 0 to 1 */
 } quern_frame_profile;
 
-/* Switches the profile of frames on or off; off in the beginning. What earlier frames took is forgotten. Between frames.
- * Errors: NULL_ARGUMENT, WORLD_LOCKED.
+/* Switches the profile of frames on or off; off in the beginning. What earlier frames took is forgotten.
+ * Between frames. Errors: NULL_ARGUMENT, WORLD_LOCKED.
  *
- * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took. Shares come
- * from chunks that are measured now and then; the fewer there were, the rougher they are. Where a chunk takes long, and for
- * a system with a pass of its own, all of it is measured. What other workers do in a loop or job that a system has
- * started is in their busy_ns, and in no system's time. */
+ * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took.
+ * Shares come from chunks that are measured now and then; the fewer there were, the rougher they are. Where
+ * a chunk takes long, and for a system with a pass of its own, all of it is measured. What other workers do
+ * in a loop or job that a system has started is in their busy_ns, and in no system's time. */
 QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
 
-/* Has the profile count what processors do in systems, too, with counters of a source, which is copied; NULL: no
- * more. What earlier frames counted is forgotten. Only frames with profiling count, in chunks that are measured
- * now and then, which costs about another percent. Between frames. Errors: NULL_ARGUMENT (schedule),
- * INVALID_ARGUMENT (a source without all of its functions), WORLD_LOCKED, and what the source's open says, such
- * as UNAVAILABLE; then nothing is changed. */
+/* Has the profile count what processors do in systems, too, with counters of a source, which is copied;
+ * NULL: no more. What earlier frames counted is forgotten. Only frames with profiling count, in chunks that
+ * are measured now and then, which costs about another percent. Between frames. Errors: NULL_ARGUMENT
+ * (schedule), INVALID_ARGUMENT (a source without all of its functions), WORLD_LOCKED, and what the source's
+ * open says, such as UNAVAILABLE; then nothing is changed. */
 QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
                                                    const quern_hardware_source *source);
 
-/* Events of a system in a frame, the mean of all frames with profiling since counting began, estimated from the
- * chunks that were measured; NAN for what is not available or was not counted yet. Between frames. Errors:
- * NULL_ARGUMENT, UNKNOWN_SYSTEM. */
+/* Events of a system in a frame, the mean of all frames with profiling since counting began, estimated from
+ * the chunks that were measured; NAN for what is not available or was not counted yet. Between frames.
+ * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM. */
 QUERN_API quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_system system,
                                                     double out_counts[QUERN_HARDWARE_EVENT_COUNT]);
 
@@ -102,13 +104,16 @@ QUERN_API quern_frame_profile quern_schedule_frame_profile(const quern_schedule 
 QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
                                                      quern_worker_profile *out_profile);
 
-/* Writes a table: the mean of all frames since profiling was switched on or the number of threads was another, by frame,
- * sync point, system and worker; with counting another one of events by system. Flushes the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
+/* Writes a table: the mean of all frames since profiling was switched on or the number of threads was
+ * another, by frame, sync point, system and worker; with counting another one of events by system. Flushes
+ * the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame),
+ * FILE. */
 QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file);
 
 /* ----------------------------------------------------------------------------------------- forecasts */
 
-/* What a frame would take on more threads than there are: a frame is recorded, and its schedule simulated. */
+/* What a frame would take on more threads than there are: a frame is recorded, and its schedule
+ * simulated. */
 
 typedef struct quern_jobs quern_jobs;
 typedef struct quern_recording quern_recording;
@@ -168,8 +173,8 @@ typedef struct quern_forecast {
     double critical_path_ns; /* the frame on as many threads as there are chunks, without any costs */
     quern_forecast_limit limit;
     double without_limit_ns; /* the frame if the limit were not; 0 with QUERN_FORECAST_NONE */
-    /* The pass with the longest chunk, or call, that the limit is about, where that is CHUNKS or SERIAL; otherwise
-     * NULL. Valid until the recording changes. */
+    /* The pass with the longest chunk, or call, that the limit is about, where that is CHUNKS or SERIAL;
+     * otherwise NULL. Valid until the recording changes. */
     const char *limit_system;
 } quern_forecast;
 
@@ -190,9 +195,8 @@ typedef struct quern_trace quern_trace;
 /* Start from quern_trace_def_default(); one that was not is refused. */
 typedef struct quern_trace_def {
     uint32_t track_count; /* 1 to QUERN_MAX_TRACKS; default 1 */
-    uint32_t
-        events_per_track; /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less;
-                                  default 65536 */
+    /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less; default 65536 */
+    uint32_t events_per_track;
     quern_allocator allocator; /* default quern_allocator_default() */
     uint32_t cookie;           /* internal: set by _default() */
 } quern_trace_def;
@@ -209,7 +213,8 @@ QUERN_API void quern_trace_destroy(quern_trace *trace);
 
 /* ------------------------------------------------------------------------------------- recording */
 
-/* Forgets what was recorded before, and records from now on. NULL is allowed and does nothing. Any thread, at any time. */
+/* Forgets what was recorded before, and records from now on. NULL is allowed and does nothing. Any thread,
+ * at any time. */
 QUERN_API void quern_trace_start(quern_trace *trace);
 
 /* Records no more; what was recorded stays. NULL is allowed. Any thread, at any time. */
@@ -218,12 +223,13 @@ QUERN_API void quern_trace_stop(quern_trace *trace);
 /* False for NULL. Any thread. */
 QUERN_API bool quern_trace_is_running(const quern_trace *trace);
 
-/* A number for a name of 1 to QUERN_MAX_NAME_BYTES bytes; the same one for the same name. Not for the hot path: it
- * takes a lock. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), LIMIT, OUT_OF_MEMORY. Any thread. */
+/* A number for a name of 1 to QUERN_MAX_NAME_BYTES bytes; the same one for the same name. Not for the hot
+ * path: it takes a lock. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), LIMIT, OUT_OF_MEMORY. Any
+ * thread. */
 QUERN_API quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name);
 
-/* How a track is called; "worker N" when nothing else is said. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (track, name).
- * Any thread. */
+/* How a track is called; "worker N" when nothing else is said. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (track, name). Any thread. */
 QUERN_API quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name);
 
 /* A piece of work that has begun. To be kept by whoever ends it; the fields are internal. */
@@ -235,17 +241,17 @@ typedef struct quern_trace_zone {
     uint32_t depth;
 } quern_trace_zone;
 
-/* track: only one thread at a time may record on it. name: from quern_trace_add_name of this trace; other numbers are
- * not checked here, which would take a lock, and the file shows them as "?". Zones of a track end in the reverse
- * order of their beginning. Costs a load when the trace is not running; NULL is allowed and records nothing. A track
- * that the trace does not have is a misuse, and nothing is recorded: it is reported for the first such zone
- * after each quern_trace_start. */
+/* track: only one thread at a time may record on it. name: from quern_trace_add_name of this trace; other
+ * numbers are not checked here, which would take a lock, and the file shows them as "?". Zones of a track
+ * end in the reverse order of their beginning. Costs a load when the trace is not running; NULL is allowed
+ * and records nothing. A track that the trace does not have is a misuse, and nothing is recorded: it is
+ * reported for the first such zone after each quern_trace_start. */
 QUERN_API quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name);
 
-/* On the same track. Records nothing when the trace did not run at the beginning, has been started again, or
- * does not run now. A zone that never ends is not in the file. One that ends twice is there twice, and zones
- * that cross are there as they are; viewers cut such zones off or leave them out. Builds with QUERN_CHECKS
- * report the first such end after each quern_trace_start. */
+/* On the same track. Records nothing when the trace did not run at the beginning, has been started again,
+ * or does not run now. A zone that never ends is not in the file. One that ends twice is there twice, and
+ * zones that cross are there as they are; viewers cut such zones off or leave them out. Builds with
+ * QUERN_CHECKS report the first such end after each quern_trace_start. */
 QUERN_API void quern_trace_zone_end(const quern_trace_zone *zone);
 
 /* --------------------------------------------------------------------------------------- reading */
@@ -258,9 +264,9 @@ typedef struct quern_trace_stats {
 /* All zero for NULL. Any thread, at any time. */
 QUERN_API quern_trace_stats quern_trace_get_stats(const quern_trace *trace);
 
-/* Writes the trace event format (JSON) to a file, which is there as a whole afterwards or as it was before. Best after
- * quern_trace_stop; while the trace runs, it has what was recorded up to the call. Errors: NULL_ARGUMENT, OUT_OF_MEMORY,
- * FILE (it could not be written). Any thread. */
+/* Writes the trace event format (JSON) to a file, which is there as a whole afterwards or as it was before.
+ * Best after quern_trace_stop; while the trace runs, it has what was recorded up to the call. Errors:
+ * NULL_ARGUMENT, OUT_OF_MEMORY, FILE (it could not be written). Any thread. */
 QUERN_API quern_result quern_trace_write(quern_trace *trace, const char *path);
 
 #ifdef __cplusplus

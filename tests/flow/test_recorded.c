@@ -350,8 +350,8 @@ static void record_within(quern_context *context, const quern_view *view)
     quern_recording_destroy(recording);
 }
 
-/* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world, of
- * its own. */
+/* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world,
+ * of its own. */
 Test(recorded, misuse_within_a_frame_names_it)
 {
     quern_schedule *outer = setup_schedule(world);

@@ -474,7 +474,8 @@ Test(watched, a_profile_adds_up_at_any_thread_count)
     check_profile(3);
 }
 
-/* Items of a loop that nobody finishes alone: each waits until the others have begun, and then works for a while. */
+/* Items of a loop that nobody finishes alone: each waits until the others have begun, and then works for a
+ * while. */
 typedef struct meeting {
     _Atomic uint32_t present_count;
     uint32_t expected_count;

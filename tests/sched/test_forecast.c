@@ -216,7 +216,8 @@ static void assert_frame(const quern_recording *recording, const quern_forecast_
 }
 
 /*  worker 0  |0   2|2 3|3 4|4 5|5 6|6 7|7 8|          one claim of two, an eighth of 16, then single items
- *  worker 1   .5 1.5|  2.5|  3.5|...|  7.5 8.5|       comes half an item late, and so ends half an item later */
+ *  worker 1   .5 1.5|  2.5|  3.5|...|  7.5 8.5|       comes half an item late, and so ends half an item
+ * later */
 Test(forecast, claims_get_smaller_toward_the_end)
 {
     quern_recording *recording = open_recording();

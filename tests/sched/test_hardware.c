@@ -79,7 +79,8 @@ Test(hardware, the_system_counts_or_says_why_not)
 
 #if defined(__linux__)
 
-/* What systems count that have no hardware counters: the time on a processor, in nanoseconds. Others are not there. */
+/* What systems count that have no hardware counters: the time on a processor, in nanoseconds. Others are
+ * not there. */
 static const quern__hardware_code software_codes[QUERN_HARDWARE_EVENT_COUNT] = {
     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
     {PERF_TYPE_SOFTWARE, UINT32_MAX},

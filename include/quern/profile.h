@@ -28,7 +28,7 @@
  *
  * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you
  * like. Each keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no
- * lock and no memory. A zone costs two looks at the clock and some ten nanoseconds; about two nanoseconds
+ * lock and no memory. A zone costs two looks at the clock and some tens of nanoseconds; a few
  * while the trace does not run. */
 
 #include <quern/base.h>

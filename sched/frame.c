@@ -52,6 +52,16 @@ static void move_recorders(quern_schedule *schedule, quern_commands *target, uin
                    WORKER_ALIGNMENT_BYTES);
 }
 
+/* Without a recorder. What the profile keeps of the worker comes along. */
+static quern_context make_context(quern_schedule *schedule, uint32_t index)
+{
+    quern_context made = {.schedule = schedule, .worker_index = index, .is_timed = schedule->timing};
+    if (index >= schedule->worker_count) return made;
+    made.profile = schedule->contexts[index].profile;
+    made.profile_total = schedule->contexts[index].profile_total;
+    return made;
+}
+
 /* Makes sure that there is state for every worker and a time for every system. */
 static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_count)
 {
@@ -66,17 +76,17 @@ static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_co
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
                            worker_count);
     memset(memory, 0, parts.total_bytes);
+    quern_context *contexts = (quern_context *)(void *)(memory + parts.contexts_offset);
+    for (uint32_t i = 0; i < worker_count; i++)
+        contexts[i] = make_context(schedule, i);
     move_recorders(schedule, (quern_commands *)(void *)memory, worker_count);
     schedule->recorders = (quern_commands *)(void *)memory;
-    schedule->contexts = (quern_context *)(void *)(memory + parts.contexts_offset);
+    schedule->contexts = contexts;
     schedule->times_ns = (uint64_t *)(void *)(memory + parts.times_offset);
     schedule->time_stride = stride;
     schedule->worker_count = worker_count;
     for (uint32_t i = 0; i < worker_count; i++)
-        schedule->contexts[i] = (quern_context){.schedule = schedule,
-                                                .commands = &schedule->recorders[i],
-                                                .worker_index = i,
-                                                .is_timed = schedule->timing};
+        contexts[i].commands = &schedule->recorders[i];
     return QUERN_OK;
 }
 
@@ -296,7 +306,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
                                 .shows_parts = schedule->watch.recording != NULL,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
-    quern__profile_start_sync(schedule, quern__clock_ns());
+    quern__profile_start_sync(schedule);
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
                                applied);
 }
@@ -464,11 +474,12 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->world->locked = true;
     frame_report report = {0};
     result = run_phases(schedule, &report);
-    if (schedule->jobs != NULL) quern__jobs_leave(schedule->jobs);
     schedule->world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
     quern__profile_finish_frame(schedule);
+    if (jobs != NULL)
+        quern__jobs_leave(jobs); /* worker 0, and its track, may be another thread's from here */
     schedule->frame_index++;
     schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;

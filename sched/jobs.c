@@ -23,7 +23,7 @@ static void name_thread(const quern__worker *worker)
     quern__thread_set_name(name);
 }
 
-/* Acquire pairs with stop_threads, which also gives a permit to end the sleep. */
+/* Acquire pairs with end_threads, which also gives a permit to end the sleep. */
 static bool is_stopping(const quern_jobs *jobs)
 {
     return atomic_load_explicit(&jobs->is_stopping, memory_order_acquire);
@@ -277,6 +277,7 @@ static uint32_t start_threads(quern_jobs *jobs)
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
         quern__worker *worker = &jobs->workers[index];
         atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        quern__worker_run_dry(worker, quern__clock_ns()); /* until it comes */
         if (quern__thread_start(&worker->thread, worker_main, worker)) continue;
         atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed);
         return index;

@@ -23,6 +23,8 @@ static void interrupt(quern_context *context, interruption *outer)
     outer->context = *context;
     outer->commands = quern__commands_suspend(context->commands);
     context->scope.refused = QUERN_OK;
+    context->is_timed = context->schedule->timing;
+    context->is_shown = context->is_metered = false;
 }
 
 /* What is counted over the frame goes on. */
@@ -37,7 +39,7 @@ static void go_on(quern_context *context, const interruption *outer)
     context->is_busy = outer->context.is_busy;
     context->is_timed = outer->context.is_timed;
     context->is_shown = outer->context.is_shown;
-    context->is_metered = outer->context.is_metered;
+    context->is_metered = false; /* what was counted meanwhile is not the outer call's */
     context->lap_start_ns = outer->context.lap_start_ns;
     context->span = outer->context.span;
     quern__commands_resume(context->commands, &outer->commands);
@@ -358,9 +360,7 @@ static void run_range(const quern__pass *pass, uint32_t begin, uint32_t end, que
 {
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
-    else if (pass->kind == QUERN__PASS_SERIAL)
-        run_chunks(pass, begin, end, ALL_LANES, context);
-    else if (pass->schedule->shuffle_seed != 0)
+    else if (pass->kind == QUERN__PASS_CHUNKS && pass->schedule->shuffle_seed != 0)
         run_shuffled(pass, begin, end, context);
     else if (pass->is_split)
         run_lanes(pass, begin, end, context);

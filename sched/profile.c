@@ -123,7 +123,10 @@ void quern__profile_start_job(const quern__pass *pass, quern_context *context)
     if (samples && (context->sample_countdown == 0 || context->sample_countdown > stride_of(pass)))
         context->sample_countdown = stride_of(pass);
     const uint32_t run_count = run_count_of(context);
-    if (context->span.pass == pass && context->span.run_count == run_count && !watch->is_traced) return;
+    const quern__span *span = &context->span;
+    const bool goes_on =
+        span->pass == pass && span->run_count == run_count && span->start_ns >= watch->start_ns;
+    if (goes_on && !watch->is_traced) return;
     context->span = (quern__span){.pass = pass, .run_count = run_count, .start_ns = quern__clock_ns()};
 }
 
@@ -315,7 +318,8 @@ void quern__profile_finish_step(quern_schedule *schedule, const quern__step *ste
         quern__pass *pass = step->passes.items[i];
         const pass_times times = take_jobs(schedule, pass);
         pass->frame_ns += times.timed_ns + times.counted_count * pass->chunk_ns;
-        pass->longest_ns = times.longest_ns;
+        pass->longest_ns =
+            times.longest_ns > 0 || times.counted_count == 0 ? times.longest_ns : pass->chunk_ns;
         if (watch->is_learning || pass->chunk_ns == 0) learn(pass, &times);
     }
     watch->frame.critical_path_ns += longest_path_ns(step);
@@ -359,11 +363,11 @@ static void end_stage(quern_schedule *schedule, uint64_t now_ns)
     show_stage(schedule, watch->stage, 0, watch->stage_start_ns, now_ns, 0);
 }
 
-void quern__profile_start_sync(quern_schedule *schedule, uint64_t start_ns)
+void quern__profile_start_sync(quern_schedule *schedule)
 {
     schedule->watch.stage = QUERN__STAGE_SYNC;
     if (schedule->watch.recording != NULL)
-        quern__recording_start_section(schedule->watch.recording, true, start_ns);
+        quern__recording_start_section(schedule->watch.recording, true, quern__clock_ns());
 }
 
 void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage)

@@ -50,7 +50,7 @@ void quern__profile_start_step(quern_schedule *schedule, const quern__step *step
 void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step);
 
 /* Around a sync point that has commands. */
-void quern__profile_start_sync(quern_schedule *schedule, uint64_t start_ns);
+void quern__profile_start_sync(quern_schedule *schedule);
 void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage);
 void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uint32_t command_count);
 

@@ -65,8 +65,9 @@ static void start_passes(const quern_schedule *schedule)
 static void watch_workers(const quern_schedule *schedule)
 {
     quern_jobs *jobs = schedule->jobs;
+    if (jobs == NULL || jobs->workers[0].again_count > 0) return; /* inside another frame, which decides */
     const bool is_wanted = schedule->watch.is_profiling;
-    if (jobs != NULL && atomic_load_explicit(&jobs->is_watched, memory_order_relaxed) != is_wanted)
+    if (atomic_load_explicit(&jobs->is_watched, memory_order_relaxed) != is_wanted)
         atomic_store_explicit(&jobs->is_watched, is_wanted, memory_order_relaxed);
 }
 
@@ -87,12 +88,13 @@ static bool learns(const quern__watch *watch)
 void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
 {
     quern__watch *watch = &schedule->watch;
-    const bool was_on = watch->is_on;
+    const bool was_on = watch->is_on, was_traced = watch->is_traced;
     watch->is_traced = quern__trace_wants(watch->trace);
     watch->is_on = watch->is_profiling || watch->is_traced || watch->recording != NULL;
     if (watch->is_on != was_on) prepare_contexts(schedule);
     watch_workers(schedule);
     if (!watch->is_on) return;
+    if (watch->is_traced != was_traced) watch->watched_count = 0; /* a trace takes more samples */
     watch->is_learning = learns(watch);
     watch->watched_count++;
     watch->start_ns = start_ns;
@@ -114,7 +116,7 @@ static uint64_t take_times(const quern_schedule *schedule, const quern__system *
 
 static void take_samples(const quern_schedule *schedule, quern__system *system)
 {
-    const bool fades = schedule->watch.watched_count % LEARN_INTERVAL == 0;
+    const bool fades = schedule->watch.watched_count % LEARN_INTERVAL == 1; /* counts this frame, too */
     if (fades) system->sampled_ns -= system->sampled_ns / FADE_SHARE;
     system->sampled_ns += take_times(schedule, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
 }
@@ -154,14 +156,20 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
     return value < limit ? value : limit;
 }
 
+/* Who reads a worker's sums while it changes them may find them to be less for a moment: see watch.c. */
+static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
+{
+    return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
 /* Worker 0 is busy while steps run, others in all of the frame, but for the time without a job. */
 static quern_worker_profile worker_profile(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
     quern_context *context = &schedule->contexts[index];
     const quern_frame_profile *frame = &schedule->watch.frame;
-    const uint64_t without_ns = at_most(
-        growth(&context->dry_seen_ns, quern__profile_dry_ns(schedule, index, now_ns)), frame->time_ns);
-    const uint64_t asleep_ns = growth(&context->slept_seen_ns, slept_ns(schedule, index, now_ns));
+    const uint64_t dry_ns = passed(context->dry_seen_ns, quern__profile_dry_ns(schedule, index, now_ns));
+    const uint64_t asleep_ns = passed(context->slept_seen_ns, slept_ns(schedule, index, now_ns));
+    const uint64_t without_ns = at_most(dry_ns, frame->time_ns);
     const uint64_t helped_ns = growth(&context->sync_seen_ns, context->sync_ns);
     quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
     if (index == 0) {
@@ -290,6 +298,7 @@ static void forget_all(quern_schedule *schedule)
         if (has_times(schedule, schedule->systems.items[i]))
             forget_times(schedule, schedule->systems.items[i]);
     schedule->watch.frame = (quern_frame_profile){0};
+    schedule->watch.watched_count = 0; /* to be learnt anew */
     forget_totals(schedule);
 }
 
@@ -348,8 +357,10 @@ quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_
 
 quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule)
 {
-    if (schedule != NULL) return schedule->watch.frame;
-    quern__fail_null("quern_schedule_frame_profile", "schedule");
+    if (schedule == NULL)
+        quern__fail_null("quern_schedule_frame_profile", "schedule");
+    else if (schedule->watch.is_profiling)
+        return schedule->watch.frame;
     return (quern_frame_profile){0};
 }
 

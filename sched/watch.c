@@ -8,8 +8,8 @@
  *        finds no job|spins      |sleeps               |woken|finds one
  *
  * The times are written by the worker alone. Who reads them at the moment at which one of these begins or
- * ends may count it not at all, or as it was a moment ago: nothing but a figure depends on it, so relaxed
- * order will do. */
+ * ends may count it not at all, or twice: nothing but a figure of one frame depends on it, so relaxed order
+ * will do. */
 
 static uint64_t read_time(const _Atomic uint64_t *time_ns)
 {

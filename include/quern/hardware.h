@@ -48,7 +48,8 @@ QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
 /* Where counts come from. All functions are required; several threads may call them at once, each with
  * counters of its own. */
 typedef struct quern_hardware_source {
-    /* Begins to count. Errors: UNAVAILABLE, and others as they come; nothing is opened then. */
+    /* Begins to count. A profile opens counters once for each worker, and again when that is another thread.
+     * Errors: UNAVAILABLE, and others as they come; nothing is opened then. */
     quern_result (*open)(void *context, quern_hardware_scope scope, void **out_counters);
     /* By the thread that opened them. False when they cannot be read. */
     bool (*read)(void *counters, quern_hardware_reading *out_reading);

@@ -28,8 +28,8 @@
  *
  * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you
  * like. Each keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no
- * lock and no memory. A zone costs two looks at the clock and some tens of nanoseconds; a few
- * while the trace does not run. */
+ * lock and no memory. A zone costs two looks at the clock and some tens of nanoseconds; a few while the
+ * trace does not run. */
 
 #include <quern/base.h>
 #include <quern/hardware.h>
@@ -74,18 +74,18 @@ typedef struct quern_frame_profile {
     double efficiency;            /* busy_ns of all, of thread_count times time_ns: 0 to 1 */
 } quern_frame_profile;
 
-/* Switches the profile of frames on or off; off in the beginning. What earlier frames took is forgotten.
- * Between frames. Errors: NULL_ARGUMENT, WORLD_LOCKED.
+/* Switches the profile of frames on or off; off in the beginning. What earlier frames took, and counted, is
+ * forgotten. Between frames. Errors: NULL_ARGUMENT, WORLD_LOCKED.
  *
  * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took.
  * Shares come from chunks that are measured now and then; the fewer there were, the rougher they are. Where
- * a chunk takes long, and for a system with a pass of its own, all of it is measured. What other workers do
- * in a loop or job that a system has started is in their busy_ns, and in no system's time. */
+ * a chunk takes long all of it is measured. What other workers do in a loop or job that a system has started
+ * is in their busy_ns, and in no system's time. */
 QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
 
 /* Has the profile count what processors do in systems, too, with counters of a source, which is copied;
- * NULL: no more. What earlier frames counted is forgotten. Only frames with profiling count, in chunks that
- * are measured now and then, which costs about another percent. Between frames. Errors: NULL_ARGUMENT
+ * NULL: no more. The profile of earlier frames is forgotten. Only frames with profiling count, in chunks
+ * that are measured now and then, which costs about another percent. Between frames. Errors: NULL_ARGUMENT
  * (schedule), INVALID_ARGUMENT (a source without all of its functions), WORLD_LOCKED, and what the source's
  * open says, such as UNAVAILABLE; then nothing is changed. */
 QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
@@ -97,7 +97,7 @@ QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
 QUERN_API quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_system system,
                                                     double out_counts[QUERN_HARDWARE_EVENT_COUNT]);
 
-/* The latest frame; all 0 before the first with profiling. */
+/* The latest frame; all 0 without profiling, and before the first frame with it. */
 QUERN_API quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule);
 
 /* One worker in it. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (worker_index). */
@@ -195,7 +195,8 @@ typedef struct quern_trace quern_trace;
 /* Start from quern_trace_def_default(); one that was not is refused. */
 typedef struct quern_trace_def {
     uint32_t track_count; /* 1 to QUERN_MAX_TRACKS; default 1 */
-    /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less; default 65536 */
+    /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less; default
+     * 65536 */
     uint32_t events_per_track;
     quern_allocator allocator; /* default quern_allocator_default() */
     uint32_t cookie;           /* internal: set by _default() */

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* What frames tell of themselves: traces and profiles. */
 
@@ -580,6 +581,84 @@ Test(watched, frames_on_another_number_of_threads_are_not_mixed_with_those_befor
     cr_assert_not_null(strstr(text, "on 1 thread, mean of 2;"), "%s", text);
     cr_assert_null(strstr(text, "\n1 "), "%s", text);
     free(text);
+    close_scene(&opened);
+}
+
+/* Threads of another pool have the same worker indices, and may have run as many jobs. */
+Test(watched, a_span_of_jobs_does_not_go_on_in_another_pool)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    const quern_system quick = add_worker(schedule, "quick", work);
+    must(quern_schedule_set_profiling(schedule, true));
+    for (int i = 0; i < 12; i++) {
+        quern_jobs *jobs = open_jobs(2, NULL);
+        quern_system_stats stats;
+        must_run(schedule, jobs);
+        must(quern_schedule_system_stats(schedule, quick, &stats));
+        const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
+        cr_assert_leq(stats.time_ns, 2 * frame.time_ns);
+        cr_assert_leq(frame.critical_path_ns, frame.time_ns);
+        quern_jobs_destroy(jobs);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    quern_schedule_destroy(schedule);
+}
+
+static _Atomic bool has_changed_places;
+
+static void work_first(quern_context *context, const quern_view *view)
+{
+    (has_changed_places ? work : work_long)(context, view);
+}
+
+static void work_second(quern_context *context, const quern_view *view)
+{
+    (has_changed_places ? work_long : work)(context, view);
+}
+
+Test(watched, shares_follow_what_systems_take_now)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    const quern_system first = add_worker(schedule, "first", work_first);
+    const quern_system second = add_worker(schedule, "second", work_second);
+    quern_system_stats one = {0}, other = {0};
+    must(quern_schedule_set_profiling(schedule, true));
+    for (int i = 0; i < 20 * 16; i++)
+        must_run(schedule, NULL);
+    has_changed_places = true;
+    for (int i = 0; i < 10 * 16 && one.time_ns >= other.time_ns; i++) {
+        must_run(schedule, NULL);
+        must(quern_schedule_system_stats(schedule, first, &one));
+        must(quern_schedule_system_stats(schedule, second, &other));
+    }
+    cr_assert_lt(one.time_ns, other.time_ns);
+    quern_schedule_destroy(schedule);
+}
+
+Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
+{
+    scene opened = open_scene(2);
+    must(quern_schedule_set_profiling(opened.schedule, true));
+    run_frames(&opened, FRAMES);
+    for (int i = 0; i < 8; i++) { /* more than there is room for */
+        char name[16];
+        snprintf(name, sizeof name, "late %d", i);
+        add_worker(opened.schedule, name, work);
+    }
+    run_frames(&opened, FRAMES);
+    uint64_t busy_ns = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        busy_ns += opened.schedule->contexts[i].profile_total.busy_ns;
+    cr_assert_eq(busy_ns, opened.schedule->watch.total.workers.busy_ns);
+    close_scene(&opened);
+}
+
+Test(watched, a_frame_that_is_only_traced_has_no_profile)
+{
+    scene opened = open_scene(1);
+    quern_trace_start(opened.trace);
+    run_frames(&opened, 1);
+    cr_assert_eq(quern_schedule_frame_profile(opened.schedule).time_ns, 0);
     close_scene(&opened);
 }
 

@@ -24,7 +24,14 @@
 #include <linux/perf_event.h>
 #endif
 
-enum { CROWD = 3000, FRAMES = 10, MOST_FRAMES = 4000, WORK_NS = 20000, BURNT_NS = 30000000 };
+enum {
+    CROWD = 3000,
+    FRAMES = 10,
+    MOST_FRAMES = 4000,
+    WORK_NS = 20000,
+    BURNT_NS = 30000000,
+    HALF_BURNT_NS = BURNT_NS / 2
+};
 
 static void must(quern_result result)
 {
@@ -142,9 +149,9 @@ Test(hardware, a_thread_counts_its_own_and_a_process_those_of_later_threads)
         return;
     }
     source.close(counters);
-    cr_assert_geq(count_time(&source, QUERN_HARDWARE_THREAD, burn_here), BURNT_NS / 2);
-    cr_assert_lt(count_time(&source, QUERN_HARDWARE_THREAD, burn_elsewhere), BURNT_NS / 2);
-    cr_assert_geq(count_time(&source, QUERN_HARDWARE_PROCESS, burn_elsewhere), BURNT_NS / 2);
+    cr_assert_geq(count_time(&source, QUERN_HARDWARE_THREAD, burn_here), HALF_BURNT_NS);
+    cr_assert_lt(count_time(&source, QUERN_HARDWARE_THREAD, burn_elsewhere), HALF_BURNT_NS);
+    cr_assert_geq(count_time(&source, QUERN_HARDWARE_PROCESS, burn_elsewhere), HALF_BURNT_NS);
 }
 
 #endif

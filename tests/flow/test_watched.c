@@ -641,7 +641,7 @@ Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
     for (int i = 0; i < 8; i++) { /* more than there is room for */
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "late %d", i);
         add_worker(opened.schedule, name, work);
     }

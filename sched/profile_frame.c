@@ -305,9 +305,8 @@ static void forget_all(quern_schedule *schedule)
 quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_set_profiling", "schedule");
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_set_profiling: the schedule is running a frame");
+    const quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_profiling");
+    if (result != QUERN_OK) return result;
     schedule->watch.is_profiling = is_on;
     forget_all(schedule);
     return QUERN_OK;
@@ -324,10 +323,8 @@ static quern_result check_source(const quern_hardware_source *source)
 quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_hardware_source *source)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_set_counting", "schedule");
-    if (schedule->is_running)
-        return quern__fail(QUERN_ERROR_WORLD_LOCKED,
-                           "quern_schedule_set_counting: the schedule is running a frame");
-    quern_result result = check_source(source);
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_counting");
+    if (result == QUERN_OK) result = check_source(source);
     const quern_allocator *allocator = quern__schedule_allocator(schedule);
     if (result == QUERN_OK && source != NULL)
         result = quern__meters_start(&schedule->watch.meters, source, allocator);
@@ -369,10 +366,11 @@ quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint3
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_worker_profile", "schedule");
     if (out_profile == NULL) return quern__fail_null("quern_schedule_worker_profile", "out_profile");
-    if (worker_index >= schedule->watch.frame.thread_count)
+    const uint32_t worker_count = quern_schedule_frame_profile(schedule).thread_count;
+    if (worker_index >= worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_worker_profile: worker %u; the latest profile has %u",
-                           worker_index, schedule->watch.frame.thread_count);
+                           worker_index, worker_count);
     *out_profile = schedule->contexts[worker_index].profile;
     return QUERN_OK;
 }

@@ -26,7 +26,7 @@ static double share_of(uint64_t part_ns, uint64_t all_ns)
 static void write_frame(const profile_writer *writer)
 {
     const quern_frame_profile *total = &writer->schedule->watch.total;
-    const uint32_t thread_count = writer->schedule->watch.frame.thread_count;
+    const uint32_t thread_count = total->thread_count;
     fprintf(writer->file,
             "frame %.1f us on %" PRIu32
             " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
@@ -98,7 +98,7 @@ static void write_workers(const profile_writer *writer)
     const quern_schedule *schedule = writer->schedule;
     fprintf(writer->file, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
             "sync");
-    for (uint32_t i = 0; i < schedule->watch.frame.thread_count; i++) {
+    for (uint32_t i = 0; i < schedule->watch.total.thread_count; i++) {
         const quern_worker_profile *worker = &schedule->contexts[i].profile_total;
         fprintf(writer->file, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
                 mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),

@@ -79,15 +79,16 @@ typedef struct quern_frame_profile {
  *
  * While it is on, time_ns of quern_system_stats is the system's share of what the jobs of its pass took.
  * Shares come from chunks that are measured now and then; the fewer there were, the rougher they are. Where
- * a chunk takes long all of it is measured. What other workers do in a loop or job that a system has started
- * is in their busy_ns, and in no system's time. */
+ * a chunk takes long all of it is measured. What other workers do in a loop or job that a system has
+ * started is in their busy_ns, and in no system's time. */
 QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
 
 /* Has the profile count what processors do in systems, too, with counters of a source, which is copied;
  * NULL: no more. The profile of earlier frames is forgotten. Only frames with profiling count, in chunks
- * that are measured now and then, which costs about another percent. Between frames. Errors: NULL_ARGUMENT
- * (schedule), INVALID_ARGUMENT (a source without all of its functions), WORLD_LOCKED, and what the source's
- * open says, such as UNAVAILABLE; then nothing is changed. */
+ * that are measured now and then: so rarely that reading the counters takes about a hundredth of a pass.
+ * Between frames. Errors: NULL_ARGUMENT (schedule), INVALID_ARGUMENT (a source without all of its
+ * functions), WORLD_LOCKED, and what the source's open says, such as UNAVAILABLE; then nothing is
+ * changed. */
 QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
                                                    const quern_hardware_source *source);
 

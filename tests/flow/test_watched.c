@@ -565,23 +565,70 @@ Test(watched, without_profiling_there_are_no_times)
     close_scene(&opened);
 }
 
-Test(watched, frames_on_another_number_of_threads_are_not_mixed_with_those_before)
+/* To be given to free(). */
+static char *written_profile(const scene *opened)
 {
-    scene opened = open_scene(2);
     char *text = NULL;
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
     cr_assert_not_null(file);
+    must(quern_schedule_write_profile(opened->schedule, file));
+    fclose(file);
+    return text;
+}
+
+Test(watched, frames_on_another_number_of_threads_are_not_mixed_with_those_before)
+{
+    scene opened = open_scene(2);
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
     for (int i = 0; i < 2; i++)
         must_run(opened.schedule, NULL);
-    must(quern_schedule_write_profile(opened.schedule, file));
-    fclose(file);
+    char *text = written_profile(&opened);
     cr_assert_not_null(strstr(text, "on 1 thread, mean of 2;"), "%s", text);
     cr_assert_null(strstr(text, "\n1 "), "%s", text);
     free(text);
     close_scene(&opened);
+}
+
+/* Of a pool that both use. */
+static quern_jobs *shared_jobs;
+static bool is_watched_later;
+
+static void run_other(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    must(quern_schedule_run(quern_context_user_data(context), shared_jobs, 0.1));
+}
+
+static void look_at_pool(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+    is_watched_later = atomic_load_explicit(&shared_jobs->is_watched, memory_order_relaxed);
+}
+
+Test(watched, a_frame_inside_that_has_no_profile_does_not_end_that_of_the_outer_one)
+{
+    quern_schedule *outer = setup_schedule(world), *inner = setup_schedule(world);
+    shared_jobs = open_jobs(2, NULL);
+    add_worker(inner, "inner", work);
+    quern_system_def exclusive = system_def("run other", run_other),
+                     later = system_def("later", look_at_pool);
+    exclusive.flags = QUERN_SYSTEM_EXCLUSIVE;
+    exclusive.user_data = inner;
+    later.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(outer, &exclusive);
+    setup_system(outer, &later);
+    must(quern_schedule_set_profiling(outer, true));
+    must_run(outer, shared_jobs);
+    cr_assert(is_watched_later);
+    must(quern_schedule_set_profiling(outer, false));
+    must_run(outer, shared_jobs);
+    cr_assert_not(is_watched_later);
+    quern_schedule_destroy(outer);
+    quern_schedule_destroy(inner);
+    quern_jobs_destroy(shared_jobs);
 }
 
 /* Threads of another pool have the same worker indices, and may have run as many jobs. */
@@ -659,22 +706,20 @@ Test(watched, a_frame_that_is_only_traced_has_no_profile)
     quern_trace_start(opened.trace);
     run_frames(&opened, 1);
     cr_assert_eq(quern_schedule_frame_profile(opened.schedule).time_ns, 0);
+    quern_worker_profile worker;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_worker_profile(opened.schedule, 0, &worker));
     close_scene(&opened);
 }
 
 Test(watched, the_profile_is_written_as_a_table)
 {
     scene opened = open_scene(2);
-    char *text = NULL;
-    size_t length = 0;
-    FILE *file = open_memstream(&text, &length);
-    cr_assert_not_null(file);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_write_profile(opened.schedule, file));
+                   quern_schedule_write_profile(opened.schedule, stdout));
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
-    must(quern_schedule_write_profile(opened.schedule, file));
-    fclose(file);
+    char *text = written_profile(&opened);
     cr_assert_not_null(strstr(text, "on 2 threads, mean of 6;"), "%s", text);
     cr_assert_not_null(strstr(text, "\nquick "), "%s", text);
     cr_assert_not_null(strstr(text, "\nslow "), "%s", text);

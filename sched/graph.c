@@ -359,11 +359,21 @@ static void start_loop(graph_task *starting, const quern__range *range, uint32_t
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
 
-static void run_plain(const graph_node *node, uint32_t worker_index)
+/* All items in one call. */
+static void call_once(const graph_node *node, uint32_t worker_index)
 {
     const quern__range *range = &node->range;
     if (range->function != NULL && range->count != 0)
         range->function(range->argument, 0, range->count, worker_index);
+}
+
+/* What stands in the deque before is not the node's own: ready tasks. */
+static void run_plain(const graph_node *node, quern__worker *worker)
+{
+    int64_t floor = worker->floor;
+    worker->floor = quern__deque_bottom(&worker->deque);
+    call_once(node, worker->index);
+    worker->floor = floor;
 }
 
 static graph_task *run_task(graph_task *task, quern__worker *worker, graph_task *list)
@@ -374,7 +384,7 @@ static graph_task *run_task(graph_task *task, quern__worker *worker, graph_task 
         start_loop(task, &node->range, thread_count);
         return run_loop(task, worker, list);
     }
-    run_plain(node, worker->index);
+    run_plain(node, worker);
     return finish(task, worker, list);
 }
 
@@ -388,7 +398,7 @@ static graph_task *offer(quern_graph *graph, quern__worker *worker, graph_task *
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
-    if (rest != list && graph->wake) quern__jobs_notify(worker->jobs, worker);
+    if (rest != list && graph->wake) quern__jobs_notify(worker->jobs, worker, quern__scope_close(graph));
     return rest;
 }
 
@@ -397,7 +407,7 @@ static graph_task *run_caller_tasks(quern_graph *graph, quern__worker *caller, g
 {
     graph_task *next;
     while ((next = take_caller_task(graph)) != NULL) {
-        run_plain(node_of(next), caller->index);
+        run_plain(node_of(next), caller);
         list = finish(next, caller, list);
     }
     return list;
@@ -474,7 +484,7 @@ static void run_serial(const quern_graph *graph)
     for (uint32_t index = 0; index < graph->node_count; index++) {
         const graph_node *node = &graph->nodes[index];
         if (node->caller_only)
-            run_plain(node, 0);
+            call_once(node, 0);
         else if (node->range.function != NULL)
             quern__range_run(&node->range, 0);
     }

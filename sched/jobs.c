@@ -7,7 +7,7 @@
 
 /* The life of a pool: threads, and outside threads that come in. How workers find jobs is in search.c. */
 
-enum { DEFAULT_SPIN_NS = 200000, LENT_POLL_NS = 50000, LINE_BYTES = 200 };
+enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000, LINE_BYTES = 200 };
 
 QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
@@ -132,7 +132,7 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
  * thread that waits outside may come in and help. */
 static void tell_others(quern_jobs *jobs)
 {
-    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL);
+    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_cond_broadcast(&jobs->outside_condition);
     pthread_mutex_unlock(&jobs->outside_mutex);
@@ -332,11 +332,18 @@ static void end_lent(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
         drain(jobs);
-        nanosleep(&(struct timespec){.tv_nsec = LENT_POLL_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     /* The last call is out of the mutex, too. */
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
+/* Threads from outside that have submitted or released something, and are not through with it. */
+static void wait_for_outside_calls(const quern_jobs *jobs)
+{
+    while (atomic_load_explicit(&jobs->outside_calls, memory_order_acquire) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
 /* By the caller, who has entered; count threads have been started, itself included. Everything that was
@@ -348,7 +355,16 @@ static void end_workers(quern_jobs *jobs, uint32_t count)
         end_lent(jobs);
     else
         end_threads(jobs, count);
+    wait_for_outside_calls(jobs);
     drain(jobs);
+}
+
+/* Whoever resizes or destroys the pool has it alone: as soon as those are gone who have just let him go on. */
+static bool try_enter_alone(quern_jobs *jobs)
+{
+    if (quern__jobs_current_worker(jobs) != NULL) return false;
+    wait_for_outside_calls(jobs);
+    return quern__jobs_try_enter(jobs);
 }
 
 /* ---------------------------------------------------------------------------------------- the calls */
@@ -429,7 +445,7 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
-    if (quern__jobs_current_worker(jobs) != NULL || !quern__jobs_try_enter(jobs)) {
+    if (!try_enter_alone(jobs)) {
         quern__violation(QUERN_ERROR_POOL_BUSY,
                          "quern_jobs_destroy: job pool '%s' is running work; it is left as it is",
                          jobs->name);
@@ -463,7 +479,7 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
     quern_result result = check_thread_count(thread_count, "quern_jobs_resize");
     if (result != QUERN_OK) return result;
     thread_count = choose_thread_count(thread_count);
-    if (quern__jobs_current_worker(jobs) != NULL || !quern__jobs_try_enter(jobs))
+    if (!try_enter_alone(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' is running work",
                            jobs->name);
     if (thread_count != jobs->thread_count) return replace_workers(jobs, thread_count);

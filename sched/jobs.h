@@ -52,11 +52,13 @@ struct quern__worker {
     const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
     uint32_t done_count;
     uint32_t index;
-    uint32_t random;       /* where the next search for work starts */
-    uint32_t full_count;   /* submitted jobs for which the deque still counts as full */
-    uint32_t run_count;    /* of jobs, over and over */
-    uint32_t rescue_depth; /* jobs on the stack that a wait took although it did not wait for them */
-    bool has_slept;        /* since it last searched */
+    uint32_t random;        /* where the next search for work starts */
+    uint32_t full_count;    /* submitted jobs for which the deque still counts as full */
+    uint32_t run_count;     /* of jobs, over and over */
+    uint32_t rescue_depth;  /* jobs on the stack that a wait took although it did not wait for them */
+    uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
+    bool has_slept;         /* since it last searched */
+    bool takes_next;        /* looks for a job: the next that it pushes is its own, see single.c */
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
@@ -97,6 +99,8 @@ struct quern_jobs {
     quern__mask blocked; /* those that sleep, or are about to, in a wait */
     _Atomic uint32_t blocked_count;
     _Atomic uint32_t outside_count; /* threads that wait without being a worker */
+    _Atomic uint32_t
+        outside_calls; /* calls by others than workers that make somebody go on, see single.c */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
 };
 
@@ -131,27 +135,40 @@ bool quern__jobs_try_enter(quern_jobs *jobs);
  * the bit is set. */
 void quern__jobs_lend(void *argument);
 
+/* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of it
+ * quern_jobs_destroy waits. Release pairs with the acquire there. */
+static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
+{
+    atomic_fetch_add_explicit(&jobs->outside_calls, 1, memory_order_relaxed);
+}
+
+static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
+{
+    atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
+}
+
 /* ---------------------------------------------------------------------------------- search.c: jobs */
 
-/* After pushing: wakes one worker if there are sleepers that could do it and nobody is searching. worker:
- * the pusher; NULL when that is none. */
-void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker);
+/* After pushing a job of this scope: wakes one worker if there are sleepers that could do it and nobody is
+ * searching. worker: the pusher; NULL when that is none. */
+void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope);
 
-static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker)
+static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
     /* Between the push and the look at sleepers; those make up for a fence that is missing. */
     if (!jobs->is_asymmetric || worker == NULL) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     if (QUERN__UNLIKELY(atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_ACQUIRE) != 0))
-        quern__jobs_notify_sleepers(jobs, worker);
+        quern__jobs_notify_sleepers(jobs, worker, scope);
 }
 
 /* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a
  * while. False when there was nothing, or as soon as the worker has a permit. */
 bool quern__worker_next(quern__worker *worker, quern__job *out_job);
 
-/* The next that there is at this moment. */
+/* The next that there is at this moment: in any queue or deque, or in a deque. */
 bool quern__worker_take_any(quern__worker *worker, quern__job *out_job);
+bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job);
 
 /* Runs a job that quern__worker_next found. */
 void quern__worker_run(quern__worker *worker, quern__job *job);

@@ -18,7 +18,7 @@
  * Who takes an offer and finds items makes two new offers before it begins, until there are as many
  * participants as there is work for; so they come in a growing tree and no single thread has to call them
  * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
- * deque, or, since thieves take the oldest first, the deque is empty.
+ * deque.
  *
  * Whoever waits for the last participants looks for items of this loop, then for what they have put on
  * offer (wait.c), and then sleeps.
@@ -216,15 +216,17 @@ static uint32_t invite(quern__loop *loop, quern__worker *worker)
         pushed_count++;
     if (pushed_count < invited_count)
         atomic_fetch_sub_explicit(&loop->references, invited_count - pushed_count, memory_order_relaxed);
-    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs, worker);
+    if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs, worker, loop->offer.scope);
     return pushed_count;
 }
 
-/* Above the offers there may be jobs that the items have submitted. */
-static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count)
+/* The offers begin at `bottom`; above them there may be jobs that the items have submitted. Of what is older
+ * nothing is touched, also when a rescuer has taken the offers out (wait.c). */
+static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
+                         int64_t bottom)
 {
     uint32_t withdrawn_count = 0;
-    while (withdrawn_count < offer_count) {
+    while (withdrawn_count < offer_count && quern__deque_bottom(&worker->deque) > bottom) {
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) break;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == loop) {
@@ -267,12 +269,13 @@ uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part 
     /* Relaxed: a thief that does not see it yet takes more than it might have. */
     atomic_store_explicit(&loop->slots[worker->index].is_owned, true, memory_order_relaxed);
     if (!claim(loop, worker, &items)) return 0;
+    int64_t bottom = quern__deque_bottom(&worker->deque);
     uint32_t offer_count = invite(loop, worker);
     int64_t floor = worker->floor;
     worker->floor = quern__deque_bottom(&worker->deque); /* the offers are not what an item may wait for */
     work(loop, items, worker, part);
     worker->floor = floor;
-    return withdraw(loop, worker, offer_count);
+    return withdraw(loop, worker, offer_count, bottom);
 }
 
 /* ------------------------------------------------------------------------------------ parallel loop */

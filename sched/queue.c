@@ -84,11 +84,18 @@ void quern__queues_push(quern__queues *queues, quern__node *node)
     pthread_mutex_unlock(&queues->mutex);
 }
 
-static quern__node *unlink_first(quern__queue *queue, const void *scope)
+typedef bool scope_test(const void *scope, const void *wanted);
+
+static bool is_wanted(const void *scope, const void *wanted)
+{
+    return wanted == NULL || scope == wanted;
+}
+
+static quern__node *unlink_first(quern__queue *queue, scope_test *fits, const void *wanted)
 {
     quern__node *before = NULL;
     quern__node *node = queue->first;
-    while (node != NULL && scope != NULL && node->job.scope != scope) {
+    while (node != NULL && !fits(node->job.scope, wanted)) {
         before = node;
         node = node->next;
     }
@@ -102,16 +109,28 @@ static quern__node *unlink_first(quern__queue *queue, const void *scope)
     return node;
 }
 
-bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
-                        quern__job *out_job)
+static bool take_first(quern__queues *queues, quern__queue_index index, scope_test *fits,
+                       const void *wanted, quern__job *out_job)
 {
     if (quern__queue_looks_empty(queues, index)) return false;
     pthread_mutex_lock(&queues->mutex);
-    quern__node *node = unlink_first(&queues->queues[index], scope);
+    quern__node *node = unlink_first(&queues->queues[index], fits, wanted);
     if (node != NULL) {
         *out_job = node->job;
         free_locked(queues, node);
     }
     pthread_mutex_unlock(&queues->mutex);
     return node != NULL;
+}
+
+bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
+                        quern__job *out_job)
+{
+    return take_first(queues, index, is_wanted, scope, out_job);
+}
+
+bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
+                                quern__job *out_job)
+{
+    return take_first(queues, index, quern__scope_allows, awaited, out_job);
 }

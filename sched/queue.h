@@ -71,6 +71,10 @@ void quern__queues_push(quern__queues *queues, quern__node *node);
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job);
 
+/* The first job of a queue that may run where somebody waits for `awaited`. */
+bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
+                                quern__job *out_job);
+
 static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__queue_index index)
 {
     return atomic_load_explicit(&queues->queues[index].count, QUERN__HANDSHAKE_RELAXED) == 0;

@@ -110,17 +110,18 @@ static bool all_are_blocked(const quern_jobs *jobs)
     return blocked_count >= jobs->thread_count - (is_entered ? 0 : 1) && blocked_count != 0;
 }
 
-/* For a job that is a part of `scope`, or any when all are blocked. */
-static void wake_blocked(quern_jobs *jobs, const void *scope)
+/* One that waits for what the pusher serves or for what the job is counted by, or any when all are
+ * blocked. */
+static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
 {
-    if (all_are_blocked(jobs)) scope = NULL;
+    bool is_any_good = all_are_blocked(jobs);
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_RELAXED);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             quern__worker *worker = &jobs->workers[index];
-            if (scope != NULL && atomic_load_explicit(&worker->waiting, memory_order_relaxed) != scope)
-                continue;
+            const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+            if (!is_any_good && (awaited == NULL || (awaited != serving && awaited != scope))) continue;
             if (!quern__mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
             return;
@@ -128,21 +129,27 @@ static void wake_blocked(quern_jobs *jobs, const void *scope)
     }
 }
 
-void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker)
+void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
     quern__handshake_fence(); /* between the push and the look at searchers */
     if (atomic_load_explicit(&jobs->searching_count, QUERN__HANDSHAKE_RELAXED) != 0) return;
     if (wake_idle(jobs)) return;
     if (atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) == 0) return;
-    const void *scope =
+    const void *serving =
         worker != NULL ? atomic_load_explicit(&worker->serving, memory_order_relaxed) : NULL;
-    if (scope != NULL || all_are_blocked(jobs)) wake_blocked(jobs, scope);
+    wake_blocked(jobs, serving, scope);
 }
 
+/* One look at each word: workers that fall asleep again meanwhile are not woken again. */
 void quern_jobs_wake(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
-    while (wake_idle(jobs)) {
+    for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
+        uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
+        for (; mask != 0; mask &= mask - 1) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            if (quern__mask_clear(&jobs->idle, index)) rouse(jobs, index);
+        }
     }
 }
 
@@ -194,6 +201,11 @@ static bool look_around(quern__worker *worker, quern__job *out_job)
            quern__queues_take(queues, QUERN__QUEUE_LOW, NULL, out_job);
 }
 
+bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job)
+{
+    return pop_own(worker, out_job) || steal_any(worker, out_job);
+}
+
 bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
 {
     return quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job) ||
@@ -227,16 +239,27 @@ static bool search(quern__worker *worker, quern__job *out_job)
     if (!found || before != 1) return found;
     quern__handshake_fence();
     if (atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_RELAXED) != 0 && quern__jobs_any(jobs))
-        quern__jobs_notify_sleepers(jobs, NULL);
+        quern__jobs_notify_sleepers(jobs, NULL, NULL);
     return true;
+}
+
+/* Takes finished jobs off their counter; then the newest of what waited for that. */
+static bool take_continuation(quern__worker *worker, quern__job *out_job)
+{
+    if (worker->done_count == 0) return false;
+    worker->takes_next = true;
+    quern__worker_settle_slowly(worker);
+    worker->takes_next = false;
+    return pop_own(worker, out_job);
 }
 
 bool quern__worker_next(quern__worker *worker, quern__job *out_job)
 {
-    if (quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job)) return true;
-    if (pop_own(worker, out_job)) return true;
-    if (!worker->has_slept && look_around(worker, out_job)) return true;
-    quern__worker_settle(worker);
+    if (!worker->has_slept) {
+        if (quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job)) return true;
+        if (pop_own(worker, out_job) || look_around(worker, out_job)) return true;
+        if (take_continuation(worker, out_job)) return true;
+    }
     worker->has_slept = false;
     return search(worker, out_job);
 }

@@ -14,8 +14,13 @@
  *
  * The last point is what lets a counter live on the stack of whoever waits for it. Whoever takes the last
  * off does not write 0 while there are nodes: it swaps the word to 1 instead, a hold of its own without
- * HAS_NODES, takes the list, takes its hold off, and only then fires the nodes, which live elsewhere. A
- * node is added under a hold, too.
+ * HAS_NODES, takes the list, and takes its hold off, which may meet nodes that came meanwhile: then all of
+ * that again. Only when nothing of the counter is left in its hands it fires the nodes, which live
+ * elsewhere. A node is added under a hold, too.
+ *
+ * Whoever fires a node makes somebody go on, who may destroy the pool of that node next. A worker of this
+ * pool is waited for by quern_jobs_destroy; a thread that is none says that it is there (outside_calls),
+ * from before it fires until it is done with the pool. The same holds for a thread that submits.
  *
  * Workers keep finished jobs back and take several off a counter at once: the word is contended. They may,
  * as long as the next job that they run is counted by the same counter, since until then it cannot finish
@@ -25,7 +30,10 @@
 
 enum { FORK_OPEN, FORK_DONE, FORK_SLEEPING };
 
-enum { FULL_FOR_JOBS = 32 };
+enum {
+    FULL_FOR_JOBS = 32,
+    MAX_AT_ONCE_DEPTH = 64 /* jobs on one stack that ran in the call that submitted them */
+};
 
 /* ---------------------------------------------------------------------------------------- counters */
 
@@ -54,13 +62,23 @@ static void fire_outside(quern__node *node)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
+/* A worker that is looking for its next job takes the first one itself: nobody has to be woken for it. */
+static void tell(quern__worker *worker, const void *scope)
+{
+    if (worker->takes_next)
+        worker->takes_next = false;
+    else
+        quern__jobs_notify(worker->jobs, worker, scope);
+}
+
 static void place(quern__node *node, quern__worker *worker)
 {
     quern_jobs *jobs = node->jobs;
+    const void *scope = node->job.scope;
     bool is_plain = node->queue == QUERN__QUEUE_NORMAL && worker != NULL && worker->jobs == jobs;
     if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
         quern__queues_give_node(&jobs->queues, node);
-        quern__jobs_notify(jobs, worker);
+        tell(worker, scope);
         return;
     }
     bool is_for_caller = node->queue == QUERN__QUEUE_CALLER;
@@ -68,21 +86,29 @@ static void place(quern__node *node, quern__worker *worker)
     if (is_for_caller)
         quern__parker_give(&jobs->workers[0].parker);
     else
-        quern__jobs_notify(jobs, NULL);
+        quern__jobs_notify(jobs, NULL, scope);
+}
+
+static void wake_sleeper(quern__node *node)
+{
+    quern__worker *sleeper = node->worker;
+    /* Release pairs with counter_is_done; then the node is gone. */
+    atomic_store_explicit(&node->has_fired, true, memory_order_release);
+    quern__parker_give(&sleeper->parker);
 }
 
 static void fire(quern__node *node, quern__worker *worker)
 {
-    if (node->job.run != NULL) {
+    quern_jobs *jobs = node->jobs;
+    bool is_inside = worker != NULL && worker->jobs == jobs;
+    if (!is_inside) quern__jobs_begin_outside_call(jobs);
+    if (node->job.run != NULL)
         place(node, worker);
-    } else if (node->worker == NULL) {
+    else if (node->worker == NULL)
         fire_outside(node);
-    } else {
-        quern__worker *sleeper = node->worker;
-        /* Release pairs with has_fired; then the node is gone. */
-        atomic_store_explicit(&node->has_fired, true, memory_order_release);
-        quern__parker_give(&sleeper->parker);
-    }
+    else
+        wake_sleeper(node);
+    if (!is_inside) quern__jobs_end_outside_call(jobs);
 }
 
 /* In the order in which they were added. */
@@ -98,19 +124,30 @@ static quern__node *reverse(quern__node *list)
     return reversed;
 }
 
+/* Both lists have their newest first. */
+static quern__node *join_lists(quern__node *newer, quern__node *older)
+{
+    if (newer == NULL) return older;
+    quern__node *last = newer;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = older;
+    return newer;
+}
+
 /* worker: the calling one, in whichever pool, or NULL. */
 static void finish(quern_counter *counter, uint32_t count, quern__worker *worker)
 {
-    while (take_off(counter, count)) {
+    quern__node *nodes = NULL;
+    bool has_nodes = take_off(counter, count);
+    while (has_nodes) {
         /* Acquire pairs with the release in add_node. */
-        quern__node *nodes = atomic_exchange_explicit(&counter->nodes, NULL, memory_order_acquire);
-        count = 1;
-        bool has_more = take_off(counter, count);
-        for (quern__node *node = reverse(nodes), *next; node != NULL; node = next) {
-            next = node->next;
-            fire(node, worker);
-        }
-        if (!has_more) return;
+        nodes = join_lists(atomic_exchange_explicit(&counter->nodes, NULL, memory_order_acquire), nodes);
+        has_nodes = take_off(counter, 1);
+    }
+    for (quern__node *node = reverse(nodes), *next; node != NULL; node = next) {
+        next = node->next;
+        fire(node, worker);
     }
 }
 
@@ -252,7 +289,9 @@ static void run_at_once(quern__worker *worker, const quern_job_def *def)
 {
     uintptr_t data[QUERN__JOB_DATA_WORDS];
     copy_payload(def, data);
+    worker->at_once_depth++;
     run_here(worker, def->function, data);
+    worker->at_once_depth--;
 }
 
 /* Looking again at how full the deque is means to fetch a cache line that thieves write. So one that was
@@ -266,19 +305,6 @@ static bool has_room(quern__worker *worker)
     if (!quern__deque_is_full(&worker->deque)) return true;
     worker->full_count = FULL_FOR_JOBS;
     return false;
-}
-
-static void submit_to(quern__worker *worker, const quern_job_def *def)
-{
-    if (!has_room(worker)) {
-        run_at_once(worker, def);
-        return;
-    }
-    quern__job job;
-    make_job(def, &job);
-    count_job(def);
-    quern__deque_push(&worker->deque, &job, data_words(def));
-    quern__jobs_notify(worker->jobs, worker);
 }
 
 static quern__node *make_node(quern_jobs *jobs, const quern_job_def *def)
@@ -312,25 +338,52 @@ static quern_result submit_to_queue(quern_jobs *jobs, const quern_job_def *def)
     return QUERN_OK;
 }
 
+/* A full deque means that there is enough for all to do, so this worker does the job itself; but jobs that
+ * submit jobs that submit jobs must not use up its stack. */
+static quern_result submit_to(quern__worker *worker, const quern_job_def *def)
+{
+    if (!has_room(worker)) {
+        if (worker->at_once_depth == MAX_AT_ONCE_DEPTH) return submit_to_queue(worker->jobs, def);
+        run_at_once(worker, def);
+        return QUERN_OK;
+    }
+    quern__job job;
+    make_job(def, &job);
+    count_job(def);
+    quern__deque_push(&worker->deque, &job, data_words(def));
+    quern__jobs_notify(worker->jobs, worker, def->counter);
+    return QUERN_OK;
+}
+
+static quern_result submit_outside(quern_jobs *jobs, const quern_job_def *def)
+{
+    bool is_plain = def->priority == QUERN_PRIORITY_NORMAL && !def->caller_only;
+    quern__jobs_begin_outside_call(jobs);
+    bool has_entered = is_plain && quern__jobs_try_enter(jobs);
+    quern_result result = has_entered ? submit_to(&jobs->workers[0], def) : submit_to_queue(jobs, def);
+    if (has_entered) quern__jobs_leave(jobs);
+    quern__jobs_end_outside_call(jobs);
+    return result;
+}
+
 quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def)
 {
     if (QUERN__UNLIKELY(!is_good(jobs, def))) return refuse_def(jobs, def, "quern_jobs_submit");
-    if (def->priority != QUERN_PRIORITY_NORMAL || def->caller_only) return submit_to_queue(jobs, def);
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) {
-        submit_to(worker, def);
-        return QUERN_OK;
-    }
-    if (!quern__jobs_try_enter(jobs)) return submit_to_queue(jobs, def);
-    submit_to(&jobs->workers[0], def);
-    quern__jobs_leave(jobs);
-    return QUERN_OK;
+    if (worker == NULL) return submit_outside(jobs, def);
+    if (def->priority != QUERN_PRIORITY_NORMAL || def->caller_only) return submit_to_queue(jobs, def);
+    return submit_to(worker, def);
 }
 
 quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def, quern_counter *after)
 {
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit_after");
     if (after == NULL) return quern__fail_null("quern_jobs_submit_after", "after");
+    if (after == def->counter)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_submit_after: def->counter is `after` itself; the job would wait for "
+            "its own end. Count it with another counter");
     quern__node *node = make_node(jobs, def);
     if (node == NULL) return fail_memory("quern_jobs_submit_after");
     count_job(def);
@@ -478,7 +531,7 @@ ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_j
     atomic_store_explicit(&fork->state, FORK_OPEN, memory_order_relaxed);
     quern__job job = {.run = run_fork, .scope = fork, .target = fork};
     if (quern__deque_push(&worker->deque, &job, 0)) {
-        quern__jobs_notify(jobs, worker);
+        quern__jobs_notify(jobs, worker, fork);
     } else {
         call(fork, worker, quern__deque_bottom(&worker->deque));
         atomic_store_explicit(&fork->state, FORK_DONE, memory_order_relaxed);
@@ -510,6 +563,7 @@ static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) return false;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == fork) {
+            quern__worker_settle(worker); /* the jobs that stood above it */
             call(fork, worker, quern__deque_bottom(&worker->deque));
             return true;
         }

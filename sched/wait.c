@@ -2,17 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs.h"
 
-#include <assert.h>
-#include <limits.h>
-
 /* Waiting.
  *
  * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile,
  * that one could wait as well and so on: stacks would grow without bound, and a wait for something short
  * could be held up by something long. So it helps with what it waits for, and nothing else:
  *
- *     1. jobs in its own deque that the current job has put there (above `floor`), but none of a graph that
- *        the job is a node of: see closed scopes in deque.h,
+ *     1. jobs in its own deque that the current job has put there (above `floor`),
  *     2. jobs whose scope is what it waits for, wherever they are,
  *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
  *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
@@ -71,15 +67,10 @@ void quern__worker_run(quern__worker *worker, quern__job *job)
 
 /* ------------------------------------------------------------------------------------ finding a part */
 
-static bool pop_own(quern__worker *worker, const void *awaited, quern__job *out_job)
+static bool pop_own(quern__worker *worker, quern__job *out_job)
 {
-    int64_t bottom = quern__deque_bottom(&worker->deque);
-    if (bottom <= worker->floor || quern__deque_looks_empty(&worker->deque)) return false;
-    const quern__deque_slot *newest = quern__deque_slot_of(&worker->deque, bottom - 1);
-    /* Looked at before it is popped, so that nobody misses it meanwhile. Relaxed: the worker wrote it
-     * itself. */
-    const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
-    if (!quern__scope_allows(scope, awaited)) return false;
+    if (quern__deque_bottom(&worker->deque) <= worker->floor || quern__deque_looks_empty(&worker->deque))
+        return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot != NULL) quern__deque_read_slot(slot, out_job);
     return slot != NULL;
@@ -136,23 +127,36 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 
 /* ------------------------------------------------------------------------------------------ waiting */
 
+/* Finished jobs must not be kept back while this worker does something else. */
+static bool settle_some(quern__worker *worker)
+{
+    bool has_some = worker->done_count != 0;
+    quern__worker_settle(worker);
+    return has_some;
+}
+
+static bool help_with(const quern__wait *wait, quern__worker *worker)
+{
+    if (wait->help == NULL) return false;
+    quern__worker_settle(worker);
+    return wait->help(wait, worker);
+}
+
 /* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that
  * take a lock are rarer. */
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
 {
     quern__job job;
-    if (pop_own(worker, wait->scope, &job)) {
+    if (pop_own(worker, &job)) {
         quern__worker_run_own(worker, &job);
         return true;
     }
-    if (wait->help != NULL && wait->help(wait, worker)) return true;
+    if (help_with(wait, worker)) return true;
     bool found = take_from_others(worker, wait, &job) ||
                  (look % LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
-    if (found)
-        quern__worker_run(worker, &job);
-    else
-        quern__worker_settle(worker);
-    return found;
+    if (!found) return settle_some(worker);
+    quern__worker_run(worker, &job);
+    return true;
 }
 
 static bool is_last_one(const quern_jobs *jobs)
@@ -162,36 +166,52 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
-static bool has_room_for(const quern__worker *worker, uint32_t count)
+/* Any job that may run where this worker waits, if it can be reached without taking others. */
+static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
-    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_acquire);
-    return quern__deque_bottom(&worker->deque) - top + count <= QUERN__DEQUE_CAPACITY;
+    quern_jobs *jobs = worker->jobs;
+    if (pop_own(worker, out_job)) return true;
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        if (quern__deque_steal_for(&jobs->workers[index].deque, awaited, INT64_MIN, out_job)) return true;
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+        if (quern__queues_take_allowed(&jobs->queues, (quern__queue_index)index, awaited, out_job))
+            return true;
+    return false;
 }
 
-/* Any job that the waiting worker may run. What it may not is put aside while it looks what lies behind,
- * and then into its own deque, for all to take. */
+/* Moves a job from a deque, where it hides others, to the queue: there all can take it, and nobody pops it
+ * by the way. False when there is none, or no memory. */
+static bool put_aside(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__node *node = quern__queues_take_node(&jobs->queues);
+    if (node == NULL) return false;
+    if (!quern__worker_take_pushed(worker, &node->job)) {
+        quern__queues_give_node(&jobs->queues, node);
+        return false;
+    }
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->jobs = jobs;
+    node->worker = NULL;
+    const void *scope = node->job.scope;
+    quern__queues_push(&jobs->queues, node);
+    quern__jobs_notify(jobs, NULL, scope);
+    return true;
+}
+
+/* Any job that the waiting worker may run, also behind those that it may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    quern__job aside[MAX_ASIDE];
-    uint32_t aside_count = 0;
-    bool found = false;
-    while (!found && aside_count < MAX_ASIDE && has_room_for(worker, aside_count + 1) &&
-           quern__worker_take_any(worker, out_job)) {
-        found = quern__scope_allows(out_job->scope, wait->scope);
-        if (!found) aside[aside_count++] = *out_job;
-    }
-    while (aside_count > 0) {
-        bool has_room = quern__deque_push(&worker->deque, &aside[--aside_count], QUERN__JOB_DATA_WORDS);
-        assert(has_room); /* it was there a moment ago, and thieves only make more */
-        (void)has_room;
-    }
-    return found;
+    for (uint32_t count = 0; !take_allowed(worker, wait->scope, out_job); count++)
+        if (count == MAX_ASIDE || !put_aside(worker)) return false;
+    return true;
 }
 
 /* A last look after the announcement that this worker sleeps. */
 static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (take_from_others(worker, wait, out_job)) return true;
+    if (take_from_others(worker, wait, out_job) || take_from_queues(worker->jobs, wait->scope, out_job))
+        return true;
     if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
     return find_any(worker, wait, out_job);
 }

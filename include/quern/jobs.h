@@ -65,8 +65,9 @@ QUERN_API quern_jobs_def quern_jobs_def_default(void);
 QUERN_API quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs);
 
 /* Runs all jobs that were submitted, and what they submit, then stops and joins the threads. Jobs that wait
- * for a counter that never finishes are dropped. No other thread may be using the pool, nor a job call
- * this: that is reported and refused. NULL is allowed. */
+ * for a counter that never finishes are dropped. No other thread may be inside a call of the pool, nor a
+ * job call this: that is reported and refused. Submitting and releasing are an exception: such a call may
+ * be what lets this thread go on, and is waited for. NULL is allowed. */
 QUERN_API void quern_jobs_destroy(quern_jobs *jobs);
 
 /* Changes the number of threads, 0 meaning as in the definition. No other thread may be using the pool, nor
@@ -78,8 +79,9 @@ QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count
 /* Threads of the pool, the caller included. Any thread. */
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
 
-/* Wakes all threads that sleep, so that they are there when work begins: a thread takes tens of
- * microseconds to come. They sleep again when no work comes. Any thread. NULL is allowed. */
+/* Wakes all threads that sleep, each once, so that they are there when work begins: a thread takes tens of
+ * microseconds to come, and about ten of the caller's to be called. They sleep again when no work comes. Any
+ * thread. NULL is allowed. */
 QUERN_API void quern_jobs_wake(quern_jobs *jobs);
 
 /* Processors this process may run on. At least 1. Any thread. */
@@ -160,13 +162,15 @@ QUERN_API quern_job_def quern_job_def_default(void);
 
 /* Hands a job in and returns, mostly at once: when a worker's deque is full (512 jobs) it runs the job
  * itself. A job of normal priority from inside a job, or from the outside thread when no other is in the
- * pool, needs no lock and no memory; others take a lock, and memory when more wait than ever before. Any
- * thread, also from inside jobs.
+ * pool, needs no lock and no memory. Others take a lock, and memory when more wait than ever before: high,
+ * low, for the caller, from other threads, and what finds a full deque inside 64 jobs that did so, each run
+ * by the call that submitted it. Any thread, also from inside jobs.
  * Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def);
 
 /* A continuation: the job is submitted when `after` next comes to zero; now, if it is zero. def->counter
- * counts it from now on. Errors and threads as quern_jobs_submit; takes a lock. */
+ * counts it from now on, and must be another counter. Errors and threads as quern_jobs_submit; takes a
+ * lock. */
 QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
                                                quern_counter *after);
 
@@ -178,7 +182,8 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  * NULL_ARGUMENT. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
-/* Whether the counter is at zero; then what its jobs wrote is visible. Any thread. */
+/* Whether the counter is at zero; then what its jobs wrote is visible. Only looks: in a pool of one thread
+ * nobody else runs jobs, and a loop that asks until it is done never ends. Any thread. */
 QUERN_API bool quern_counter_is_done(const quern_counter *counter);
 
 /* Adds one to the counter for something that is not a job (a file being read, say), to be taken off with

@@ -593,3 +593,75 @@ Test(graph, running_again_allocates_nothing)
     failing_allocator_destroy(allocator);
     quern_jobs_destroy(jobs);
 }
+
+/* ------------------------------------------------------------------------------------- nodes that wait */
+
+enum { WAIT_ROUNDS = 8, SHORT_NODES = 4, MAX_WAITERS = 3 };
+
+typedef struct waiting_graph {
+    quern_jobs *jobs;
+    quern_counter held;
+    _Atomic uint32_t in_node[MAX_WAITERS]; /* by worker */
+    _Atomic uint32_t run_count;
+} waiting_graph;
+
+static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)end;
+    (void)worker_index;
+    if (begin == 0) cr_expect(quern_jobs_wait(of->jobs, &of->held) == QUERN_OK);
+}
+
+/* The wait is inside a loop, whose offers stand in the worker's deque meanwhile. */
+static void run_node_that_waits(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)begin;
+    (void)end;
+    cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
+    cr_expect(quern_jobs_parallel_for(of->jobs, 2, 1, wait_at_first, of) == QUERN_OK);
+    atomic_fetch_sub(&of->in_node[worker_index], 1);
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void run_short_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)begin;
+    (void)end;
+    cr_expect(atomic_load(&of->in_node[worker_index]) == 0, "began in the middle of another node");
+    atomic_fetch_add(&of->run_count, 1);
+    pass_time(1000);
+}
+
+static void *release_later(void *argument)
+{
+    waiting_graph *of = argument;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    cr_expect(quern_jobs_release(of->jobs, &of->held) == QUERN_OK);
+    return NULL;
+}
+
+/* What nodes keep by worker must be as they left it when they come out of a wait. */
+Test(graph, no_node_begins_in_the_middle_of_another)
+{
+    for (uint32_t thread_count = 2; thread_count <= MAX_WAITERS; thread_count++) {
+        waiting_graph of = {.jobs = open_pool(thread_count)};
+        quern_graph *graph = open_graph();
+        for (uint32_t i = 0; i < thread_count; i++)
+            add_node(graph, run_node_that_waits, &of, 1);
+        for (uint32_t i = 0; i < SHORT_NODES; i++)
+            add_node(graph, run_short_node, &of, 1);
+        for (uint32_t round = 0; round < WAIT_ROUNDS; round++) {
+            pthread_t releaser;
+            quern_counter_hold(&of.held);
+            cr_assert_eq(pthread_create(&releaser, NULL, release_later, &of), 0);
+            run_graph(graph, of.jobs);
+            pthread_join(releaser, NULL);
+        }
+        cr_assert_eq(atomic_load(&of.run_count), WAIT_ROUNDS * (thread_count + SHORT_NODES));
+        quern_graph_destroy(graph);
+        quern_jobs_destroy(of.jobs);
+    }
+}

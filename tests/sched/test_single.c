@@ -3,6 +3,7 @@
 #include <quern/jobs.h>
 
 #include "core/base.h"
+#include "sched/jobs.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -79,6 +80,12 @@ typedef struct fib {
     uint64_t result;
 } fib;
 
+static void count_plain(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    atomic_fetch_add_explicit((_Atomic uint32_t *)argument, 1, memory_order_relaxed);
+}
+
 static void run_fib(void *argument, uint32_t worker_index)
 {
     fib *whole = argument;
@@ -108,13 +115,30 @@ Test(single, forks_nest)
     }
 }
 
-enum { MANY_FORKS = 2000 };
-
-static void count_plain(void *argument, uint32_t worker_index)
+static void join_below_a_job(void *argument, uint32_t worker_index)
 {
+    board *of = argument;
+    ticket mine = {of, 0};
+    quern_job_def def = job_of(count_run, &mine, &of->counter);
+    quern_fork fork;
+    _Atomic uint32_t forked_count = 0;
     (void)worker_index;
-    atomic_fetch_add_explicit((_Atomic uint32_t *)argument, 1, memory_order_relaxed);
+    cr_expect(quern_jobs_fork(of->jobs, &fork, count_plain, (void *)&forked_count) == QUERN_OK);
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    cr_expect(quern_jobs_join(of->jobs, &fork) == QUERN_OK);
+    cr_expect(atomic_load(&of->run_count) == 1 && atomic_load(&forked_count) == 1);
+    cr_expect(quern_counter_is_done(&of->counter));
 }
+
+/* One thread, so that it is the join that runs the job. */
+Test(single, a_join_leaves_no_finished_job_uncounted)
+{
+    board of = {.jobs = open_pool(1)};
+    cr_assert_eq(quern_jobs_run(of.jobs, join_below_a_job, &of), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+enum { MANY_FORKS = 2000 };
 
 /* More than a deque holds, joined in the order in which they were forked: the slow one. */
 static void fork_many(void *argument, uint32_t worker_index)
@@ -580,6 +604,127 @@ Test(single, foreign_threads_submit_and_wait)
     }
 }
 
+/* ------------------------------------------------------------------------------------ what is kept back */
+
+/* A loop that the worker helps with in its wait: one item, which wants the counter at zero. */
+static bool help_that_looks(const quern__wait *wait, quern__worker *worker)
+{
+    board *of = wait->target;
+    (void)worker;
+    if (atomic_load(&of->run_count) == 0 || atomic_load(&of->gate)) return false;
+    cr_expect(quern_counter_is_done(&of->counter));
+    open_gate(of);
+    return true;
+}
+
+static bool gate_is_open(const quern__wait *wait)
+{
+    board *of = wait->target;
+    return atomic_load(&of->gate);
+}
+
+static void wait_with_help(void *argument, uint32_t worker_index)
+{
+    board *of = argument;
+    ticket mine = {of, 0};
+    quern_job_def def = job_of(count_run, &mine, &of->counter);
+    quern__wait wait = {.scope = of, .target = of, .is_done = gate_is_open, .help = help_that_looks};
+    (void)worker_index;
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    quern__worker_wait(quern__current_worker, &wait);
+}
+
+Test(single, a_wait_that_helps_leaves_no_finished_job_uncounted)
+{
+    board of = {.jobs = open_pool(1)};
+    cr_assert_eq(quern_jobs_run(of.jobs, wait_with_help, &of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(of.jobs);
+}
+
+enum { CHAIN_STEPS = 30 };
+
+/* Workers search for four seconds before they do anything else: a step that had to wait for that would let
+ * the test run out of time. */
+Test(single, a_worker_takes_a_continuation_before_it_searches, .timeout = 60)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    board of = {0};
+    quern_counter steps[CHAIN_STEPS + 1] = {0};
+    ticket mine = {&of, 0};
+    def.thread_count = 2;
+    def.spin_ns = UINT32_MAX;
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    quern_counter_hold(&steps[0]);
+    for (uint32_t i = 0; i < CHAIN_STEPS; i++) {
+        quern_job_def job = job_of(count_run, &mine, &steps[i + 1]);
+        cr_assert_eq(quern_jobs_submit_after(of.jobs, &job, &steps[i]), QUERN_OK);
+    }
+    cr_assert_eq(quern_jobs_release(of.jobs, &steps[0]), QUERN_OK);
+    while (!quern_counter_is_done(&steps[CHAIN_STEPS]))
+        sleep_ms(1);
+    cr_assert_eq(atomic_load(&of.run_count), (uint32_t)CHAIN_STEPS);
+    quern_jobs_destroy(of.jobs);
+}
+
+enum { DIG_COUNT = 20000, DEQUE_FILL = 600, DEPTH_LIMIT = 70 };
+
+typedef struct shaft {
+    quern_jobs *jobs;
+    uint32_t left, depth, deepest;
+} shaft;
+
+static void dig(void *argument, uint32_t worker_index)
+{
+    shaft *of = *(shaft **)argument;
+    (void)worker_index;
+    if (of->left-- == 1) return;
+    if (++of->depth > of->deepest) of->deepest = of->depth;
+    quern_job_def def = quern_job_def_default();
+    def.function = dig;
+    def.payload = &of;
+    def.payload_bytes = sizeof of;
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    of->depth--;
+}
+
+static void rest(void *argument, uint32_t worker_index)
+{
+    (void)argument;
+    (void)worker_index;
+}
+
+static void dig_beside_a_full_deque(void *argument, uint32_t worker_index)
+{
+    shaft *of = argument;
+    quern_job_def filler = quern_job_def_default();
+    filler.function = rest;
+    for (uint32_t i = 0; i < DEQUE_FILL; i++)
+        cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
+    dig(&of, worker_index);
+}
+
+Test(single, jobs_that_submit_themselves_beside_a_full_deque_use_little_stack)
+{
+    shaft of = {.jobs = open_pool(1), .left = DIG_COUNT};
+    cr_assert_eq(quern_jobs_run(of.jobs, dig_beside_a_full_deque, &of), QUERN_OK);
+    cr_assert_gt(of.deepest, 2u, "the deque was not full");
+    cr_assert_leq(of.deepest, (uint32_t)DEPTH_LIMIT);
+    quern_jobs_destroy(of.jobs);
+    cr_assert_eq(of.left, 0u);
+}
+
+Test(single, a_job_cannot_wait_for_its_own_counter)
+{
+    board of = {.jobs = open_pool(2)};
+    ticket mine = {&of, 0};
+    quern_job_def def = job_of(count_run, &mine, &of.counter);
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit_after(of.jobs, &def, &of.counter));
+    cr_assert(quern_counter_is_done(&of.counter));
+    quern_jobs_destroy(of.jobs);
+    cr_assert_eq(atomic_load(&of.run_count), 0u);
+}
+
 /* ------------------------------------------------------------------------------ shutdown and resize */
 
 Test(single, destroy_runs_what_was_submitted)
@@ -667,7 +812,8 @@ Test(single, failed_memory_submits_nothing)
     cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert(quern_counter_is_done(&of.counter));
     failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
-    cr_assert_eq(quern_jobs_submit_after(of.jobs, &job, &of.counter), QUERN_ERROR_OUT_OF_MEMORY);
+    quern_counter after = {0};
+    cr_assert_eq(quern_jobs_submit_after(of.jobs, &job, &after), QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert(quern_counter_is_done(&of.counter));
     failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1);
     cr_assert_eq(quern_jobs_resize(of.jobs, 4), QUERN_ERROR_OUT_OF_MEMORY);
@@ -840,6 +986,42 @@ Test(single, one_job_wakes_one_worker)
     cr_assert_gt(atomic_load(&system.submit_count), 0u);
     quern_jobs_destroy(of.jobs);
     close_system(&system);
+}
+
+typedef struct other_call {
+    void (*function)(void *argument);
+    void *argument;
+} other_call;
+
+static void *make_call(void *argument)
+{
+    const other_call *call = argument;
+    call->function(call->argument);
+    return NULL;
+}
+
+/* The worker is idle again when this returns. */
+static void run_to_the_end(void *user, void (*function)(void *argument), void *argument)
+{
+    uint32_t *count = user;
+    other_call call = {function, argument};
+    pthread_t thread;
+    cr_assert_leq(++*count, 100u, "the same workers are woken again and again");
+    cr_assert_eq(pthread_create(&thread, NULL, make_call, &call), 0);
+    pthread_join(thread, NULL);
+}
+
+Test(single, wake_calls_each_worker_once)
+{
+    uint32_t count = 0;
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *jobs;
+    def.thread_count = 70;
+    def.scheduler = (quern_scheduler){run_to_the_end, &count};
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    quern_jobs_wake(jobs);
+    cr_assert_eq(count, 69u);
+    quern_jobs_destroy(jobs);
 }
 
 /* ----------------------------------------------------------------------------------------- describe */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* jobs_many, jobs_fib, jobs_graph: single jobs, forks, and a graph of loops. The control is the same work
- * by plain calls on one thread; of the graph, which is worth sharing, its ideal time. */
+/* jobs_many, jobs_chain, jobs_fib, jobs_graph: single jobs, continuations, forks, and a graph of loops. The
+ * control is the same work
+ * by plain calls on one thread; of the graph, which is worth sharing,
+ * its ideal time. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -9,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { JOB_COUNT = 100000, JOB_NS = 100, FIB_N = 30, LAYERS = 5, NODES_PER_LAYER = 10 };
+enum { JOB_COUNT = 100000, JOB_NS = 100, CHAIN_STEPS = 4000, FIB_N = 30, LAYERS = 5, NODES_PER_LAYER = 10 };
 enum { NODE_COUNT = LAYERS * NODES_PER_LAYER, NODE_ITEMS = 64, ITEM_NS = 2000 };
 
 typedef struct job_scene {
@@ -18,6 +20,7 @@ typedef struct job_scene {
     uint32_t thread_count; /* of the control */
     uint64_t steps;        /* of a job, or of an item */
     uint64_t result;
+    quern_counter *chain; /* [CHAIN_STEPS + 1]; each counts one step, which starts the next */
     bench_tally tallies[QUERN_MAX_THREADS];
 } job_scene;
 
@@ -40,6 +43,7 @@ static void close_scene(void *state)
     job_scene *scene = state;
     quern_graph_destroy(scene->graph);
     quern_jobs_destroy(scene->jobs);
+    free(scene->chain);
     free(scene);
 }
 
@@ -134,6 +138,94 @@ const bench_workload workload_jobs_many = {
         {
             [BENCH_RAW] = {open_many_raw, NULL, run_many_raw, NULL, checksum_steps, close_scene, NULL},
             [BENCH_QUERN] = {open_many, enter_awake, run_many, NULL, checksum_steps, close_scene, NULL},
+        },
+};
+
+/* ------------------------------------------------------------------------------------------- chain */
+
+static void step(void *argument, uint32_t worker_index)
+{
+    job_scene *scene = *(job_scene **)argument;
+    (void)worker_index;
+    scene->result++;
+}
+
+static void *open_chain_raw(const bench_case *bench)
+{
+    (void)bench;
+    return open_raw(0);
+}
+
+static void *open_chain(const bench_case *bench)
+{
+    job_scene *scene = open_with_pool(bench, 0);
+    scene->chain = bench_allocate(CHAIN_STEPS + 1, sizeof *scene->chain);
+    return scene;
+}
+
+static void enter_chain_raw(void *state)
+{
+    job_scene *scene = state;
+    scene->result = 0;
+}
+
+/* Everything is submitted, and waits for the first counter. */
+static void enter_chain(void *state)
+{
+    job_scene *scene = state;
+    quern_job_def def = quern_job_def_default();
+    scene->result = 0;
+    def.function = step;
+    def.payload = &scene;
+    def.payload_bytes = sizeof scene;
+    quern_counter_hold(&scene->chain[0]);
+    for (uint32_t i = 0; i < CHAIN_STEPS; i++) {
+        def.counter = &scene->chain[i + 1];
+        REQUIRE(quern_jobs_submit_after(scene->jobs, &def, &scene->chain[i]));
+    }
+    bench_jobs_wake(scene->jobs);
+}
+
+static void run_chain_raw(void *state, uint32_t pass_count)
+{
+    quern_job_function *volatile function = step;
+    for (uint32_t i = 0; i < pass_count * CHAIN_STEPS; i++)
+        function(&state, 0);
+}
+
+static void run_chain(void *state, uint32_t pass_count)
+{
+    job_scene *scene = state;
+    (void)pass_count;
+    REQUIRE(quern_jobs_release(scene->jobs, &scene->chain[0]));
+    REQUIRE(quern_jobs_wait(scene->jobs, &scene->chain[CHAIN_STEPS]));
+}
+
+static uint64_t checksum_chain(void *state)
+{
+    const job_scene *scene = state;
+    return scene->result;
+}
+
+static uint64_t operations_of_chain(uint32_t entity_count)
+{
+    (void)entity_count;
+    return CHAIN_STEPS;
+}
+
+const bench_workload workload_jobs_chain = {
+    .name = "jobs_chain",
+    .summary = "4,000 jobs of one step, each a continuation of the one before; raw: as many calls",
+    .unit = "step",
+    .entity_counts = {CHAIN_STEPS},
+    .fixed_size = true,
+    .pass_count = one_pass,
+    .operation_count = operations_of_chain,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_chain_raw, enter_chain_raw, run_chain_raw, NULL, checksum_chain,
+                           close_scene, NULL},
+            [BENCH_QUERN] = {open_chain, enter_chain, run_chain, NULL, checksum_chain, close_scene, NULL},
         },
 };
 

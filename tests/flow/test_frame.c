@@ -625,10 +625,20 @@ enum { WAITERS = 2, OTHERS = 6 };
 
 static quern_counter outside; /* held until the others have run */
 static _Atomic uint32_t others_count, waiting_count, lost_count;
+static _Atomic uint32_t waiting_on[WAITERS], nested_count; /* by worker */
 
 static void record_create(quern_context *context)
 {
     cr_assert_neq(quern_commands_create(quern_context_commands(context)).bits, 0u);
+}
+
+static bool waits_in_loop; /* whose offers stand in the worker's deque meanwhile */
+
+static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)end;
+    (void)worker_index;
+    if (begin == 0) quern_jobs_wait(argument, &outside);
 }
 
 /* All workers may be in here, so that one of them has to run the others meanwhile. */
@@ -636,9 +646,16 @@ static void wait_for_others(quern_context *context, const quern_view *view)
 {
     (void)view;
     const void *own = quern_context_user_data(context);
+    uint32_t worker_index = quern_context_worker_index(context);
     record_create(context);
     waiting_count++;
-    quern_jobs_wait(quern_context_jobs(context), &outside);
+    nested_count += waiting_on[worker_index]++;
+    quern_jobs *pool = quern_context_jobs(context);
+    if (waits_in_loop)
+        quern_jobs_parallel_for(pool, 2, 1, wait_at_first, pool);
+    else
+        quern_jobs_wait(pool, &outside);
+    waiting_on[worker_index]--;
     if (quern_context_user_data(context) != own) lost_count++;
     record_create(context);
 }
@@ -647,6 +664,7 @@ static void run_beside(quern_context *context, const quern_view *view)
 {
     (void)view;
     record_create(context);
+    nested_count += waiting_on[quern_context_worker_index(context)];
     others_count++;
 }
 
@@ -684,9 +702,11 @@ Test(frame, a_system_that_waits_has_its_context_afterwards, .timeout = 120)
         def.user_data = (void *)(uintptr_t)system_names[i];
         systems[i] = setup_system(schedule, &def);
     }
-    for (uint32_t frame = 0; frame < 5; frame++) {
+    for (uint32_t frame = 0; frame < 10; frame++) {
+        waits_in_loop = frame >= 5;
         run_waiting_frame(schedule);
         cr_assert_eq(lost_count, 0u);
+        cr_assert_eq(nested_count, 0u, "a system began on a worker in the middle of another");
         for (uint32_t i = 0; i < WAITERS + OTHERS; i++) {
             quern_system_stats stats;
             must(quern_schedule_system_stats(schedule, systems[i], &stats));

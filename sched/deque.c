@@ -64,11 +64,11 @@ bool quern__deque_steal(quern__deque *deque, quern__job *out_job)
 }
 
 /* What was read of the slot counts only when the swap succeeds: then it was this job's. */
-bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, quern__job *out_job)
+bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,
+                            quern__job *out_job)
 {
     int64_t top;
     if (!read_oldest(deque, &top, out_job)) return false;
-    if (out_job->scope != scope && (top < from_index || !quern__scope_allows(out_job->scope, scope)))
-        return false;
-    return quern__deque_swap_top(deque, top);
+    if (out_job->scope != scope && top < from_index) return false;
+    return quern__scope_allows(out_job->scope, awaited) && quern__deque_swap_top(deque, top);
 }

@@ -37,6 +37,7 @@ static inline const void *quern__scope_close(const void *scope)
     return (const char *)scope + 1;
 }
 
+/* awaited: what the worker waits for that would run the job meanwhile. */
 static inline bool quern__scope_allows(const void *scope, const void *awaited)
 {
     return ((uintptr_t)scope & 1) == 0 || scope == awaited;
@@ -69,9 +70,9 @@ void quern__deque_init(quern__deque *deque, bool is_alone);
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
-/* The same, but only when that job has this scope, or stands at from_index or later and its scope allows
- * it. */
-bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index,
+/* The same for who waits for `awaited`: only a job that is allowed then, and that has this scope or stands at
+ * from_index or later. */
+bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,
                             quern__job *out_job);
 
 /* Any thread: whether a job was there a moment ago. As the read of a handshake (sched/atomic.h), it does

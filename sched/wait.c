@@ -23,7 +23,8 @@
  * enough.
  *
  * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
- * here instead of elsewhere: a matter of time, not of correctness. Nothing that is taken depends on it.
+ * here instead of elsewhere: a matter of time, not of correctness. But a closed job (deque.h) is taken only
+ * by who waits for its graph, whatever those words say.
  *
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
  * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
@@ -89,7 +90,8 @@ static void add_scope(scopes *set, const void *scope)
     set->items[set->count++] = scope;
 }
 
-static bool take_part(quern__worker *victim, const void *scope, scopes *set, quern__job *out_job)
+static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
+                      quern__job *out_job)
 {
     int64_t from = INT64_MAX;
     if (atomic_load_explicit(&victim->serving, memory_order_acquire) == scope) {
@@ -97,16 +99,17 @@ static bool take_part(quern__worker *victim, const void *scope, scopes *set, que
         add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
     }
     return !quern__deque_looks_empty(&victim->deque) &&
-           quern__deque_steal_for(&victim->deque, scope, from, out_job);
+           quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
 }
 
-static bool steal_part(quern__worker *worker, const void *scope, quern__job *out_job)
+static bool steal_part(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     const quern_jobs *jobs = worker->jobs;
-    scopes set = {.items = {scope}, .count = 1};
+    scopes set = {.items = {awaited}, .count = 1};
     for (uint32_t i = 0; i < set.count; i++)
         for (uint32_t index = 0; index < jobs->thread_count; index++)
-            if (index != worker->index && take_part(&jobs->workers[index], set.items[i], &set, out_job))
+            if (index != worker->index &&
+                take_part(&jobs->workers[index], set.items[i], &set, awaited, out_job))
                 return true;
     return false;
 }
@@ -126,6 +129,15 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 }
 
 /* ------------------------------------------------------------------------------------------ waiting */
+
+/* What the worker waits for is not what the job waits for that it runs meanwhile. */
+static void run_meanwhile(quern__worker *worker, quern__job *job)
+{
+    const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    atomic_store_explicit(&worker->waiting, NULL, memory_order_relaxed);
+    quern__worker_run(worker, job);
+    atomic_store_explicit(&worker->waiting, awaited, memory_order_relaxed);
+}
 
 /* Finished jobs must not be kept back while this worker does something else. */
 static bool settle_some(quern__worker *worker)
@@ -155,7 +167,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     bool found = take_from_others(worker, wait, &job) ||
                  (look % LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
     if (!found) return settle_some(worker);
-    quern__worker_run(worker, &job);
+    run_meanwhile(worker, &job);
     return true;
 }
 
@@ -172,7 +184,8 @@ static bool take_allowed(quern__worker *worker, const void *awaited, quern__job 
     quern_jobs *jobs = worker->jobs;
     if (pop_own(worker, out_job)) return true;
     for (uint32_t index = 0; index < jobs->thread_count; index++)
-        if (quern__deque_steal_for(&jobs->workers[index].deque, awaited, INT64_MIN, out_job)) return true;
+        if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
+            return true;
     for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
         if (quern__queues_take_allowed(&jobs->queues, (quern__queue_index)index, awaited, out_job))
             return true;
@@ -238,7 +251,7 @@ static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
     quern__job job;
     if (!sleep_in_wait(worker, wait, &job)) return;
     worker->rescue_depth++;
-    quern__worker_run(worker, &job);
+    run_meanwhile(worker, &job);
     worker->rescue_depth--;
 }
 

@@ -155,16 +155,29 @@ Test(deque, alone_it_does_the_same)
 Test(deque, thief_may_choose)
 {
     quern__job job;
-    cr_assert_not(quern__deque_steal_for(deque, &items[0], 0, &job));
+    cr_assert_not(quern__deque_steal_for(deque, &items[0], 0, NULL, &job));
     for (uint32_t i = 0; i < 4; i++)
         push(i);
-    cr_assert_not(quern__deque_steal_for(deque, &items[1], INT64_MAX, &job));
-    cr_assert_not(quern__deque_steal_for(deque, NULL, 1, &job));
-    cr_assert(quern__deque_steal_for(deque, &items[0], INT64_MAX, &job));
+    cr_assert_not(quern__deque_steal_for(deque, &items[1], INT64_MAX, NULL, &job));
+    cr_assert_not(quern__deque_steal_for(deque, NULL, 1, NULL, &job));
+    cr_assert(quern__deque_steal_for(deque, &items[0], INT64_MAX, NULL, &job));
     cr_assert_eq(item_of(&job), &items[0]);
-    cr_assert(quern__deque_steal_for(deque, NULL, 1, &job));
+    cr_assert(quern__deque_steal_for(deque, NULL, 1, NULL, &job));
     cr_assert_eq(item_of(&job), &items[1]);
     cr_assert_eq(steal(), &items[2]);
+}
+
+/* Whatever made the thief look for it. */
+Test(deque, a_closed_job_goes_only_to_who_waits_for_it)
+{
+    const void *closed = quern__scope_close(&items[0]);
+    quern__job job = {.scope = closed, .target = &items[0]};
+    cr_assert(quern__deque_push(deque, &job, 0));
+    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, NULL, &job));
+    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, &items[0], &job));
+    cr_assert_not(quern__deque_steal_for(deque, NULL, INT64_MIN, quern__scope_close(&items[1]), &job));
+    cr_assert(quern__deque_steal_for(deque, closed, INT64_MAX, closed, &job));
+    cr_assert_eq(job.target, &items[0]);
 }
 
 /* ----------------------------------------------------------------------------------- owner and thieves */

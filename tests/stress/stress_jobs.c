@@ -14,15 +14,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Random loops, nested loops, graphs, forks and trees of jobs with random pauses of the caller, which send
- * workers to sleep at every stage, and random yields inside jobs, on pools of every size up to many times
- * the processors, of which some change it as they go. Each result is checked, and a watchdog turns a hang
- * into a failure that shows what every worker was doing.
+/* Random loops, nested loops, graphs, forks, trees and floods of jobs with random pauses of the caller, which
+ * send workers to sleep at every stage, and random yields inside jobs, on pools of every size up to many
+ * times the processors, of which some change it as they go, with four threads from outside. Each result is
+ * checked, and a watchdog turns a hang into a failure that shows what every worker was doing.
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
 
 enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 64, HANG_SECONDS = 30, INNER_ITEMS = 24 };
-enum { MAX_TREE_DEPTH = 7, FOREIGN_COUNT = 2 };
+enum { MAX_TREE_DEPTH = 7, FOREIGN_COUNT = 4 };
+enum { MEETING_ROUNDS = 60, FLOOD_JOBS = 1500 };
 
 typedef struct stress {
     quern_jobs *jobs;
@@ -36,6 +37,7 @@ typedef struct stress {
     _Atomic uint32_t inner_count;
     _Atomic uint32_t job_count;
     _Atomic uint32_t yield_state;
+    _Atomic uint32_t in_node[MAX_POOL_THREADS]; /* nodes of graphs under way, by worker */
 } stress;
 
 typedef struct stress_node {
@@ -44,6 +46,7 @@ typedef struct stress_node {
     uint32_t count;
     uint32_t nanoseconds; /* of each item */
     bool has_inner_loop;
+    bool waits; /* for jobs of its own */
     uint32_t predecessors[3];
     uint32_t predecessor_count;
     _Atomic uint32_t done_count;
@@ -157,9 +160,14 @@ static void stress_nested_loop(stress *of)
 
 /* -------------------------------------------------------------------------------------------- graphs */
 
+static void wait_for_tree(stress *of);
+
+/* A node that waits must not find that its worker has run another meanwhile. */
 static void run_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     stress_node *node = argument;
+    _Atomic uint32_t *in_node = &node->of->in_node[worker_index];
+    cr_expect(atomic_fetch_add_explicit(in_node, 1, memory_order_relaxed) == 0);
     for (uint32_t i = 0; i < node->predecessor_count; i++) {
         const stress_node *before = &node->nodes[node->predecessors[i]];
         cr_expect(atomic_load_explicit(&before->done_count, memory_order_relaxed) == before->count);
@@ -167,6 +175,8 @@ static void run_node(void *argument, uint32_t begin, uint32_t end, uint32_t work
     for (uint32_t i = begin; i < end; i++)
         if (node->nanoseconds != 0) burn_ns(node->nanoseconds);
     if (node->has_inner_loop) run_inner(node->of, begin, begin + 1, worker_index);
+    if (node->waits) wait_for_tree(node->of);
+    atomic_fetch_sub_explicit(in_node, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&node->done_count, end - begin, memory_order_relaxed);
 }
 
@@ -177,6 +187,7 @@ static void plan_node(stress *of, stress_node *nodes, uint32_t number)
     node->count = random_chance(&of->random, 50) ? 1 : random_below(&of->random, 64);
     node->nanoseconds = random_chance(&of->random, 50) ? random_below(&of->random, 4000) : 0;
     node->has_inner_loop = random_chance(&of->random, 10);
+    node->waits = random_chance(&of->random, 5);
     if (number != 0) node->predecessor_count = random_below(&of->random, 4);
     for (uint32_t i = 0; i < node->predecessor_count; i++)
         node->predecessors[i] = random_below(&of->random, number);
@@ -334,6 +345,121 @@ static void stress_tree(stress *of)
                  (unsigned long long)of->seed, (unsigned long long)of->step_count);
 }
 
+/* Inside a node: jobs that it makes and waits for. Their number is not checked, as trees of several nodes
+ * grow at the same time. */
+static void wait_for_tree(stress *of)
+{
+    quern_counter counter = {0};
+    branch root = {of, &counter, 2, draw(of) % 4};
+    submit_branch(&root, &counter);
+    cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
+}
+
+/* More jobs than a deque holds, half of which submit another each. */
+typedef struct drop {
+    stress *of;
+    quern_counter *counter;
+    uint32_t left;
+} drop;
+
+static void fall(void *argument, uint32_t worker_index)
+{
+    drop mine = *(drop *)argument;
+    (void)worker_index;
+    atomic_fetch_add_explicit(&mine.of->job_count, 1, memory_order_relaxed);
+    if (mine.left-- == 0) return;
+    quern_job_def def = quern_job_def_default();
+    def.function = fall;
+    def.payload = &mine;
+    def.payload_bytes = sizeof mine;
+    def.counter = mine.counter;
+    cr_expect(quern_jobs_submit(mine.of->jobs, &def) == QUERN_OK);
+}
+
+static void flood(void *argument, uint32_t worker_index)
+{
+    stress *of = argument;
+    quern_counter counter = {0};
+    for (uint32_t i = 0; i < FLOOD_JOBS; i++) {
+        drop each = {of, &counter, i % 2};
+        fall(&each, worker_index);
+    }
+    cr_expect(quern_jobs_wait(of->jobs, &counter) == QUERN_OK);
+}
+
+static void stress_flood(stress *of)
+{
+    atomic_store(&of->job_count, 0);
+    cr_assert_eq(quern_jobs_run(of->jobs, flood, of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of->job_count), FLOOD_JOBS + FLOOD_JOBS / 2);
+}
+
+/* One thread takes the last hold off a counter while others add continuations to it and wait for it. */
+typedef struct meeting {
+    quern_jobs *jobs;
+    quern_counter shared;
+    _Atomic uint32_t round;      /* in which shared is held */
+    _Atomic uint32_t done_count; /* of guests, over all rounds */
+    _Atomic uint32_t run_count;
+} meeting;
+
+static void arrive(void *argument, uint32_t worker_index)
+{
+    meeting *of = *(meeting **)argument;
+    (void)worker_index;
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void visit(meeting *of, uint32_t number)
+{
+    quern_counter own = {0};
+    quern_job_def def = quern_job_def_default();
+    def.function = arrive;
+    def.payload = &of;
+    def.payload_bytes = sizeof of;
+    def.counter = &own;
+    burn_ns(number % 7 * 300);
+    for (uint32_t i = 0; i < 1 + number % 2; i++)
+        cr_expect(quern_jobs_submit_after(of->jobs, &def, &of->shared) == QUERN_OK);
+    if (number % 3 == 0) cr_expect(quern_jobs_wait(of->jobs, &of->shared) == QUERN_OK);
+    cr_expect(quern_jobs_wait(of->jobs, &own) == QUERN_OK);
+    if (number % 16 == 5) quern_jobs_wake(of->jobs);
+}
+
+static void *be_guest(void *argument)
+{
+    meeting *of = argument;
+    for (uint32_t round = 1; round <= MEETING_ROUNDS; round++) {
+        while (atomic_load(&of->round) < round)
+            sched_yield();
+        visit(of, round);
+        atomic_fetch_add(&of->done_count, 1);
+    }
+    return NULL;
+}
+
+static void stress_meeting(stress *of)
+{
+    meeting here = {.jobs = of->jobs};
+    pthread_t guests[FOREIGN_COUNT];
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
+        cr_assert_eq(pthread_create(&guests[i], NULL, be_guest, &here), 0);
+    for (uint32_t round = 1; round <= MEETING_ROUNDS; round++) {
+        quern_counter_hold(&here.shared);
+        atomic_store(&here.round, round);
+        burn_ns(random_below(&of->random, 3000));
+        cr_assert_eq(quern_jobs_release(of->jobs, &here.shared), QUERN_OK);
+        while (atomic_load(&here.done_count) < round * FOREIGN_COUNT)
+            sched_yield();
+        expected += FOREIGN_COUNT * (1 + round % 2);
+        cr_assert_eq(atomic_load(&here.run_count), expected);
+        atomic_fetch_add(&heart_beat, 1);
+    }
+    for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
+        pthread_join(guests[i], NULL);
+}
+
 /* Threads of their own that submit trees and wait for them while the test goes on. */
 static void *plant_trees(void *argument)
 {
@@ -391,14 +517,18 @@ static void pause_between(stress *of)
 static void take_step(stress *of)
 {
     if (of->max_thread_count != 0 && random_chance(&of->random, 20)) stress_resize(of);
-    switch (random_below(&of->random, 8)) {
+    switch (random_below(&of->random, 9)) {
     case 0:
     case 4:
         stress_graph(of);
         break;
     case 2:
         if (random_chance(&of->random, 10)) stress_foreign(of);
+        if (random_chance(&of->random, 10)) stress_meeting(of);
         stress_tree(of);
+        break;
+    case 5:
+        stress_flood(of);
         break;
     case 3:
         stress_tree(of);
@@ -488,6 +618,37 @@ Test(stress_jobs, sixty_four_threads)
 Test(stress_jobs, as_many_threads_as_it_likes)
 {
     stress_pool(12, chosen_seconds(1.5), true);
+}
+
+static void *release_one(void *argument)
+{
+    meeting *of = argument;
+    while (atomic_load(&of->round) == 0)
+        sched_yield();
+    cr_expect(quern_jobs_release(of->jobs, &of->shared) == QUERN_OK);
+    return NULL;
+}
+
+/* The pool goes as soon as the counter is done, while the call that released it is still in there. */
+Test(stress_jobs, pools_go_when_somebody_outside_says_so)
+{
+    random_source random = {9};
+    uint64_t start_ns = now_ns();
+    while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9) {
+        meeting here = {0};
+        quern_jobs_def def = quern_jobs_def_default();
+        pthread_t releaser;
+        def.thread_count = 1 + random_below(&random, 4);
+        cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK);
+        quern_counter_hold(&here.shared);
+        cr_assert_eq(pthread_create(&releaser, NULL, release_one, &here), 0);
+        atomic_store(&here.round, 1);
+        burn_ns(random_below(&random, 20000));
+        cr_assert_eq(quern_jobs_wait(here.jobs, &here.shared), QUERN_OK);
+        quern_jobs_destroy(here.jobs);
+        pthread_join(releaser, NULL);
+        atomic_fetch_add(&heart_beat, 1);
+    }
 }
 
 /* Pools that live for a few steps only, so that workers are stopped in every state. */

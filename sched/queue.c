@@ -12,6 +12,7 @@ bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
         queues->queues[index].last = NULL;
         atomic_init(&queues->queues[index].count, 0);
     }
+    queues->pushed_count = 0;
     queues->free_nodes = NULL;
     queues->blocks = NULL;
     queues->allocator = *allocator;
@@ -75,62 +76,54 @@ void quern__queues_push(quern__queues *queues, quern__node *node)
     quern__queue *queue = &queues->queues[node->queue];
     pthread_mutex_lock(&queues->mutex);
     node->next = NULL;
-    if (queue->first == NULL)
-        queue->first = node;
-    else
-        queue->last->next = node;
+    node->before = queue->last;
+    node->number = queues->pushed_count++;
+    *(queue->last == NULL ? &queue->first : &queue->last->next) = node;
     queue->last = node;
     add_to_count(queue, 1);
     pthread_mutex_unlock(&queues->mutex);
 }
 
-typedef bool scope_test(const void *scope, const void *wanted);
-
-static bool is_wanted(const void *scope, const void *wanted)
+static void take_locked(quern__queues *queues, quern__node *node, quern__job *out_job)
 {
-    return wanted == NULL || scope == wanted;
-}
-
-static quern__node *unlink_first(quern__queue *queue, scope_test *fits, const void *wanted)
-{
-    quern__node *before = NULL;
-    quern__node *node = queue->first;
-    while (node != NULL && !fits(node->job.scope, wanted)) {
-        before = node;
-        node = node->next;
-    }
-    if (node == NULL) return NULL;
-    if (before == NULL)
-        queue->first = node->next;
-    else
-        before->next = node->next;
-    if (node->next == NULL) queue->last = before;
+    quern__queue *queue = &queues->queues[node->queue];
+    *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
+    *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
     add_to_count(queue, (uint32_t)-1);
-    return node;
-}
-
-static bool take_first(quern__queues *queues, quern__queue_index index, scope_test *fits,
-                       const void *wanted, quern__job *out_job)
-{
-    if (quern__queue_looks_empty(queues, index)) return false;
-    pthread_mutex_lock(&queues->mutex);
-    quern__node *node = unlink_first(&queues->queues[index], fits, wanted);
-    if (node != NULL) {
-        *out_job = node->job;
-        free_locked(queues, node);
-    }
-    pthread_mutex_unlock(&queues->mutex);
-    return node != NULL;
+    *out_job = node->job;
+    free_locked(queues, node);
 }
 
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job)
 {
-    return take_first(queues, index, is_wanted, scope, out_job);
+    if (quern__queue_looks_empty(queues, index)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    quern__node *node = queues->queues[index].first;
+    while (node != NULL && scope != NULL && node->job.scope != scope)
+        node = node->next;
+    if (node != NULL) take_locked(queues, node, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
 }
 
-bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
-                                quern__job *out_job)
+static quern__node *newest_allowed(const quern__queue *queue, const void *awaited)
 {
-    return take_first(queues, index, quern__scope_allows, awaited, out_job);
+    quern__node *node = queue->last;
+    while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
+        node = node->before;
+    return node;
+}
+
+bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job)
+{
+    quern__node *newest = NULL;
+    pthread_mutex_lock(&queues->mutex);
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++) {
+        quern__node *node = newest_allowed(&queues->queues[index], awaited);
+        if (node != NULL && (newest == NULL || node->number > newest->number)) newest = node;
+    }
+    if (newest != NULL) take_locked(queues, newest, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return newest != NULL;
 }

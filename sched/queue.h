@@ -26,6 +26,8 @@ typedef enum quern__queue_index {
 /* A job in a queue or, waiting for a counter, in its list; or a sleeper in such a list. */
 typedef struct quern__node {
     struct quern__node *next;
+    struct quern__node *before;   /* in a queue */
+    uint64_t number;              /* in a queue: how many were pushed before, into any */
     quern__job job;               /* run is NULL: a sleeper */
     quern__queue_index queue;     /* where it goes */
     quern_jobs *jobs;             /* the pool of the job, or that an outside sleeper waits at */
@@ -43,7 +45,7 @@ typedef struct quern__node_block {
 
 typedef struct quern__queue {
     quern__node *first;
-    quern__node *last; /* when first is not NULL */
+    quern__node *last;
     /* Written under the lock; read by those who only look, as the read of a handshake. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t count;
 } quern__queue;
@@ -51,6 +53,7 @@ typedef struct quern__queue {
 typedef struct quern__queues {
     quern__queue queues[QUERN__QUEUE_COUNT];
     pthread_mutex_t mutex;
+    uint64_t pushed_count;
     quern__node *free_nodes;
     quern__node_block *blocks;
     quern_allocator allocator;
@@ -71,9 +74,8 @@ void quern__queues_push(quern__queues *queues, quern__node *node);
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job);
 
-/* The first job of a queue that may run where somebody waits for `awaited`. */
-bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
-                                quern__job *out_job);
+/* The newest job, in whichever queue but the caller's, that may run where somebody waits for `awaited`. */
+bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
 static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__queue_index index)
 {

@@ -34,9 +34,9 @@
 
 enum {
     LOOKS_PER_CLOCK = 16,
-    MAX_SCOPES = 8,        /* how many waits one helper follows */
-    MAX_RESCUE_DEPTH = 64, /* jobs on one stack that nobody but a waiting worker was left for */
-    MAX_ASIDE = 32         /* jobs that a rescuer looks behind */
+    MAX_SCOPES = 8,         /* how many waits one helper follows */
+    MAX_RESCUE_DEPTH = 256, /* jobs on one stack that nobody but a waiting worker was left for */
+    MAX_ASIDE = 32          /* jobs that a rescuer looks behind */
 };
 
 /* ------------------------------------------------------------------------------------ running a job */
@@ -178,16 +178,30 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
-/* Any job that may run where this worker waits, if it can be reached without taking others. */
+/* Its own newest, whichever job put it there. */
+static bool pop_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
+{
+    if (quern__deque_looks_empty(&worker->deque)) return false;
+    const quern__deque_slot *newest =
+        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+    /* Relaxed: the worker wrote it itself. */
+    const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
+    if (!quern__scope_allows(scope, awaited)) return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot != NULL) quern__deque_read_slot(slot, out_job);
+    return slot != NULL;
+}
+
+/* Any job that may run where this worker waits, if it can be reached without taking others. The newest
+ * first, as the likeliest to be what the wait comes down to; older ones would wait in their turn, and the
+ * stack would grow to its limit. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
-    if (pop_own(worker, out_job)) return true;
+    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_allowed(worker, awaited, out_job))
+        return true;
     for (uint32_t index = 0; index < jobs->thread_count; index++)
         if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
-            return true;
-    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
-        if (quern__queues_take_allowed(&jobs->queues, (quern__queue_index)index, awaited, out_job))
             return true;
     return false;
 }

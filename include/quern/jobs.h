@@ -177,7 +177,7 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
 /* Returns when the counter is at zero; what its jobs wrote is then visible. The caller helps, with what the
  * counter waits for and nothing else: jobs of this counter, and what they wait for in their turn; so the
  * stack stays bounded, and a wait for something short never runs something long. (When all workers wait and
- * there are other jobs, one of them runs those, up to 64 deep, rather than nobody.) From outside the pool
+ * there are other jobs, one of them runs those, up to 256 deep, rather than nobody.) From outside the pool
  * the caller is worker 0 meanwhile; if another thread is, it sleeps without helping. Errors:
  * NULL_ARGUMENT. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);

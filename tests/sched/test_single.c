@@ -714,6 +714,38 @@ Test(single, jobs_that_submit_themselves_beside_a_full_deque_use_little_stack)
     cr_assert_eq(of.left, 0u);
 }
 
+enum { NEST_DEPTH = 150 };
+
+/* Waits for a continuation of what it submits, which a wait does not see. */
+static void nest(void *argument, uint32_t worker_index)
+{
+    ticket mine = *(ticket *)argument;
+    quern_counter inner = {0}, last = {0};
+    atomic_fetch_add(&mine.of->run_count, 1);
+    (void)worker_index;
+    if (mine.number-- == 0) return;
+    quern_job_def job = job_of(nest, &mine, &inner), end = job_of(count_run, &mine, &last);
+    job.priority = (quern_priority)(mine.number % 3);
+    quern_counter_hold(&inner);
+    cr_expect(quern_jobs_submit(mine.of->jobs, &job) == QUERN_OK);
+    cr_expect(quern_jobs_submit_after(mine.of->jobs, &end, &inner) == QUERN_OK);
+    cr_expect(quern_jobs_release(mine.of->jobs, &inner) == QUERN_OK);
+    cr_expect(quern_jobs_wait(mine.of->jobs, &last) == QUERN_OK);
+}
+
+Test(single, waits_for_continuations_nest)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        board of = {.jobs = open_pool(thread_counts[t])};
+        ticket whole = {&of, NEST_DEPTH};
+        quern_job_def job = job_of(nest, &whole, &of.counter);
+        cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_OK);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        cr_assert_eq(atomic_load(&of.run_count), 2 * NEST_DEPTH + 1u);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
 Test(single, a_job_cannot_wait_for_its_own_counter)
 {
     board of = {.jobs = open_pool(2)};

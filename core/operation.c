@@ -216,11 +216,16 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     return QUERN_OK;
 }
 
-/* Makes the operation for a list the latest one. */
+/* Makes the operation for a list the latest one. The list is looked at when it is known to be no longer than
+ * lists may be. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
                                   const void *const *values, uint32_t count)
 {
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "a create with %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
+                           count, QUERN_MAX_ENTITY_COMPONENTS);
     quern__operation *known =
         quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
     while (known != NULL && !has_list(known, list, values, count))
@@ -229,10 +234,6 @@ static quern_result select_create(quern__operations *operations, const quern__co
         operations->last_create = known;
         return QUERN_OK;
     }
-    if (count > QUERN_MAX_ENTITY_COMPONENTS)
-        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
-                           "a create with %u components; the limit is %d (QUERN_MAX_ENTITY_COMPONENTS)",
-                           count, QUERN_MAX_ENTITY_COMPONENTS);
     quern_result result = check_list(components, list, count);
     return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
 }

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Recording: what is refused and what is not, and that a refused command leaves nothing behind. What the
@@ -331,6 +332,29 @@ Test(commands, create_with_refuses_duplicates_and_sets_that_fit_no_chunk)
 {
     large = setup_component(world, "large", QUERN_MAX_COMPONENT_BYTES, 1);
     assert_records_nothing(create_with_wrong_sets);
+}
+
+/* The list is as short as can be: whoever looks beyond it looks at memory that is nobody's. */
+static void create_with_wild_counts(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    static const uint32_t counts[] = {QUERN_MAX_ENTITY_COMPONENTS + 1, INT32_MAX, UINT32_MAX};
+    quern_component *alone = malloc(sizeof *alone);
+    cr_assert_not_null(alone);
+    *alone = position;
+    for (uint32_t i = 0; i < COUNT_OF(counts); i++) {
+        assert_refused_value(NULL, quern_commands_create_with(commands, alone, NULL, counts[i]).bits);
+        assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
+        assert_refused(NULL, QUERN_ERROR_TOO_MANY_COMPONENTS,
+                       quern_commands_create_many(commands, alone, NULL, counts[i], 3, NULL));
+        assert_message_has("QUERN_MAX_ENTITY_COMPONENTS");
+    }
+    free(alone);
+}
+
+Test(commands, a_list_is_not_looked_at_before_its_length)
+{
+    assert_records_nothing(create_with_wild_counts);
 }
 
 static quern_component set250[QUERN_MAX_ENTITY_COMPONENTS];

@@ -60,6 +60,7 @@ uint64_t quern_world_hash(const quern_world *world)
         quern__fail_null("quern_world_hash", "world");
         return 0;
     }
+    if (quern__world_check_unlocked(world, "quern_world_hash") != QUERN_OK) return 0;
     const quern__storage *storage = &world->storage;
     uint64_t hash = hash_slots(&storage->entities, 0);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {

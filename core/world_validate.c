@@ -88,6 +88,7 @@ static quern_result validate_slabs(const quern__storage *storage, uint64_t held_
 quern_result quern_world_validate(const quern_world *world)
 {
     if (world == NULL) return quern__fail_null("quern_world_validate", "world");
+    if (world->locked) return quern__world_fail_locked("quern_world_validate");
     const quern__storage *storage = &world->storage;
     uint64_t row_count = 0, held_count = 0;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {

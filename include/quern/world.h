@@ -44,11 +44,13 @@ QUERN_API void quern_world_destroy(quern_world *world);
  * handles (without world tag), free slots, row order in every chunk, component bytes, and resources with
  * described fields. Where a component's fields are described they alone count; otherwise all its bytes
  * do, so a plain type with padding should describe its fields or be zeroed before it is written.
- * Between frames. Costs a walk over the whole world. */
+ * Between frames, or in an exclusive system (commands that wait for a sync point do not count); 0, with a
+ * message, when the call is wrong. Costs a walk over the whole world. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
 
 /* Checks every invariant of the storage. QUERN_OK, or CORRUPT with a message that names what is broken.
- * Between frames. Costs a walk over the whole world; meant for tests and for hunting stray writes. */
+ * Between frames, or in an exclusive system. Costs a walk over the whole world; meant for tests and for
+ * hunting stray writes. Errors also: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_validate(const quern_world *world);
 
 typedef struct quern_world_stats {

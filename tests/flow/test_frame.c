@@ -409,6 +409,28 @@ static void count_rows(quern_context *context, const quern_view *view)
     rows_seen += view->count;
 }
 
+static void hash_inside(quern_context *context)
+{
+    quern_world *inside = quern_context_world(context);
+    uint64_t *hash = quern_context_user_data(context);
+    *hash = quern_world_hash(inside);
+    must(quern_world_validate(inside));
+}
+
+Test(frame, an_exclusive_system_may_hash_and_validate_the_world)
+{
+    uint64_t hash = 0;
+    quern_system_def def = system_def("judge", NULL);
+    def.begin = hash_inside;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    def.user_data = &hash;
+    quern_schedule *schedule = schedule_of(&def, NULL);
+    must_run(schedule, jobs);
+    cr_assert_neq(hash, 0u);
+    cr_assert_eq(hash, quern_world_hash(world));
+    quern_schedule_destroy(schedule);
+}
+
 Test(frame, an_exclusive_system_changes_the_world_at_once)
 {
     wide_count = count_of(wide);
@@ -524,6 +546,10 @@ static void call_world_for_the_rest(void)
     assert_refused(NULL, code, quern_schedule_compile(running));
     assert_refused_value(NULL, quern_query_count(open_query));
     assert_refused_value(NULL, quern_resource_get(world, score));
+    assert_refused_value(NULL, quern_world_hash(world));
+    assert_message_has("quern_world_hash");
+    assert_refused(NULL, code, quern_world_validate(world));
+    assert_message_has("quern_world_validate");
 }
 
 static void call_world(quern_context *context, const quern_view *view)

@@ -128,7 +128,7 @@ quern_result quern__component_register_plain(quern_world *world, const char *nam
     quern_component_def def = quern_component_def_default();
     def.name = name;
     def.size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes;
-    def.alignment_bytes = (uint32_t)alignment_bytes;
+    def.alignment_bytes = alignment_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)alignment_bytes;
     return quern_component_register(world, &def, out_component);
 }
 

@@ -20,7 +20,12 @@ static quern_result add_lookups(quern__access *access, const quern_world *world,
     for (uint32_t i = 0; i < def->lookup_count; i++) {
         quern_result result = quern__components_check(&world->storage.components, def->lookups[i]);
         if (result != QUERN_OK) return result;
-        quern__bitset_add(access->lookups, quern__component_index(def->lookups[i]));
+        uint32_t index = quern__component_index(def->lookups[i]);
+        if (quern__bitset_has(access->lookups, index))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "system '%s' declares the lookup of '%s' twice; once is enough", def->name,
+                               quern__components_type(&world->storage.components, index)->name);
+        quern__bitset_add(access->lookups, index);
     }
     return QUERN_OK;
 }

@@ -57,7 +57,7 @@ typedef struct quern__conflict {
 } quern__conflict;
 
 /* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE. */
+ * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def);
 

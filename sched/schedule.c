@@ -7,6 +7,8 @@
 #include "sched/profile.h"
 #include "sched/thread.h"
 
+#include <float.h>
+
 quern_schedule_def quern_schedule_def_default(void)
 {
     static const char *const phases[] = {"update"};
@@ -14,6 +16,17 @@ quern_schedule_def quern_schedule_def_default(void)
 }
 
 /* -------------------------------------------------------------------------------------- life cycle */
+
+static quern_result check_phase(const char *const *names, uint32_t i)
+{
+    quern_result result = quern__check_name(names[i], "phase");
+    for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+        if (strcmp(names[k], names[i]) == 0)
+            result =
+                quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                            "quern_schedule_create: phases %u and %u are both called '%s'", k, i, names[i]);
+    return result;
+}
 
 static quern_result check_def(const quern_schedule_def *def)
 {
@@ -26,7 +39,7 @@ static quern_result check_def(const quern_schedule_def *def)
                            "quern_schedule_create: %u phases; give 1 to %d (QUERN_MAX_PHASES)",
                            def->phase_count, QUERN_MAX_PHASES);
     for (uint32_t i = 0; i < def->phase_count && result == QUERN_OK; i++)
-        result = quern__check_name(def->phases[i], "phase");
+        result = check_phase(def->phases, i);
     return result;
 }
 
@@ -174,11 +187,12 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
                            schedule->phase_count);
-    if (!(step_seconds >= 0) || (step_seconds > 0 && max_step_count == 0)) /* nor NaN */
+    const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* nor NaN */
+    if (!is_finite || (step_seconds > 0 && max_step_count == 0))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
-            "more of 0 seconds (once per frame) or more",
+            "more of a finite number of seconds, 0 (once per frame) or more",
             schedule->phases[phase].name, max_step_count, step_seconds);
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_fixed_step");
     if (result != QUERN_OK) return result;

@@ -4,6 +4,8 @@
 
 #include "core/world.h"
 
+#include <float.h>
+
 enum {
     PARTIAL_ALIGNMENT_BYTES = 64,
     KNOWN_FLAGS = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE
@@ -25,10 +27,11 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
                            "system '%s' has no callback: run, begin and end are NULL", def->name);
     if (def->run == NULL && def->term_count > 0)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL", def->name);
-    if (!(def->interval_seconds >= 0)) /* nor NaN */
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' has an interval of %g seconds; give 0 (every frame) or more",
-                           def->name, def->interval_seconds);
+    if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* nor NaN */
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' has an interval of %g seconds; give a finite number, 0 (every frame) or more",
+            def->name, def->interval_seconds);
     if (def->phase >= phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is in phase %u; the schedule has %u",
                            def->name, def->phase, phase_count);
@@ -38,6 +41,11 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
     if (def->term_count > 0 && def->terms == NULL) return quern__fail_null(def->name, "def->terms");
     if (def->before_count > 0 && def->before == NULL) return quern__fail_null(def->name, "def->before");
     if (def->after_count > 0 && def->after == NULL) return quern__fail_null(def->name, "def->after");
+    if (def->before_count > QUERN_MAX_SYSTEMS || def->after_count > QUERN_MAX_SYSTEMS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' comes before %u systems and after %u; the limit is %d each "
+                           "(QUERN_MAX_SYSTEMS)",
+                           def->name, def->before_count, def->after_count, QUERN_MAX_SYSTEMS);
     return QUERN_OK;
 }
 

@@ -75,23 +75,23 @@ typedef struct quern_system_def {
     quern_system_condition *condition; /* false: it is left out of the frame; default none */
     /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run;
      * then quern_context_delta_seconds is the time since the latest run. Frames in which it is disabled do
-     * not count. At least 0; default 0: every frame. */
+     * not count. Finite and at least 0; default 0: every frame. */
     double interval_seconds;
     const quern_term *terms; /* what its views are made of; default none */
     uint32_t term_count;     /* 0 to QUERN_MAX_TERMS */
-    /* Components it reads from any entity by handle, through quern_context_lookup. */
+    /* Components it reads from any entity by handle, through quern_context_lookup; each once. */
     const quern_component *lookups;
-    uint32_t lookup_count; /* 0 to QUERN_MAX_ACCESS */
-    const quern_resource_access *resources;
-    uint32_t resource_count; /* 0 to QUERN_MAX_ACCESS */
+    uint32_t lookup_count;                  /* 0 to QUERN_MAX_ACCESS */
+    const quern_resource_access *resources; /* each once */
+    uint32_t resource_count;                /* 0 to QUERN_MAX_ACCESS */
     /* Names of systems of the same phase that must run after this one (before) or before it (after). Where
      * their terms share a component, one of them writes it, and the earlier has no end and the later
      * neither begin nor condition, it is an order like that of registration, chunk by chunk. Elsewhere all
      * of the earlier one comes before any of the later. */
     const char *const *before;
-    uint32_t before_count;
+    uint32_t before_count; /* 0 to QUERN_MAX_SYSTEMS */
     const char *const *after;
-    uint32_t after_count;
+    uint32_t after_count;   /* 0 to QUERN_MAX_SYSTEMS */
     uint32_t flags;         /* quern_system_flags, or-ed */
     uint32_t partial_bytes; /* zeroed scratch for each view's partial result; default 0 */
     void *user_data;        /* quern_context_user_data */
@@ -104,7 +104,7 @@ QUERN_API quern_system_def quern_system_def_default(void);
 
 /* Start from quern_schedule_def_default(); one that was not is refused. */
 typedef struct quern_schedule_def {
-    const char *const *phases; /* names, in order; copied; default one phase, "update" */
+    const char *const *phases; /* names, in order, all different; copied; default one phase, "update" */
     uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
     bool timing;               /* measure each system's time (two clock readings per view); default false */
     /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for
@@ -121,7 +121,7 @@ typedef struct quern_schedule_def {
 QUERN_API quern_schedule_def quern_schedule_def_default(void);
 
 /* def may be NULL for the defaults. The world must outlive the schedule. Errors: NULL_ARGUMENT,
- * INVALID_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. */
+ * INVALID_ARGUMENT, DUPLICATE_NAME, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                              quern_schedule **out_schedule);
 
@@ -141,8 +141,8 @@ QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_sys
 
 /* Gives a phase a fixed step: in each frame it runs, sync point included, as often as whole steps of
  * step_seconds fit the time that has gone by, at most max_step_count times; time beyond that is dropped.
- * Its systems get step_seconds as quern_context_delta_seconds. 0 seconds: once per frame again. Between
- * frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
+ * Its systems get step_seconds, finite and at least 0, as quern_context_delta_seconds. 0 seconds: once per
+ * frame again. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase,
                                                      double step_seconds, uint32_t max_step_count);
 

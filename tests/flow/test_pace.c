@@ -608,6 +608,8 @@ Test(fixed_step, wrong_arguments_are_refused)
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, -0.25, 1));
     assert_message_has("'p1'");
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, (double)NAN, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, (double)INFINITY, 1));
+    assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, -(double)INFINITY, 1));
     assert_refused(world, invalid, quern_schedule_set_fixed_step(schedule, 1, 0.5, 0));
     cr_assert_str_eq(logged(0.5), "abbc", "the step is as it was");
 }

@@ -266,6 +266,31 @@ static void interval_of_no_number(quern_system_def *def)
     def->interval_seconds = (double)NAN;
 }
 
+static void infinite_interval(quern_system_def *def)
+{
+    def->interval_seconds = (double)INFINITY;
+}
+
+static void same_lookup_twice(quern_system_def *def)
+{
+    static quern_component twice[2];
+    twice[0] = twice[1] = position;
+    def->lookups = twice;
+    def->lookup_count = 2;
+}
+
+static void more_before_than_systems(quern_system_def *def)
+{
+    def->before = names;
+    def->before_count = UINT32_MAX;
+}
+
+static void more_after_than_systems(quern_system_def *def)
+{
+    def->after = names;
+    def->after_count = QUERN_MAX_SYSTEMS + 1;
+}
+
 static bool always(quern_context *context)
 {
     (void)context;
@@ -293,6 +318,10 @@ static const mistake mistakes[] = {
     {"too many terms", too_many_terms, QUERN_ERROR_INVALID_ARGUMENT},
     {"unknown component", unknown_term, QUERN_ERROR_UNKNOWN_COMPONENT},
     {"component twice", same_term_twice, QUERN_ERROR_DUPLICATE_COMPONENT},
+    {"infinite interval", infinite_interval, QUERN_ERROR_INVALID_ARGUMENT},
+    {"lookup twice", same_lookup_twice, QUERN_ERROR_DUPLICATE_COMPONENT},
+    {"before too many", more_before_than_systems, QUERN_ERROR_INVALID_ARGUMENT},
+    {"after too many", more_after_than_systems, QUERN_ERROR_INVALID_ARGUMENT},
     {"access to excluded", access_to_excluded, QUERN_ERROR_INVALID_ARGUMENT},
     {"concurrent term", concurrent_term, QUERN_ERROR_INVALID_ARGUMENT},
     {"unknown match", unknown_match, QUERN_ERROR_INVALID_ARGUMENT},
@@ -389,6 +418,7 @@ Test(schedule, wrong_definitions_of_a_schedule_are_refused)
     assert_schedule_refused(NULL, 1, QUERN_ERROR_NULL_ARGUMENT);
     assert_schedule_refused(phases, 0, QUERN_ERROR_INVALID_ARGUMENT);
     assert_schedule_refused(phases, COUNT_OF(phases), QUERN_ERROR_INVALID_ARGUMENT);
+    assert_schedule_refused(phases, 2, QUERN_ERROR_DUPLICATE_NAME);
     phases[1] = too_long;
     assert_schedule_refused(phases, 2, QUERN_ERROR_INVALID_ARGUMENT);
     phases[1] = "";

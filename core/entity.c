@@ -7,9 +7,9 @@
 enum { FIRST_PAGE_NEARLY_FULL = QUERN__PAGE_RECORDS / 4 * 3 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
-void quern__entities_init(quern__entities *entities, uint32_t world_tag)
+void quern__entities_init(quern__entities *entities, uint32_t first_stamp)
 {
-    *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .world_tag = world_tag};
+    *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_stamp = first_stamp};
 }
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator)
@@ -72,7 +72,7 @@ quern_entity quern__entities_take(quern__entities *entities)
         if (QUERN__UNLIKELY(index == FIRST_PAGE_NEARLY_FULL))
             quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
         record = quern__entities_record(entities, index);
-        *record = (quern__record){.stamp = entities->world_tag << 24 | 1};
+        *record = (quern__record){.stamp = entities->first_stamp};
     }
     return (quern_entity){(uint64_t)record->stamp << 32 | index};
 }
@@ -80,12 +80,15 @@ quern_entity quern__entities_take(quern__entities *entities)
 void quern__entities_give(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);
-    if (!quern__record_is_last_life(record)) {
-        quern__entities_free(entities, index, record);
+    const uint32_t generation = quern__record_generation(record);
+    if (quern__stamp_life(entities->first_stamp, generation) == QUERN__MAX_GENERATION) {
+        record->location = 0;
+        entities->retired_count++;
         return;
     }
-    record->location = 0;
-    entities->retired_count++;
+    /* the world's tag stands above: generations must not run over into it */
+    if (generation == QUERN__MAX_GENERATION) record->stamp -= QUERN__MAX_GENERATION;
+    quern__entities_free(entities, index, record);
 }
 
 quern_result quern__entities_check(const quern__entities *entities, quern_entity entity)
@@ -101,9 +104,9 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
             "the handle of a deferred create (number %u) is good only in the stream that made "
             "it, and until the sync point",
             index);
-    if (tag != entities->world_tag)
+    if (tag != entities->first_stamp >> 24)
         return quern__fail(QUERN_ERROR_FOREIGN_ENTITY,
                            "entity %u:%u belongs to world %u, not to this one (%u)", index, generation, tag,
-                           entities->world_tag);
+                           entities->first_stamp >> 24);
     return quern__fail(QUERN_ERROR_STALE_ENTITY, "entity %u:%u does not live any more", index, generation);
 }

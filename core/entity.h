@@ -13,18 +13,18 @@
  * cache misses, record and value, and not three.
  *
  *   alive slots + free_count + retired_count = slot_count
- *   a handle is alive when its slot is and the generations are equal; a slot whose generation would
- *   exceed 24 bits is retired: neither alive nor in the free list, for ever. */
+ *   a handle is alive when its slot is and the generations are equal; a slot that has lived once with each
+ *   generation is retired: neither alive nor in the free list, for ever.
+ *
+ * Generations go round: from the world's first one (see handle.h) up to QUERN__MAX_GENERATION, and from 1 up
+ * to the one before the first. */
 
 #include "core/array.h"
+#include "core/handle.h"
 
 #include <quern/id.h>
 
-enum {
-    QUERN__PAGE_RECORDS_LOG2 = 17,
-    QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2,
-    QUERN__MAX_GENERATION = 0xFFFFFF
-};
+enum { QUERN__PAGE_RECORDS_LOG2 = 17, QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2 };
 
 #define QUERN__SLOT_NONE UINT32_MAX
 
@@ -42,10 +42,10 @@ typedef struct quern__entities {
     uint32_t first_free; /* head of the free list: last freed, first reused */
     uint32_t free_count;
     uint32_t retired_count;
-    uint32_t world_tag;
+    uint32_t first_stamp; /* of a slot that was never used */
 } quern__entities;
 
-void quern__entities_init(quern__entities *entities, uint32_t world_tag);
+void quern__entities_init(quern__entities *entities, uint32_t first_stamp);
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator);
 
@@ -80,12 +80,15 @@ static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t gener
     return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
 }
 
-static inline bool quern__record_is_last_life(const quern__record *record)
+/* Whether the generation may be the last one of its slot, or the one after which they begin at 1 again:
+ * quern__entities_give knows. Both end a stretch, since first generations begin one, and so the common case
+ * needs to look for neither. */
+static inline bool quern__record_ends_stretch(const quern__record *record)
 {
-    return quern__record_generation(record) == QUERN__MAX_GENERATION;
+    return (record->stamp & (QUERN__STRETCH_GENERATIONS - 1)) == QUERN__STRETCH_GENERATIONS - 1;
 }
 
-/* Frees the slot of a living entity, whose record this is and whose life is not the last. */
+/* Frees the slot of a living entity, whose record this is and whose generation ends no stretch. */
 static inline void quern__entities_free(quern__entities *entities, uint32_t index, quern__record *record)
 {
     record->location = 0;

@@ -176,7 +176,7 @@ quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
     quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return destroy_slowly(world, entity);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_is_last_life(record)))
+    if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
         return destroy_slowly(world, entity);
     return quern__storage_erase_plain(&world->storage, archetype, entity, record);
 }
@@ -184,6 +184,23 @@ quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
 bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
 {
     return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
+}
+
+uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_entity_life", "world");
+        return 0;
+    }
+    const uint32_t first_stamp = world->storage.entities.first_stamp;
+    if (quern_entity_world_tag(entity) == first_stamp >> 24)
+        return quern__stamp_life(first_stamp, quern_entity_generation(entity));
+    quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
+                : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
+                                                      : QUERN_ERROR_FOREIGN_ENTITY,
+                "quern_entity_life: handle %#llx is none of this world (%u)",
+                (unsigned long long)entity.bits, first_stamp >> 24);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */

@@ -9,12 +9,12 @@
 /* ------------------------------------------------------------------------------------- life cycle */
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
-                                 uint32_t world_tag)
+                                 uint32_t first_stamp)
 {
     *storage = (quern__storage){.allocator = *allocator,
-                                .components = {.first_bits = quern__handle_bits(world_tag, 0)},
+                                .components = {.first_bits = quern__handle_bits(first_stamp >> 24, 0)},
                                 .clock = 1};
-    quern__entities_init(&storage->entities, world_tag);
+    quern__entities_init(&storage->entities, first_stamp);
     quern__archetype *empty;
     return quern__storage_archetype(storage, NULL, 0, &empty);
 }
@@ -441,7 +441,7 @@ void quern__storage_erase(quern__storage *storage, quern_entity entity)
 {
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    if (archetype->is_plain && !quern__record_is_last_life(record))
+    if (archetype->is_plain && !quern__record_ends_stretch(record))
         quern__storage_erase_plain(storage, archetype, entity, record);
     else
         erase_slowly(storage, archetype, entity, record);

@@ -57,8 +57,9 @@ typedef struct quern__storage {
     uint64_t clock;                  /* of change versions: see version.h; from 1 */
 } quern__storage;
 
+/* The stamp is that of slots that were never used: see handle.h. */
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
-                                 uint32_t world_tag);
+                                 uint32_t first_stamp);
 
 /* Destroys all values and gives all memory back. Also fit for a storage whose init failed. */
 void quern__storage_release(quern__storage *storage);
@@ -244,8 +245,8 @@ static inline quern_result quern__storage_move_plain(quern__storage *storage, qu
     return quern__storage_close_gap(storage, source, from, true);
 }
 
-/* As quern__storage_erase, from a plain archetype known already, and when it is not the last life of the
- * slot. */
+/* As quern__storage_erase, from a plain archetype known already, and when the entity's generation ends no
+ * stretch. */
 static inline quern_result quern__storage_erase_plain(quern__storage *storage, quern__archetype *archetype,
                                                       quern_entity entity, quern__record *record)
 {

@@ -58,8 +58,8 @@ void quern__type_move(const quern__type *type, void *targets, void *sources, uin
 /* Turns values into raw memory. */
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
 
-/* Described fields alone, or all bytes; handles without their world tag. */
-uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value);
+/* Described fields alone, or all bytes; of handles what quern__entity_relative tells. */
+uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value, uint32_t first_stamp);
 
 typedef quern_entity quern__remap_function(void *argument, quern_entity entity);
 

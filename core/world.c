@@ -10,9 +10,11 @@
  * handles. */
 static _Atomic uint64_t tags_used[4];
 
-/* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible and
- * handles into a world that is gone are told from those of its successors. */
+/* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible. */
 static _Atomic uint32_t tag_start;
+
+/* How many worlds have had each tag. */
+static _Atomic uint32_t tag_uses[QUERN_MAX_WORLDS + 1];
 
 /* 1 to 255, or 0 when all are in use. */
 static uint32_t tag_take(void)
@@ -44,10 +46,11 @@ quern_world_def quern_world_def_default(void)
 
 static quern_result world_init(const quern_allocator *allocator, uint32_t tag, quern_world **out_world)
 {
+    const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
     if (world == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a world");
     *world = (quern_world){.resources = {.world_tag = tag}, .next_serial = (uint64_t)tag << 16};
-    quern_result result = quern__storage_init(&world->storage, allocator, tag);
+    quern_result result = quern__storage_init(&world->storage, allocator, quern__stamp_first(tag, uses));
     if (result == QUERN_OK) {
         *out_world = world;
         return QUERN_OK;

@@ -14,6 +14,14 @@ extern "C" {
 #endif
 
 /* An entity. Bits, from the lowest: 32 index, 24 generation (never 0), 8 world tag (1 to 255).
+ *
+ * The index depends on what is done with the world alone. Tag and generation do not: a world's slots begin
+ * with a generation that differs between worlds of one process which have the same tag one after the other,
+ * and goes on by one (from 16,777,215 to 1) with each entity that uses the slot again. So a handle that was
+ * kept is not good in any of the next million worlds, as long as none uses a slot more than 4096 times. Which life of its slot an
+ * entity is, from 1, does depend on the world alone: quern_entity_life says it. quern_world_hash looks at
+ * index and life.
+ *
  * A tag of 0 with a generation marks a *provisional* handle, made by quern_commands_create: it is good
  * in later commands of the same stream and inside described fields of their values, until the next sync
  * point turns it into a real one. */

@@ -41,7 +41,7 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /* A 64-bit fingerprint of everything the world promises to keep the same at every thread count: entity
- * handles (without world tag), free slots, row order in every chunk, component bytes, and resources with
+ * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and resources with
  * described fields. Where a component's fields are described they alone count; otherwise all its bytes
  * do, so a plain type with padding should describe its fields or be zeroed before it is written.
  * Between frames, or in an exclusive system (commands that wait for a sync point do not count); 0, with a
@@ -122,6 +122,12 @@ QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity ent
 /* Whether the handle stands for a living entity of this world. False for null, stale, foreign and
  * provisional handles. */
 QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity entity);
+
+/* Which life of its slot a handle of this world stands for: 1 for the first entity there, 2 for the next, up
+ * to 16,777,215; whether or not it is alive. With the index it is what is the same in every world with the
+ * same history: for comparing worlds, and for numbers that must not depend on the process. 0, with a message,
+ * for null, foreign and provisional handles. Any thread, also in frames. */
+QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
 
 /* Adds a component. value: size_bytes to copy, or NULL to construct (zero bytes without a hook).
  * Errors also: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */

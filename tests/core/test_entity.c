@@ -276,7 +276,7 @@ static quern_entity take(quern__entities *entities)
 Test(entity, a_slot_whose_generations_ran_out_is_retired)
 {
     quern__entities entities;
-    quern__entities_init(&entities, 5);
+    quern__entities_init(&entities, quern__stamp_first(5, 0));
     quern_entity first = take(&entities);
     uint32_t slot = quern_entity_index(first);
     quern__entities_give(&entities, slot);
@@ -295,10 +295,92 @@ Test(entity, a_slot_whose_generations_ran_out_is_retired)
     quern__entities_release(&entities, allocator());
 }
 
+/* Gives the slot back and takes it again. */
+static quern_entity live_again(quern__entities *entities, uint32_t slot)
+{
+    quern__entities_give(entities, slot);
+    return take(entities);
+}
+
+Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
+{
+    for (uint32_t n = 1; n < 4; n++) {
+        quern__entities entities;
+        const uint32_t first_stamp = quern__stamp_first(255, n);
+        quern__entities_init(&entities, first_stamp);
+        quern_entity first = take(&entities);
+        cr_assert_eq(first.bits >> 32, first_stamp);
+        quern_entity second = live_again(&entities, 0);
+        cr_assert_eq(second.bits >> 32, first_stamp + 1);
+
+        quern__entities_record(&entities, 0)->stamp |= QUERN__MAX_GENERATION;
+        quern_entity over = live_again(&entities, 0);
+        cr_assert_eq(over.bits, quern__entity_make(255, 1, 0).bits, "the tag is not touched");
+        quern__entities_record(&entities, 0)->stamp = first_stamp - 2;
+        quern_entity last = live_again(&entities, 0);
+        cr_assert_eq(last.bits >> 32, first_stamp - 1);
+        cr_assert_eq(quern__stamp_life(first_stamp, quern_entity_generation(last)), 0xFFFFFFu);
+        quern__entities_give(&entities, 0);
+        cr_assert_eq(entities.retired_count, 1u);
+        cr_assert_neq(quern_entity_index(take(&entities)), 0u);
+        quern__entities_release(&entities, allocator());
+    }
+}
+
+Test(entity, first_generations_of_worlds_with_one_tag_are_all_different)
+{
+    static bool seen[QUERN__STRETCH_COUNT];
+    for (uint32_t n = 0; n < QUERN__STRETCH_COUNT; n++) {
+        const uint32_t stamp = quern__stamp_first(7, n), generation = stamp & QUERN__MAX_GENERATION;
+        cr_assert_eq(stamp >> 24, 7u);
+        cr_assert(generation == 1 || (generation > 0 && generation % QUERN__STRETCH_GENERATIONS == 0));
+        cr_assert_not(seen[generation / QUERN__STRETCH_GENERATIONS], "world %u", n);
+        seen[generation / QUERN__STRETCH_GENERATIONS] = true;
+        cr_assert_eq(quern__stamp_life(stamp, generation), 1u);
+    }
+}
+
+enum { WORLD_COUNT = 1000, REUSE_COUNT = 3 };
+
+Test(entity, handles_of_worlds_that_are_gone_are_good_in_none_of_a_thousand_later_ones)
+{
+    static quern_entity kept[WORLD_COUNT * REUSE_COUNT];
+    uint32_t kept_count = 0;
+    for (uint32_t i = 0; i < WORLD_COUNT; i++) {
+        quern_world *one = setup_world();
+        quern_entity mine[REUSE_COUNT];
+        for (uint32_t k = 0; k < REUSE_COUNT; k++) {
+            mine[k] = setup_entity(one);
+            for (uint32_t old = 0; old < kept_count; old++)
+                cr_assert_not(quern_entity_is_alive(one, kept[old]), "world %u, handle %u", i, old);
+            cr_assert_eq(quern_entity_index(mine[k]), 0u);
+            cr_assert_eq(quern_entity_life(one, mine[k]), k + 1);
+            cr_assert_eq(quern_entity_destroy(one, mine[k]), QUERN_OK);
+        }
+        memcpy(&kept[kept_count], mine, sizeof mine);
+        kept_count += REUSE_COUNT;
+        quern_world_destroy(one);
+    }
+}
+
+Test(entity, a_life_is_told_of_own_handles_alone)
+{
+    quern_world *one = setup_world();
+    quern_entity entity = setup_entity(one);
+    cr_assert_eq(quern_entity_life(one, entity), 1u);
+    cr_assert_eq(quern_entity_destroy(one, entity), QUERN_OK);
+    cr_assert_eq(quern_entity_life(one, entity), 1u, "alive or not");
+    assert_refused_value(one, quern_entity_life(NULL, entity));
+    assert_refused_value(one, quern_entity_life(one, quern_entity_null()));
+    assert_refused_value(one, quern_entity_life(one, entity_of_other_world(entity)));
+    assert_refused_value(one, quern_entity_life(one, entity_provisional(0)));
+    quern_world_destroy(one);
+}
+
 Test(entity, no_slots_are_given_beyond_the_limit)
 {
     quern__entities entities;
-    quern__entities_init(&entities, 1);
+    quern__entities_init(&entities, quern__stamp_first(1, 0));
     entities.slot_count = QUERN_MAX_ENTITIES - 1;
     cr_assert_eq(quern__entities_reserve(&entities, allocator(), 2), QUERN_ERROR_LIMIT);
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ENTITIES"));

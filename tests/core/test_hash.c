@@ -75,6 +75,31 @@ Test(hash, the_same_history_gives_the_same_hash_in_every_world)
     cr_assert_eq(hash_and_destroy(&first), hash_and_destroy(&second));
 }
 
+/* Afterwards worlds get tags that were used before, and generations that begin elsewhere. */
+static void use_up_tags(void)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++)
+        quern_world_destroy(setup_world());
+}
+
+Test(hash, where_the_generations_of_a_world_begin_does_not_show)
+{
+    hashed_world first = build();
+    use_up_tags();
+    hashed_world second = build();
+    cr_assert_neq(quern_entity_generation(first.entities[0]), quern_entity_generation(second.entities[0]));
+    cr_assert_eq(quern_world_hash(first.world), quern_world_hash(second.world));
+    hashed_world *both[] = {&first, &second};
+    for (uint32_t i = 0; i < 2; i++) {
+        must(quern_entity_destroy(both[i]->world, both[i]->entities[5]));
+        described_of(both[i], 2)->target = both[i]->entities[5]; /* does not live any more */
+        described_of(both[i], 4)->target = setup_entity(both[i]->world);
+    }
+    cr_assert_eq(quern_world_hash(first.world), quern_world_hash(second.world));
+    described_of(&second, 2)->target = described_of(&second, 4)->target;
+    cr_assert_neq(hash_and_destroy(&first), hash_and_destroy(&second), "lives show");
+}
+
 Test(hash, every_changed_byte_of_a_plain_value_shows)
 {
     hashed_world built = build();

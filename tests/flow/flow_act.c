@@ -6,16 +6,16 @@
 
 enum { READ_WORDS = 4 }; /* of each column that is read */
 
-/* Handles of the same entity in two worlds differ in the world's tag. */
-static uint64_t without_tag(uint64_t bits)
+/* Handles of the same entity in two worlds differ in the tag and in where generations begin. */
+static uint64_t relative(const flow_hands *hands, uint64_t bits)
 {
-    return bits & 0x00FFFFFFFFFFFFFFu;
+    return bits == 0 ? 0 : bits - hands->first_bits + 1;
 }
 
-static uint64_t read_value(uint64_t hash, uint32_t type, const uint64_t *words)
+static uint64_t read_value(uint64_t hash, const flow_hands *hands, uint32_t type, const uint64_t *words)
 {
     for (uint32_t i = 0; i < flow_types[type].word_count && i < READ_WORDS; i++)
-        hash = flow_mix(hash ^ (i < flow_types[type].link_count ? without_tag(words[i]) : words[i]));
+        hash = flow_mix(hash ^ (i < flow_types[type].link_count ? relative(hands, words[i]) : words[i]));
     return hash;
 }
 
@@ -149,15 +149,15 @@ static bool writes(const flow_system *system, uint32_t type)
     return system->terms[type].used && system->terms[type].access == QUERN_WRITE;
 }
 
-static uint64_t read_row(const flow_system *system, uint64_t hash, const flow_row *row,
-                         quern_entity *out_target)
+static uint64_t read_row(const flow_system *system, uint64_t hash, const flow_hands *hands,
+                         const flow_row *row, quern_entity *out_target)
 {
-    hash = flow_mix(hash ^ without_tag(row->entity.bits));
+    hash = flow_mix(hash ^ relative(hands, row->entity.bits));
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (!system->terms[type].used) continue;
         hash = flow_mix(hash + row->has[type]);
         if (!reads(system, type) || row->columns[type] == NULL) continue;
-        hash = read_value(hash, type, row->columns[type]);
+        hash = read_value(hash, hands, type, row->columns[type]);
         if (flow_types[type].link_count > 0) out_target->bits = row->columns[type][0];
     }
     return hash;
@@ -170,7 +170,7 @@ static uint64_t read_target(const flow_system *system, uint64_t hash, const flow
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (!system->lookups[type]) continue;
         const uint64_t *words = hands->lookup(hands->self, target, type);
-        if (words != NULL) hash = read_value(hash, type, words);
+        if (words != NULL) hash = read_value(hash, hands, type, words);
     }
     return hash;
 }
@@ -187,7 +187,7 @@ static uint64_t use_resources(const flow_system *system, uint64_t hash, const fl
             __atomic_fetch_add(&words[1], hash, __ATOMIC_RELAXED);
             continue;
         }
-        hash = flow_mix(hash ^ without_tag(words[0]) ^ words[1]);
+        hash = flow_mix(hash ^ relative(hands, words[0]) ^ words[1]);
         if (access == QUERN_READ) continue;
         words[1] = hash;
         if (hash % 16 == 0) words[0] = entity.bits;
@@ -214,7 +214,7 @@ flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_
                          const flow_row *row)
 {
     quern_entity target = quern_entity_null();
-    uint64_t hash = read_row(system, flow_mix(system->salt + moment), row, &target);
+    uint64_t hash = read_row(system, flow_mix(system->salt + moment), hands, row, &target);
     hash = read_target(system, hash, hands, target);
     hash = use_resources(system, hash, hands, row->entity);
     write_row(system, hash, row, target);
@@ -238,7 +238,7 @@ static uint64_t look_around(const flow_system *system, uint64_t hash, const flow
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
         if (system->resources[i] == QUERN_NO_ACCESS) continue;
         const uint64_t *words = hands->resource(hands->self, i, false);
-        hash = flow_mix(hash ^ without_tag(words[0]) ^ words[1]);
+        hash = flow_mix(hash ^ relative(hands, words[0]) ^ words[1]);
         hash = read_target(system, hash, hands, (quern_entity){words[0]});
     }
     return hash;

@@ -21,6 +21,7 @@ typedef struct flow_hands {
     const uint64_t *(*lookup)(void *self, quern_entity entity, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);
     uint64_t *(*resource)(void *self, uint32_t index, bool writes);
+    uint64_t first_bits; /* the handle of index 0 in its first life */
 } flow_hands;
 
 /* Resources: two words, an entity and a number. */

@@ -10,10 +10,10 @@
 /* A row whose entity has left. */
 #define NAIVE_GAP UINT32_MAX
 
-void naive_open(naive_world *world, uint32_t tag)
+void naive_open(naive_world *world, uint32_t first_stamp)
 {
     memset((void *)world, 0, sizeof *world);
-    world->tag = tag;
+    world->first_stamp = first_stamp;
     world->archetype_count = 1; /* the empty set is there from the start */
 }
 
@@ -62,8 +62,7 @@ void naive_take(uint32_t *set, uint64_t *words, uint32_t type)
 
 quern_entity naive_handle(const naive_world *world, uint32_t slot)
 {
-    return (quern_entity){(uint64_t)world->tag << 56 | (uint64_t)world->entities[slot].generation << 32 |
-                          slot};
+    return (quern_entity){(uint64_t)world->entities[slot].stamp << 32 | slot};
 }
 
 naive_entity *naive_find(const naive_world *world, quern_entity entity)
@@ -80,7 +79,7 @@ static uint32_t take_slot(naive_world *world)
     world->entities =
         grown(world->entities, world->slot_count, &world->slot_capacity, sizeof *world->entities);
     memset((void *)&world->entities[world->slot_count], 0, sizeof *world->entities);
-    world->entities[world->slot_count].generation = 1;
+    world->entities[world->slot_count].stamp = world->first_stamp;
     return world->slot_count++;
 }
 
@@ -88,7 +87,7 @@ static void give_slot(naive_world *world, uint32_t slot)
 {
     world->alive_count--;
     world->entities[slot].is_alive = false;
-    world->entities[slot].generation++;
+    world->entities[slot].stamp++;
     world->free_slots =
         grown(world->free_slots, world->free_count, &world->free_capacity, sizeof *world->free_slots);
     world->free_slots[world->free_count++] = slot;

@@ -13,7 +13,7 @@
 #include <quern/id.h>
 
 typedef struct naive_entity {
-    uint32_t generation; /* of the living, or of the next one */
+    uint32_t stamp; /* the upper half of the handle of the living, or of the next one */
     bool is_alive;
     uint32_t archetype, row;
     uint32_t set;                    /* bit per type */
@@ -49,7 +49,7 @@ typedef struct naive_stats {
 } naive_stats;
 
 typedef struct naive_world {
-    uint32_t tag;
+    uint32_t first_stamp;   /* of a slot that was never used */
     naive_entity *entities; /* by slot */
     uint32_t slot_count, slot_capacity;
     uint32_t *free_slots; /* the last is reused first */
@@ -63,7 +63,7 @@ typedef struct naive_world {
     uint32_t source;       /* of the commands that are recorded now */
 } naive_world;
 
-void naive_open(naive_world *world, uint32_t tag);
+void naive_open(naive_world *world, uint32_t first_stamp);
 void naive_close(naive_world *world);
 
 /* The living entity of a handle, or NULL. */

@@ -119,16 +119,21 @@ static uint64_t *use_resource(void *self, uint32_t index, bool writes)
     return (uint64_t *)(void *)&((flow_reference *)self)->resources[index];
 }
 
+static uint64_t first_bits(const flow_reference *reference)
+{
+    return (uint64_t)reference->world.first_stamp << 32;
+}
+
 static flow_hands recording_hands(flow_reference *reference)
 {
-    return (flow_hands){reference,     record_create, record_destroy, record_put,  record_put,
-                        record_remove, look_up,       is_alive,       use_resource};
+    return (flow_hands){reference,     record_create, record_destroy, record_put,   record_put,
+                        record_remove, look_up,       is_alive,       use_resource, first_bits(reference)};
 }
 
 static flow_hands immediate_hands(flow_reference *reference)
 {
-    return (flow_hands){reference,  create_now, destroy_now, add_now,     put_now,
-                        remove_now, look_up,    is_alive,    use_resource};
+    return (flow_hands){reference,  create_now, destroy_now, add_now,      put_now,
+                        remove_now, look_up,    is_alive,    use_resource, first_bits(reference)};
 }
 
 /* ------------------------------------------------------------------------------------------ systems */
@@ -259,13 +264,13 @@ void flow_reference_frame(flow_reference *reference)
     reference->frame_index++;
 }
 
-void flow_reference_open(flow_reference *reference, const flow_plan *plan, uint32_t world_tag)
+void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern_entity probe)
 {
     memset((void *)reference, 0, sizeof *reference);
     reference->plan = plan;
-    naive_open(&reference->world, world_tag);
+    naive_open(&reference->world, (uint32_t)(probe.bits >> 32));
     find_order(reference);
-    quern_entity first = {(uint64_t)world_tag << 56 | (uint64_t)1 << 32};
+    quern_entity first = {probe.bits & ~(uint64_t)UINT32_MAX};
     for (uint32_t i = 0; i < plan->entity_count; i++) {
         uint64_t words[FLOW_WORD_COUNT];
         uint32_t set = flow_plan_entity(plan, i, first, words);

@@ -26,8 +26,8 @@ typedef struct flow_reference {
     uint64_t command_counts[FLOW_MAX_SYSTEMS];
 } flow_reference;
 
-/* For comparison with a world of that tag. */
-void flow_reference_open(flow_reference *reference, const flow_plan *plan, uint32_t world_tag);
+/* For comparison with a world in which the first entity of some slot has this handle. */
+void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern_entity probe);
 void flow_reference_close(flow_reference *reference);
 
 void flow_reference_frame(flow_reference *reference);

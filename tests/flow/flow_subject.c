@@ -84,8 +84,9 @@ static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 
 static flow_hands recording_hands(grip *it)
 {
-    return (flow_hands){it,      record_create, record_destroy, record_add, record_set, record_remove,
-                        look_up, is_alive,      use_resource};
+    return (flow_hands){it,           record_create,          record_destroy, record_add,
+                        record_set,   record_remove,          look_up,        is_alive,
+                        use_resource, it->subject->first.bits};
 }
 
 /* ------------------------------------------------------------------------------------ immediate hands */
@@ -126,8 +127,8 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
 
 static flow_hands immediate_hands(grip *it)
 {
-    return (flow_hands){it,         create_now, destroy_now, add_now,     set_now,
-                        remove_now, look_up,    is_alive,    use_resource};
+    return (flow_hands){it,         create_now, destroy_now, add_now,      set_now,
+                        remove_now, look_up,    is_alive,    use_resource, it->subject->first.bits};
 }
 
 /* --------------------------------------------------------------------------------------- callbacks */
@@ -247,9 +248,9 @@ static void register_resources(flow_subject *subject)
     }
 }
 
-static void create_entities(const flow_subject *subject)
+static void create_entities(flow_subject *subject)
 {
-    quern_entity first = quern_entity_null(), entity;
+    quern_entity first = quern_entity_null(), entity = first;
     for (uint32_t i = 0; i < subject->plan->entity_count; i++) {
         uint64_t words[FLOW_WORD_COUNT];
         uint32_t set = flow_plan_entity(subject->plan, i, first, words);
@@ -259,6 +260,7 @@ static void create_entities(const flow_subject *subject)
         if (i == 0) first = entity;
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
+    subject->first = first;
 }
 
 /* A definition, with the arrays that it points to. */

@@ -28,6 +28,7 @@ typedef struct flow_subject {
     quern_resource resources[FLOW_RESOURCE_COUNT];
     quern_system systems[FLOW_MAX_SYSTEMS];
     flow_player players[FLOW_MAX_SYSTEMS];
+    quern_entity first;   /* of the world: index 0, first life */
     uint64_t frame_index; /* of the next frame */
 } flow_subject;
 

@@ -69,7 +69,7 @@ static void play(uint64_t seed)
     flow_subject_open_as(&shifting, &plan, NULL, style);
     quern_entity probe = setup_entity(steady.world);
     setup_entity(shifting.world);
-    flow_reference_open(&reference, &plan, quern_entity_world_tag(probe));
+    flow_reference_open(&reference, &plan, probe);
     naive_create(&reference.world, 0, NULL);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++)
         play_frame(frame);

@@ -122,6 +122,8 @@ quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
         forget_collected(world);
         relink(&world->storage);
         count_scanned(&world->storage);
+        if (world->storage.archetypes.count < QUERN__UNCROWDED_ARCHETYPES)
+            world->storage.is_crowded = false;
         world->storage.structure_version++; /* iterations under way are over: their matches moved */
     }
     if (out_count != NULL) *out_count = count;

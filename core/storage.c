@@ -4,8 +4,6 @@
 
 #include "core/storage_move.h"
 
-#include <quern/world.h>
-
 /* ------------------------------------------------------------------------------------- life cycle */
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
@@ -126,6 +124,17 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
     }
 }
 
+/* While there is time to do something about it. */
+static void warn_if_crowded(quern__storage *storage)
+{
+    if (storage->archetypes.count < QUERN__CROWDED_ARCHETYPES || storage->is_crowded) return;
+    storage->is_crowded = true;
+    quern__log(QUERN_LOG_WARNING,
+               "world %u has %u archetypes, sets of components that entities have or had, of at most %d "
+               "(QUERN_MAX_ARCHETYPES); quern_world_collect takes out those without entities",
+               storage->entities.first_stamp >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
+}
+
 static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
                                   uint32_t count, uint64_t set_hash, quern__archetype **out_archetype)
 {
@@ -139,6 +148,7 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = set_hash;
     quern__storage_link(storage, *out_archetype);
+    warn_if_crowded(storage);
     return QUERN_OK;
 }
 

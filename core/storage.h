@@ -18,6 +18,8 @@
 #include "core/component.h"
 #include "core/entity.h"
 
+#include <quern/world.h>
+
 /* One value of a row, on its way from one archetype to another. */
 typedef struct quern__move_step {
     const quern__type *type;      /* NULL: plain bytes */
@@ -55,7 +57,15 @@ typedef struct quern__storage {
     uint64_t structure_version;      /* changes whenever rows come, go or move */
     uint64_t archetypes_version;     /* changes whenever archetypes come or go */
     uint64_t clock;                  /* of change versions: see version.h; from 1 */
+    bool is_crowded;                 /* the log has been told that archetypes run out */
 } quern__storage;
+
+/* From so many archetypes on a world is crowded, and says so; below so many it is no longer. Far from each
+ * other, so that one that breathes does not fill the log. */
+enum {
+    QUERN__CROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 4 * 3,
+    QUERN__UNCROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 2
+};
 
 /* The stamp is that of slots that were never used: see handle.h. */
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,

@@ -20,7 +20,9 @@ extern "C" {
 
 #define QUERN_MAX_WORLDS     255         /* alive in one process at a time */
 #define QUERN_MAX_ENTITIES   0xFFFFFFF0u /* slots per world; those retired after 16,777,215 lives count */
-#define QUERN_MAX_ARCHETYPES 65536       /* distinct component sets per world */
+/* Distinct component sets per world. At three quarters of them a warning goes to the log (quern_log_set): once,
+ * and again when they were below half meanwhile. */
+#define QUERN_MAX_ARCHETYPES 65536
 
 /* ------------------------------------------------------------------------------------------ world */
 

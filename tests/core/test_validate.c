@@ -167,23 +167,65 @@ Test(validate, a_world_in_a_frame_refuses_what_would_change_it)
     quern_query_destroy(query);
 }
 
-/* All sets of 16 tags together, made below the calls that would give each a chunk. */
-static void make_all_archetypes(quern_component *out_tags)
+static void make_tags(quern_component *out_tags)
 {
     char name[] = "a";
     for (uint32_t i = 0; i < 17; i++, name[0]++)
         out_tags[i] = setup_tag(world, name);
+}
+
+/* The archetype of a set of the first 16 tags, made below the calls that would give it a chunk. */
+static quern_result make_archetype(const quern_component *tags, uint32_t mask)
+{
+    uint16_t set[16];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 16; i++)
+        if (mask & 1u << i) set[count++] = (uint16_t)quern__component_index(tags[i]);
+    quern__archetype *archetype;
+    return quern__storage_archetype(&world->storage, set, count, &archetype);
+}
+
+static void make_all_archetypes(quern_component *out_tags)
+{
+    make_tags(out_tags);
     for (uint32_t mask = 1; mask < 1u << 16; mask++) {
-        uint16_t set[16];
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < 16; i++)
-            if (mask & 1u << i) set[count++] = (uint16_t)quern__component_index(out_tags[i]);
-        quern__archetype *archetype;
-        quern_result result = quern__storage_archetype(&world->storage, set, count, &archetype);
+        quern_result result = make_archetype(out_tags, mask);
         if (result == QUERN_OK) continue;
         cr_assert_eq(result, QUERN_ERROR_LIMIT, "%s", quern_error_message());
     }
     cr_assert_eq(quern_world_stats_get(world).archetype_count, (uint32_t)QUERN_MAX_ARCHETYPES);
+}
+
+/* Returns the mask of the next one. */
+static uint32_t make_archetypes_up_to(const quern_component *tags, uint32_t mask, uint32_t count)
+{
+    for (; world->storage.archetypes.count < count; mask++)
+        cr_assert_eq(make_archetype(tags, mask), QUERN_OK);
+    return mask;
+}
+
+Test(validate, a_world_says_once_when_archetypes_run_out, .timeout = 300)
+{
+    captured_reports reports;
+    quern_component tags[17];
+    uint32_t collected_count;
+    make_tags(tags);
+    capture_reports(&reports);
+    for (uint32_t round = 1; round <= 2; round++) {
+        uint32_t mask = make_archetypes_up_to(tags, 1, QUERN_MAX_ARCHETYPES / 4 * 3 - 1);
+        cr_assert_eq(reports.log_count, round - 1);
+        mask = make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3);
+        cr_assert_eq(reports.log_count, round);
+        cr_assert_not_null(strstr(reports.last, "49152 archetypes"));
+        cr_assert_not_null(strstr(reports.last, "QUERN_MAX_ARCHETYPES"));
+        cr_assert_not_null(strstr(reports.last, "quern_world_collect"));
+        make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3 + 100);
+        cr_assert_eq(reports.log_count, round, "once");
+        cr_assert_eq(quern_world_collect(world, &collected_count), QUERN_OK);
+    }
+    cr_assert_eq(reports.assert_count, 0u, "a warning is no violation");
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
 }
 
 Test(validate, sixty_five_thousand_archetypes_are_the_limit)

@@ -96,9 +96,9 @@ static quern_result check_create(const quern_world *world, const quern_component
     return quern__world_check_unlocked(world, function);
 }
 
-quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
-                                      const void *const *columns, uint32_t component_count, uint32_t count,
-                                      quern_entity *out_entities)
+static quern_result create_many(quern_world *world, const quern_component *components,
+                                const void *const *columns, uint32_t component_count, uint32_t count,
+                                quern_entity *out_entities)
 {
     quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
     quern__archetype *archetype = NULL;
@@ -106,6 +106,15 @@ quern_result quern_entity_create_many(quern_world *world, const quern_component 
     if (result != QUERN_OK || count == 0) return result;
     bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
     return create_rows(world, archetype, &create, count, out_entities);
+}
+
+quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
+                                      const void *const *columns, uint32_t component_count, uint32_t count,
+                                      quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world,
+                             create_many(world, components, columns, component_count, count, out_entities));
 }
 
 /* The columns of the archetype in the order in which the user listed the components, all to be written. */
@@ -121,9 +130,9 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
     }
 }
 
-quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
-                                        uint32_t component_count, uint32_t count, quern_fill_function *fill,
-                                        void *argument, quern_entity *out_entities)
+static quern_result create_filled(quern_world *world, const quern_component *components,
+                                  uint32_t component_count, uint32_t count, quern_fill_function *fill,
+                                  void *argument, quern_entity *out_entities)
 {
     quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
     if (result != QUERN_OK) return result;
@@ -146,6 +155,15 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
     return create_rows(world, archetype, &create, count, out_entities);
 }
 
+quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
+                                        uint32_t component_count, uint32_t count, quern_fill_function *fill,
+                                        void *argument, quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(
+        world, create_filled(world, components, component_count, count, fill, argument, out_entities));
+}
+
 /* ---------------------------------------------------------------------------------------- destroy */
 
 static quern_result check_listed(const quern__storage *storage, const quern_entity *entities, uint32_t i)
@@ -157,7 +175,7 @@ static quern_result check_listed(const quern__storage *storage, const quern_enti
     return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
 }
 
-quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
 {
     if (world == NULL) return quern__fail_null("quern_entity_destroy_many", "world");
     if (count > 0 && entities == NULL) return quern__fail_null("quern_entity_destroy_many", "entities");
@@ -173,6 +191,12 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
     return QUERN_OK;
 }
 
+quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_many(world, entities, count));
+}
+
 /* A query of an unlocked world, with all its matches. */
 static quern_result check_query(quern_query *query, const char *function)
 {
@@ -181,7 +205,7 @@ static quern_result check_query(quern_query *query, const char *function)
     return result != QUERN_OK ? result : quern__query_refresh(query);
 }
 
-quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count)
+static quern_result destroy_entities(quern_query *query, uint64_t *out_count)
 {
     quern_result result = check_query(query, "quern_query_destroy_entities");
     if (result != QUERN_OK) return result;
@@ -193,6 +217,13 @@ quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_coun
     }
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
+}
+
+quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_destroy_entities")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_entities(query, out_count));
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */
@@ -278,8 +309,8 @@ static quern_result run_toggle(const toggle_all *toggle, uint64_t *out_count)
     return QUERN_OK;
 }
 
-quern_result quern_query_add_component(quern_query *query, quern_component component, const void *value,
-                                       uint64_t *out_count)
+static quern_result add_component(quern_query *query, quern_component component, const void *value,
+                                  uint64_t *out_count)
 {
     quern_result result = check_query(query, "quern_query_add_component");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
@@ -296,8 +327,15 @@ quern_result quern_query_add_component(quern_query *query, quern_component compo
     return run_toggle(&toggle, out_count);
 }
 
-quern_result quern_query_remove_component(quern_query *query, quern_component component,
-                                          uint64_t *out_count)
+quern_result quern_query_add_component(quern_query *query, quern_component component, const void *value,
+                                       uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_add_component")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_component(query, component, value, out_count));
+}
+
+static quern_result remove_component(quern_query *query, quern_component component, uint64_t *out_count)
 {
     quern_result result = check_query(query, "quern_query_remove_component");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
@@ -305,4 +343,12 @@ quern_result quern_query_remove_component(quern_query *query, quern_component co
     toggle_all toggle = {
         .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
     return run_toggle(&toggle, out_count);
+}
+
+quern_result quern_query_remove_component(quern_query *query, quern_component component,
+                                          uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_remove_component")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_component(query, component, out_count));
 }

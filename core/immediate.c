@@ -138,8 +138,8 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     return QUERN_OK;
 }
 
-quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
-                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+static quern_result create_with(quern_world *world, const quern_component *components,
+                                const void *const *values, uint32_t count, quern_entity *out_entity)
 {
     if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
     if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
@@ -154,13 +154,26 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     return result;
 }
 
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    if (!quern__world_enter(world, "quern_entity_create_with")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create_with(world, components, values, count, out_entity));
+}
+
 /* What can be wrong is checked here as well, so that the message names this call. */
-quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
+static quern_result create(quern_world *world, quern_entity *out_entity)
 {
     if (world == NULL) return quern__fail_null("quern_entity_create", "world");
     if (out_entity == NULL) return quern__fail_null("quern_entity_create", "out_entity");
     quern_result result = quern__world_check_unlocked(world, "quern_entity_create");
     return result != QUERN_OK ? result : quern_entity_create_with(world, NULL, NULL, 0, out_entity);
+}
+
+quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
+{
+    if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, out_entity));
 }
 
 static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)
@@ -171,7 +184,7 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
     return result;
 }
 
-quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+static quern_result destroy(quern_world *world, quern_entity entity)
 {
     quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return destroy_slowly(world, entity);
@@ -179,6 +192,12 @@ quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
     if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
         return destroy_slowly(world, entity);
     return quern__storage_erase_plain(&world->storage, archetype, entity, record);
+}
+
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy(world, entity));
 }
 
 bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
@@ -251,8 +270,8 @@ static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity
     return toggle(world, entity, record, component, value);
 }
 
-quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
-                              const void *value)
+static quern_result add(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
 {
     quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
@@ -267,6 +286,13 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
     return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
 }
 
+quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_add")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add(world, entity, component, value));
+}
+
 static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
                                                    quern_component component)
 {
@@ -278,7 +304,7 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
     return toggle(world, entity, record, component, NULL);
 }
 
-quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component);
@@ -289,6 +315,12 @@ quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_
     if (QUERN__UNLIKELY(slot == NULL)) return remove_slowly(world, entity, component);
     const quern__row to = {(char *)slot->chunk, slot->row_count++};
     return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+}
+
+quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_remove")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_component(world, entity, component));
 }
 
 /* ----------------------------------------------------------------------------------------- values */
@@ -306,8 +338,8 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     quern__type_copy(type, target, value, 1);
 }
 
-quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
-                              const void *value)
+static quern_result set(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
 {
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, "quern_entity_set", &record);
@@ -318,6 +350,13 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
     if (!has(world, record, component)) return toggle(world, entity, record, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;
+}
+
+quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_set")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set(world, entity, component, value));
 }
 
 /* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
@@ -341,7 +380,7 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     return QUERN__UNLIKELY(value == NULL) ? get_nothing(world, entity, component) : value;
 }
 
-quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
+static quern_result mark_changed(quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record;
     quern_result result =
@@ -351,6 +390,12 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
     quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
                               quern__component_index(component));
     return QUERN_OK;
+}
+
+quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_mark_changed")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, mark_changed(world, entity, component));
 }
 
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)

@@ -293,7 +293,7 @@ static quern_result check_def(const quern_query_def *def)
     return QUERN_OK;
 }
 
-quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
 {
     if (world == NULL) return quern__fail_null("quern_query_create", "world");
     if (def == NULL) return quern__fail_null("quern_query_create", "def");
@@ -318,6 +318,12 @@ quern_result quern_query_create(quern_world *world, const quern_query_def *def, 
     }
     quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
     return result;
+}
+
+quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (!quern__world_enter(world, "quern_query_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, def, out_query));
 }
 
 void quern_query_destroy(quern_query *query)

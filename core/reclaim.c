@@ -14,7 +14,7 @@ static quern_result check_world(const quern_world *world, const char *function)
     return quern__world_check_unlocked(world, function);
 }
 
-quern_result quern_world_trim(quern_world *world)
+static quern_result trim(quern_world *world)
 {
     quern_result result = check_world(world, "quern_world_trim");
     if (result != QUERN_OK) return result;
@@ -27,6 +27,12 @@ quern_result quern_world_trim(quern_world *world)
     quern__slabs_trim(&storage->slabs, &storage->allocator);
     quern__entities_trim(&storage->entities, &storage->allocator);
     return QUERN_OK;
+}
+
+quern_result quern_world_trim(quern_world *world)
+{
+    if (!quern__world_enter(world, "quern_world_trim")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, trim(world));
 }
 
 /* ----------------------------------------------------------------------------------------- collect */
@@ -112,7 +118,7 @@ static void count_scanned(quern__storage *storage)
                                    : storage->components.list.items[query->driver]->archetypes.count;
 }
 
-quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
+static quern_result collect(quern_world *world, uint32_t *out_count)
 {
     quern_result result = check_world(world, "quern_world_collect");
     if (result == QUERN_OK) result = refresh_queries(&world->storage);
@@ -128,4 +134,10 @@ quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
     }
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
+}
+
+quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
+{
+    if (!quern__world_enter(world, "quern_world_collect")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, collect(world, out_count));
 }

@@ -2,8 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world.h"
 
-#include <stdatomic.h>
-
 /* ----------------------------------------------------------------------------------------- world tags */
 
 /* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional
@@ -109,10 +107,41 @@ quern_result quern__world_fail_locked(const char *function)
                        function);
 }
 
+/* ---------------------------------------------------------------------------- one thread at a time */
+
+/* A thread that finds itself needs no order with itself. In a locked world calls of others are refused as
+ * everybody's are, and that is said by the call. */
+bool quern__world_enter_checked(quern_world *world, const char *function)
+{
+    const void *nobody = NULL, *me = quern__this_thread();
+    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != me) {
+        if (world->locked) return true;
+        /* acquire: pairs with the release of the one who left latest */
+        if (!atomic_compare_exchange_strong_explicit(&world->changer, &nobody, me, memory_order_acquire,
+                                                     memory_order_relaxed)) {
+            const char *other = atomic_load_explicit(&world->changer_function, memory_order_relaxed);
+            quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                             "%s: another thread is in a call on the same world (%s, world %u); a world is "
+                             "used by one thread at a time",
+                             function, other != NULL ? other : "another call", world->resources.world_tag);
+            return false;
+        }
+        atomic_store_explicit(&world->changer_function, function, memory_order_relaxed);
+    }
+    world->changer_depth++;
+    return true;
+}
+
+void quern__world_leave_checked(quern_world *world)
+{
+    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != quern__this_thread()) return;
+    if (--world->changer_depth == 0) atomic_store_explicit(&world->changer, NULL, memory_order_release);
+}
+
 /* ------------------------------------------------------------------------------------- components */
 
-quern_result quern_component_register(quern_world *world, const quern_component_def *def,
-                                      quern_component *out_component)
+static quern_result register_component(quern_world *world, const quern_component_def *def,
+                                       quern_component *out_component)
 {
     if (world == NULL) return quern__fail_null("quern_component_register", "world");
     if (def == NULL) return quern__fail_null("quern_component_register", "def");
@@ -123,6 +152,13 @@ quern_result quern_component_register(quern_world *world, const quern_component_
     if (result != QUERN_OK) return result;
     return quern__components_register(&world->storage.components, &world->storage.allocator, def,
                                       out_component);
+}
+
+quern_result quern_component_register(quern_world *world, const quern_component_def *def,
+                                      quern_component *out_component)
+{
+    if (!quern__world_enter(world, "quern_component_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_component(world, def, out_component));
 }
 
 quern_result quern__component_register_plain(quern_world *world, const char *name, size_t size_bytes,
@@ -156,8 +192,8 @@ const char *quern_component_name(const quern_world *world, quern_component compo
 
 /* -------------------------------------------------------------------------------------- resources */
 
-quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
-                                     quern_resource *out_resource)
+static quern_result register_resource(quern_world *world, const quern_resource_def *def,
+                                      quern_resource *out_resource)
 {
     if (world == NULL) return quern__fail_null("quern_resource_register", "world");
     if (def == NULL) return quern__fail_null("quern_resource_register", "def");
@@ -167,6 +203,13 @@ quern_result quern_resource_register(quern_world *world, const quern_resource_de
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_resource_register");
     if (result != QUERN_OK) return result;
     return quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+}
+
+quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
+                                     quern_resource *out_resource)
+{
+    if (!quern__world_enter(world, "quern_resource_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_resource(world, def, out_resource));
 }
 
 quern_resource quern_resource_find(const quern_world *world, const char *name)

@@ -10,6 +10,8 @@
 
 #include <quern/world.h>
 
+#include <stdatomic.h>
+
 enum { QUERN__RECIPE_COMPONENTS = 16 };
 
 /* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that
@@ -30,6 +32,11 @@ struct quern_world {
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame.h */
     uint32_t user_count;  /* queries and schedules that hold on to the world */
     bool locked;          /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
+
+    /* In builds with QUERN_CHECKS: whose calls are changing the world right now. */
+    _Atomic(const void *) changer;          /* the thread, or NULL */
+    _Atomic(const char *) changer_function; /* its outermost call */
+    uint32_t changer_depth; /* how many calls of its, for hooks may call in; the changer's own */
 };
 
 /* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
@@ -46,6 +53,25 @@ quern_result quern__world_fail_locked(const char *function);
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
 {
     return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------- one thread at a time */
+
+bool quern__world_enter_checked(quern_world *world, const char *function);
+void quern__world_leave_checked(quern_world *world);
+
+/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and said,
+ * while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be NULL. */
+static inline bool quern__world_enter(quern_world *world, const char *function)
+{
+    return !QUERN_CHECKS || world == NULL || quern__world_enter_checked(world, function);
+}
+
+/* The end of such a call, with what it returns. */
+static inline quern_result quern__world_left(quern_world *world, quern_result result)
+{
+    if (QUERN_CHECKS && world != NULL) quern__world_leave_checked(world);
+    return result;
 }
 
 #endif

@@ -8,7 +8,9 @@
  * These calls are for the time between frames (set-up, loading, tools) and for exclusive systems. While
  * a frame runs they are refused with WORLD_LOCKED: systems use their views, lookups and commands.
  *
- * A world is used by one thread at a time; several worlds may be used by several threads. */
+ * A world is used by one thread at a time; several worlds may be used by several threads. A build with
+ * QUERN_CHECKS hands a message to the assert hook when two threads are at once in calls that change a world;
+ * the second is refused with WORLD_LOCKED. */
 
 #include <quern/base.h>
 #include <quern/component.h>

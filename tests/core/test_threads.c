@@ -5,6 +5,8 @@
 
 #include <criterion/criterion.h>
 
+#include <quern/bulk.h>
+
 #include <pthread.h>
 #include <string.h>
 
@@ -109,4 +111,251 @@ Test(threads, the_error_message_is_the_threads_own)
     cr_assert_eq(pthread_create(&thread, NULL, fail_there, NULL), 0);
     pthread_join(thread, NULL);
     cr_assert_str_eq(quern_error_message(), before);
+}
+
+/* ------------------------------------------------------------------------- two threads in one world */
+
+/* What a second thread does while the first one is in a call: a hook of a component starts it. */
+static quern_world *shared;
+static quern_component hooked, plain;
+static quern_entity living;
+static quern_query *everybody;
+static captured_reports reports;
+
+/* Each changes the world at once. */
+static quern_result call_create(void)
+{
+    quern_entity entity;
+    return quern_entity_create(shared, &entity);
+}
+
+static quern_result call_create_with(void)
+{
+    return quern_entity_create_with(shared, &plain, NULL, 1, NULL);
+}
+
+static quern_result call_destroy(void)
+{
+    return quern_entity_destroy(shared, living);
+}
+
+static quern_result call_add(void)
+{
+    return quern_entity_add(shared, living, plain, NULL);
+}
+
+static quern_result call_remove(void)
+{
+    return quern_entity_remove(shared, living, plain);
+}
+
+static quern_result call_set(void)
+{
+    return quern_entity_set(shared, living, plain, &(uint64_t){1});
+}
+
+static quern_result call_mark_changed(void)
+{
+    return quern_entity_mark_changed(shared, living, plain);
+}
+
+static quern_result call_create_many(void)
+{
+    return quern_entity_create_many(shared, &plain, NULL, 1, 3, NULL);
+}
+
+static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+{
+    (void)argument;
+    (void)view;
+    (void)first;
+}
+
+static quern_result call_create_filled(void)
+{
+    return quern_entity_create_filled(shared, &plain, 1, 3, fill_nothing, NULL, NULL);
+}
+
+static quern_result call_destroy_many(void)
+{
+    return quern_entity_destroy_many(shared, &living, 1);
+}
+
+static quern_result call_destroy_entities(void)
+{
+    return quern_query_destroy_entities(everybody, NULL);
+}
+
+static quern_result call_add_component(void)
+{
+    return quern_query_add_component(everybody, hooked, NULL, NULL);
+}
+
+static quern_result call_remove_component(void)
+{
+    return quern_query_remove_component(everybody, plain, NULL);
+}
+
+static quern_result call_register_component(void)
+{
+    quern_component component;
+    return quern__component_register_plain(shared, "late", 8, 8, &component);
+}
+
+static quern_result call_register_resource(void)
+{
+    quern_resource_def def = quern_resource_def_default();
+    def.name = "late";
+    def.size_bytes = 4;
+    quern_resource resource;
+    return quern_resource_register(shared, &def, &resource);
+}
+
+static quern_result call_create_query(void)
+{
+    quern_term term = quern_term_read(plain);
+    quern_query_def def = quern_query_def_default();
+    def.terms = &term;
+    def.term_count = 1;
+    quern_query *query;
+    return quern_query_create(shared, &def, &query);
+}
+
+static quern_result call_trim(void)
+{
+    return quern_world_trim(shared);
+}
+
+static quern_result call_collect(void)
+{
+    return quern_world_collect(shared, NULL);
+}
+
+typedef struct intrusion {
+    const char *function;
+    quern_result (*call)(void);
+} intrusion;
+
+static const intrusion intrusions[] = {
+    {"quern_entity_create", call_create},
+    {"quern_entity_create_with", call_create_with},
+    {"quern_entity_destroy", call_destroy},
+    {"quern_entity_add", call_add},
+    {"quern_entity_remove", call_remove},
+    {"quern_entity_set", call_set},
+    {"quern_entity_mark_changed", call_mark_changed},
+    {"quern_entity_create_many", call_create_many},
+    {"quern_entity_create_filled", call_create_filled},
+    {"quern_entity_destroy_many", call_destroy_many},
+    {"quern_query_destroy_entities", call_destroy_entities},
+    {"quern_query_add_component", call_add_component},
+    {"quern_query_remove_component", call_remove_component},
+    {"quern_component_register", call_register_component},
+    {"quern_resource_register", call_register_resource},
+    {"quern_query_create", call_create_query},
+    {"quern_world_trim", call_trim},
+    {"quern_world_collect", call_collect},
+};
+
+static const intrusion *intruder;
+static quern_result intruder_result;
+
+static void *intrude(void *argument)
+{
+    (void)argument;
+    intruder_result = intruder->call();
+    return NULL;
+}
+
+/* The construct hook: in the middle of the first thread's call. */
+static void let_in(void *values, uint32_t count, void *context)
+{
+    (void)context;
+    memset(values, 0, count * sizeof(uint64_t));
+    pthread_t thread;
+    if (intruder == NULL || pthread_create(&thread, NULL, intrude, NULL) != 0) return;
+    pthread_join(thread, NULL);
+}
+
+static void open_shared(void)
+{
+    shared = setup_world();
+    quern_component_def def = quern_component_def_default();
+    def.name = "hooked";
+    def.size_bytes = def.alignment_bytes = 8;
+    def.hooks.construct = let_in;
+    intruder = NULL;
+    cr_assert_eq(quern_component_register(shared, &def, &hooked), QUERN_OK, "%s", quern_error_message());
+    plain = setup_component(shared, "plain", 8, 8);
+    living = setup_entity_with(shared, &plain, 1);
+    everybody = setup_query(shared, (quern_term[]){quern_term_read(plain)}, 1);
+    capture_reports(&reports);
+}
+
+static void close_shared(void)
+{
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+    quern_query_destroy(everybody);
+    quern_world_destroy(shared);
+}
+
+TestSuite(intruders, .init = open_shared, .fini = close_shared);
+
+Test(intruders, a_second_thread_in_a_world_is_reported_and_refused, .timeout = 300)
+{
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
+    for (uint32_t i = 0; i < sizeof intrusions / sizeof intrusions[0]; i++) {
+        intruder = &intrusions[i];
+        intruder_result = QUERN_OK;
+        capture_reports(&reports);
+        setup_entity_with(shared, &hooked, 1);
+        cr_assert_eq(reports.assert_count, 1u, "%s: %u reports", intruder->function, reports.assert_count);
+        cr_assert_eq(strncmp(reports.last, intruder->function, strlen(intruder->function)), 0, "%s: %s",
+                     intruder->function, reports.last);
+        cr_assert_not_null(strstr(reports.last, "quern_entity_create_with, world "), "%s", reports.last);
+        cr_assert_eq(intruder_result, QUERN_ERROR_WORLD_LOCKED, "%s", intruder->function);
+        assert_valid(shared);
+        cr_assert(quern_entity_is_alive(shared, living));
+    }
+}
+
+Test(intruders, threads_in_turn_are_not_reported, .timeout = 300)
+{
+    for (uint32_t i = 0; i < 20; i++) {
+        pthread_t thread;
+        intruder = &intrusions[i % 2];
+        cr_assert_eq(pthread_create(&thread, NULL, intrude, NULL), 0);
+        pthread_join(thread, NULL);
+        cr_assert_eq(intruder_result, QUERN_OK);
+        cr_assert_eq(intrusions[i % 2].call(), QUERN_OK);
+    }
+    cr_assert_eq(reports.log_count, 0u);
+}
+
+/* A hook that calls in is against the rules, but is no second thread. */
+static quern_result nested_result;
+
+static void call_in(void *values, uint32_t count, void *context)
+{
+    (void)context;
+    memset(values, 0, count * sizeof(uint64_t));
+    nested_result = quern_entity_mark_changed(shared, living, plain);
+}
+
+Test(intruders, a_hook_that_calls_in_is_not_taken_for_another_thread)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = "nested";
+    def.size_bytes = def.alignment_bytes = 8;
+    def.hooks.construct = call_in;
+    quern_component nested;
+    nested_result = QUERN_ERROR_CORRUPT;
+    cr_assert_eq(quern_component_register(shared, &def, &nested), QUERN_OK);
+    setup_entity_with(shared, &nested, 1);
+    cr_assert_eq(nested_result, QUERN_OK);
+    cr_assert_eq(reports.log_count, 0u);
+    intruder = &intrusions[0];
+    intrude(NULL);
+    cr_assert_eq(intruder_result, QUERN_OK, "the world is free again");
 }

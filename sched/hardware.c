@@ -27,6 +27,15 @@ const char *quern_hardware_event_string(quern_hardware_event event)
 double quern_hardware_difference(const quern_hardware_reading *from, const quern_hardware_reading *to,
                                  quern_hardware_event event)
 {
+    if (from == NULL || to == NULL || (unsigned)event >= QUERN_HARDWARE_EVENT_COUNT) {
+        (void)quern__fail(from != NULL && to != NULL ? QUERN_ERROR_INVALID_ARGUMENT
+                                                     : QUERN_ERROR_NULL_ARGUMENT,
+                          "quern_hardware_difference: %s",
+                          from == NULL ? "'from' is NULL"
+                          : to == NULL ? "'to' is NULL"
+                                       : "there is no such event");
+        return NAN;
+    }
     const uint64_t running_ns = to->running_ns[event] - from->running_ns[event];
     const uint64_t enabled_ns = to->enabled_ns[event] - from->enabled_ns[event];
     if (running_ns == 0) return NAN;

@@ -41,7 +41,7 @@ typedef struct quern_hardware_reading {
 } quern_hardware_reading;
 
 /* Events between two readings, scaled up to the whole time; NAN for one that was not counted meanwhile.
- * NULL is not allowed. Any thread. */
+ * NAN, with a message, for NULL and for an event that there is not. Any thread. */
 QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
                                            const quern_hardware_reading *to, quern_hardware_event event);
 

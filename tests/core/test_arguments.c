@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <quern/quern.h>
+
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every public call that takes a pointer, a count, an index or a number, with the worst there is of each: NULL,
+ * the largest count with a list of one, numbers that are none. Each is refused with its code and a message that
+ * names the call, and leaves the world as it was. Lists lie in blocks of their own, so that the address
+ * sanitizer sees a call that looks beyond them. */
+
+static quern_world *world;
+static quern_component number;
+static quern_component *list; /* of one */
+static quern_entity entity;
+static quern_query *query;
+static quern_schedule *schedule;
+static quern_system idle;
+static quern_jobs *jobs;
+static quern_graph *graph;
+static quern_trace *trace;
+static quern_recording *recording;
+
+static void *one_of(const void *value, size_t bytes)
+{
+    void *copy = malloc(bytes);
+    cr_assert_not_null(copy);
+    return memcpy(copy, value, bytes);
+}
+
+static void open_all(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    list = one_of(&number, sizeof number);
+    entity = setup_entity_with(world, &number, 1);
+    query = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
+    schedule = setup_schedule(world);
+    quern_system_def def = system_def("idle", idle_run);
+    idle = setup_system(schedule, &def);
+    jobs = setup_jobs(1);
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
+    cr_assert_eq(quern_recording_create(NULL, &recording), QUERN_OK);
+}
+
+static void close_all(void)
+{
+    quern_recording_destroy(recording);
+    quern_trace_destroy(trace);
+    quern_graph_destroy(graph);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+    quern_query_destroy(query);
+    free(list);
+    quern_world_destroy(world);
+}
+
+TestSuite(arguments, .init = open_all, .fini = close_all);
+
+/* The call is refused with this code, and the message names it. */
+#define REFUSED(code, function, ...)                                                               \
+    do {                                                                                           \
+        assert_refused(world, QUERN_ERROR_##code, function(__VA_ARGS__));                          \
+        cr_assert_not_null(strstr(quern_error_message(), #function), "%s", quern_error_message()); \
+    } while (0)
+
+/* The same, where the message names what is wrong instead. */
+#define REFUSED_FOR(code, words, ...)                                                          \
+    do {                                                                                       \
+        assert_refused(world, QUERN_ERROR_##code, __VA_ARGS__);                                \
+        cr_assert_not_null(strstr(quern_error_message(), words), "%s", quern_error_message()); \
+    } while (0)
+
+/* The same for a call whose answer is NULL, false or 0. */
+#define REFUSED_VALUE(function, ...)                                                               \
+    do {                                                                                           \
+        assert_refused_value(world, function(__VA_ARGS__));                                        \
+        cr_assert_not_null(strstr(quern_error_message(), #function), "%s", quern_error_message()); \
+    } while (0)
+
+/* ------------------------------------------------------------------------------------------- world.h */
+
+Test(arguments, of_worlds)
+{
+    quern_archetype_stats stats;
+    cr_assert_eq(quern_world_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    quern_world_destroy(NULL);
+    REFUSED_VALUE(quern_world_hash, NULL);
+    REFUSED(NULL_ARGUMENT, quern_world_validate, NULL);
+    assert_refused_value(world, quern_world_stats_get(NULL).archetype_count);
+    REFUSED(NULL_ARGUMENT, quern_world_trim, NULL);
+    REFUSED(NULL_ARGUMENT, quern_world_collect, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, NULL, 0, &stats);
+    REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, world, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_archetype_stats_get, world, UINT32_MAX, &stats);
+    REFUSED_VALUE(quern_archetype_components, NULL, 0, list, 1);
+    REFUSED_VALUE(quern_archetype_components, world, 1, NULL, UINT32_MAX);
+    REFUSED_VALUE(quern_archetype_components, world, UINT32_MAX, list, 1);
+    cr_assert_eq(quern_archetype_components(world, 1, list, UINT32_MAX), 1u, "a capacity is no promise");
+    cr_assert_eq(quern_archetype_components(world, 1, NULL, 0), 1u);
+}
+
+Test(arguments, of_calls_on_one_entity)
+{
+    const uint32_t too_many[] = {QUERN_MAX_ENTITY_COMPONENTS + 1, INT32_MAX, UINT32_MAX};
+    quern_entity out;
+    uint64_t value = 1;
+    REFUSED(NULL_ARGUMENT, quern_entity_create, NULL, &out);
+    REFUSED(NULL_ARGUMENT, quern_entity_create, world, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_with, NULL, list, NULL, 1, &out);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_with, world, NULL, NULL, 1, &out);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_with, world, NULL, NULL, UINT32_MAX, &out);
+    for (uint32_t i = 0; i < COUNT_OF(too_many); i++)
+        REFUSED_FOR(TOO_MANY_COMPONENTS, "QUERN_MAX_ENTITY_COMPONENTS",
+                    quern_entity_create_with(world, list, NULL, too_many[i], &out));
+    REFUSED(NULL_ARGUMENT, quern_entity_destroy, NULL, entity);
+    REFUSED(NULL_ARGUMENT, quern_entity_add, NULL, entity, number, &value);
+    REFUSED(NULL_ARGUMENT, quern_entity_remove, NULL, entity, number);
+    REFUSED(NULL_ARGUMENT, quern_entity_set, NULL, entity, number, &value);
+    REFUSED(NULL_ARGUMENT, quern_entity_set, world, entity, number, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_mark_changed, NULL, entity, number);
+    REFUSED_VALUE(quern_entity_get, NULL, entity, number);
+    REFUSED_VALUE(quern_entity_has, NULL, entity, number);
+    REFUSED_VALUE(quern_entity_life, NULL, entity);
+    cr_assert_not(quern_entity_is_alive(NULL, entity));
+}
+
+/* Every pattern of bits that is no living entity: none is looked up beyond the records. */
+Test(arguments, of_handles)
+{
+    static const uint64_t wrong[] = {
+        UINT64_MAX,
+        UINT32_MAX,
+        1ull << 63,
+        0x01FFFFFFFFFFFFFFull,
+        0x0100000100000001ull,
+        0xFF00000100000000ull,
+    };
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        const quern_entity handle = {wrong[i]};
+        cr_assert_not(quern_entity_is_alive(world, handle));
+        assert_refused_value(world, quern_entity_destroy(world, handle) == QUERN_OK);
+        assert_refused_value(world, quern_entity_get(world, handle, number));
+        assert_refused_value(world, quern_entity_has(world, handle, number));
+        assert_refused_value(world, quern_entity_destroy_many(world, &handle, 1) == QUERN_OK);
+        const quern_component component = {(uint32_t)wrong[i]};
+        REFUSED_FOR(UNKNOWN_COMPONENT, "component", quern_entity_add(world, entity, component, NULL));
+        assert_refused_value(world, quern_entity_get(world, entity, component));
+        assert_refused_value(world, quern_component_name(world, component));
+        const quern_resource resource = {(uint32_t)wrong[i]};
+        assert_refused_value(world, quern_resource_get(world, resource));
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- bulk.h */
+
+static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+{
+    (void)argument;
+    (void)view;
+    (void)first;
+}
+
+Test(arguments, of_calls_on_many_entities)
+{
+    const uint32_t too_many[] = {QUERN_MAX_ENTITY_COMPONENTS + 1, INT32_MAX, UINT32_MAX};
+    REFUSED(NULL_ARGUMENT, quern_entity_create_many, NULL, list, NULL, 1, 3, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_many, world, NULL, NULL, 1, 3, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_filled, NULL, list, 1, 3, fill_nothing, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_filled, world, NULL, 1, 3, fill_nothing, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_create_filled, world, list, 1, 3, NULL, NULL, NULL);
+    for (uint32_t i = 0; i < COUNT_OF(too_many); i++) {
+        REFUSED_FOR(TOO_MANY_COMPONENTS, "QUERN_MAX_ENTITY_COMPONENTS",
+                    quern_entity_create_many(world, list, NULL, too_many[i], 3, NULL));
+        REFUSED(INVALID_ARGUMENT, quern_entity_create_filled, world, list, too_many[i], 3, fill_nothing,
+                NULL, NULL);
+    }
+    REFUSED_FOR(LIMIT, "QUERN_MAX_ENTITIES",
+                quern_entity_create_many(world, list, NULL, 1, UINT32_MAX, NULL));
+    REFUSED_FOR(LIMIT, "QUERN_MAX_ENTITIES",
+                quern_entity_create_filled(world, list, 1, UINT32_MAX, fill_nothing, NULL, NULL));
+    REFUSED(NULL_ARGUMENT, quern_entity_destroy_many, NULL, &entity, 1);
+    REFUSED(NULL_ARGUMENT, quern_entity_destroy_many, world, NULL, UINT32_MAX);
+    REFUSED(NULL_ARGUMENT, quern_query_destroy_entities, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_add_component, NULL, number, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_remove_component, NULL, number, NULL);
+}
+
+/* ------------------------------------------------------------------------------- component.h, query.h */
+
+/* One byte longer than names may be. */
+static const char long_name[] = "123456789.123456789.123456789.123456789.123456789.123456789.1234";
+
+static quern_result register_field(quern_field field, uint32_t count)
+{
+    quern_field *fields = one_of(&field, sizeof field);
+    quern_component_def def = quern_component_def_default();
+    quern_component component;
+    def.name = "described";
+    def.size_bytes = 8;
+    def.fields = fields;
+    def.field_count = count;
+    quern_result result = quern_component_register(world, &def, &component);
+    free(fields);
+    return result;
+}
+
+Test(arguments, of_components)
+{
+    quern_component_def def = quern_component_def_default();
+    quern_component out;
+    REFUSED(NULL_ARGUMENT, quern_component_register, NULL, &def, &out);
+    REFUSED(NULL_ARGUMENT, quern_component_register, world, NULL, &out);
+    REFUSED(NULL_ARGUMENT, quern_component_register, world, &def, NULL);
+    REFUSED_FOR(INVALID_ARGUMENT, "name", quern_component_register(world, &def, &out));
+    def.name = long_name;
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_NAME_BYTES", quern_component_register(world, &def, &out));
+    def.size_bytes = UINT32_MAX;
+    REFUSED_FOR(COMPONENT_TOO_LARGE, "QUERN_MAX_COMPONENT_BYTES",
+                quern_component_register(world, &def, &out));
+    def.name = NULL;
+    REFUSED_FOR(INVALID_ARGUMENT, "name", quern_component_register(world, &def, &out));
+    static const uint32_t alignments[] = {0, 3, 128, 1u << 31, UINT32_MAX};
+    def.name = "new";
+    def.size_bytes = 8;
+    for (uint32_t i = 0; i < COUNT_OF(alignments); i++) {
+        def.alignment_bytes = alignments[i];
+        REFUSED_FOR(BAD_ALIGNMENT, "'new'", quern_component_register(world, &def, &out));
+    }
+    REFUSED_FOR(BAD_ALIGNMENT, "'new'",
+                quern__component_register_plain(world, "new", 8, ((size_t)1 << 32) + 8, &out));
+    REFUSED_FOR(COMPONENT_TOO_LARGE, "'new'",
+                quern__component_register_plain(world, "new", SIZE_MAX, 8, &out));
+    assert_refused_value(world, quern_component_find(NULL, "number").bits);
+    assert_refused_value(world, quern_component_find(world, NULL).bits);
+    REFUSED_VALUE(quern_component_name, NULL, number);
+}
+
+Test(arguments, of_fields)
+{
+    const quern_field good = {"field", QUERN_FIELD_U64, 0, 1};
+    quern_field bad[] = {good, good, good, good, good, good, good};
+    bad[0].name = NULL;
+    bad[1].name = long_name;
+    bad[2].type = (quern_field_type)-1;
+    bad[3].type = (quern_field_type)(QUERN_FIELD_ENTITY + 1);
+    bad[4].offset_bytes = UINT32_MAX;
+    bad[5].count = UINT32_MAX;
+    bad[6] = (quern_field){"field", QUERN_FIELD_U64, UINT32_MAX, UINT32_MAX};
+    for (uint32_t i = 0; i < COUNT_OF(bad); i++)
+        REFUSED_FOR(INVALID_ARGUMENT, "field", register_field(bad[i], 1));
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_FIELDS", register_field(good, QUERN_MAX_FIELDS + 1));
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_FIELDS", register_field(good, UINT32_MAX));
+    quern_component_def def = quern_component_def_default();
+    quern_component out;
+    def.name = "described";
+    def.field_count = 1;
+    REFUSED_FOR(NULL_ARGUMENT, "'fields'", quern_component_register(world, &def, &out));
+}
+
+Test(arguments, of_resources)
+{
+    quern_resource_def def = quern_resource_def_default();
+    quern_resource out;
+    REFUSED(NULL_ARGUMENT, quern_resource_register, NULL, &def, &out);
+    REFUSED(NULL_ARGUMENT, quern_resource_register, world, NULL, &out);
+    REFUSED(NULL_ARGUMENT, quern_resource_register, world, &def, NULL);
+    REFUSED_FOR(INVALID_ARGUMENT, "name", quern_resource_register(world, &def, &out));
+    def.name = "new";
+    REFUSED_FOR(INVALID_ARGUMENT, "'new'", quern_resource_register(world, &def, &out));
+    def.size_bytes = 8;
+    def.alignment_bytes = UINT32_MAX;
+    REFUSED_FOR(BAD_ALIGNMENT, "'new'", quern_resource_register(world, &def, &out));
+    def.alignment_bytes = 8;
+    def.field_count = UINT32_MAX;
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_FIELDS", quern_resource_register(world, &def, &out));
+    assert_refused_value(world, quern_resource_find(NULL, "new").bits);
+    assert_refused_value(world, quern_resource_find(world, NULL).bits);
+    REFUSED_VALUE(quern_resource_get, NULL, (quern_resource){1});
+}
+
+static void view_nothing(void *argument, const quern_view *view, uint32_t worker_index)
+{
+    (void)argument;
+    (void)view;
+    (void)worker_index;
+}
+
+static quern_result query_of(quern_term term, uint32_t count)
+{
+    quern_term *terms = one_of(&term, sizeof term);
+    quern_query_def def = quern_query_def_default();
+    quern_query *out = NULL;
+    def.terms = terms;
+    def.term_count = count;
+    quern_result result = quern_query_create(world, &def, &out);
+    free(terms);
+    return result;
+}
+
+Test(arguments, of_queries)
+{
+    quern_query_def def = quern_query_def_default();
+    quern_query *out;
+    REFUSED(NULL_ARGUMENT, quern_query_create, NULL, &def, &out);
+    REFUSED(NULL_ARGUMENT, quern_query_create, world, NULL, &out);
+    REFUSED(NULL_ARGUMENT, quern_query_create, world, &def, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_query_create, world, &def, &out);
+    def.term_count = UINT32_MAX;
+    REFUSED(NULL_ARGUMENT, quern_query_create, world, &def, &out);
+    const quern_term good = quern_term_read(number);
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_TERMS", query_of(good, QUERN_MAX_TERMS + 1));
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_TERMS", query_of(good, UINT32_MAX));
+    REFUSED_FOR(INVALID_ARGUMENT, "match",
+                query_of(quern_term_make(number, (quern_match)-1, QUERN_READ), 1));
+    REFUSED_FOR(INVALID_ARGUMENT, "access",
+                query_of(quern_term_make(number, QUERN_MATCH_ALL, (quern_access)-1), 1));
+    REFUSED_VALUE(quern_query_count, NULL);
+    REFUSED_VALUE(quern_query_view_count, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_run, NULL, NULL, view_nothing, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_run, query, NULL, NULL, NULL);
+    quern_query_iterator none = quern_query_iterate(NULL);
+    cr_assert_eq(none.result, QUERN_ERROR_NULL_ARGUMENT);
+    cr_assert_not(quern_query_next(&none));
+    REFUSED_VALUE(quern_query_next, NULL);
+    quern_query_destroy(NULL);
+}
+
+/* ------------------------------------------------------------------------------------------ commands.h */
+
+static void record_wrongly(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t value = 1;
+    const quern_entity wild = {UINT64_MAX};
+    const quern_component strange = {UINT32_MAX};
+    assert_refused_value(NULL, quern_commands_create(NULL).bits);
+    assert_refused_value(NULL, quern_commands_create_with(NULL, list, NULL, 1).bits);
+    assert_refused_value(NULL, quern_commands_create_with(commands, NULL, NULL, UINT32_MAX).bits);
+    assert_refused_value(NULL, quern_commands_create_with(commands, list, NULL, UINT32_MAX).bits);
+    assert_refused_value(NULL, quern_commands_create_with(commands, &strange, NULL, 1).bits);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_commands_create_many(NULL, list, NULL, 1, 1, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_commands_create_many(commands, NULL, NULL, 1, 1, NULL));
+    assert_refused(NULL, QUERN_ERROR_TOO_MANY_COMPONENTS,
+                   quern_commands_create_many(commands, list, NULL, UINT32_MAX, 1, NULL));
+    assert_refused(NULL, QUERN_ERROR_LIMIT,
+                   quern_commands_create_many(commands, list, NULL, 1, UINT32_MAX, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_destroy(NULL, entity));
+    assert_refused_value(NULL, quern_commands_destroy(commands, wild) == QUERN_OK);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_add(NULL, entity, number, &value));
+    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_commands_add(commands, entity, strange, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_remove(NULL, entity, number));
+    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT, quern_commands_remove(commands, entity, strange));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set(NULL, entity, number, &value));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_commands_set(commands, entity, number, NULL));
+    assert_refused(NULL, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_commands_set(commands, entity, strange, &value));
+}
+
+Test(arguments, of_commands)
+{
+    uint64_t hash = quern_world_hash(world);
+    cr_assert_eq(run_once(world, record_wrongly).command_count, 0u);
+    cr_assert_eq(quern_world_hash(world), hash);
+    cr_assert_str_eq(quern_drop_reason_string((quern_drop_reason)-1), "unknown reason");
+    cr_assert_str_eq(quern_drop_reason_string((quern_drop_reason)INT32_MAX), "unknown reason");
+    cr_assert_str_eq(quern_result_string((quern_result)-1), "unknown result");
+}
+
+/* ------------------------------------------------------------------------------------------ schedule.h */
+
+Test(arguments, of_schedules)
+{
+    const char *const phases[] = {"update"};
+    quern_schedule_def def = quern_schedule_def_default();
+    quern_schedule *out;
+    quern_system_def system = system_def("new", idle_run);
+    REFUSED(NULL_ARGUMENT, quern_schedule_create, NULL, NULL, &out);
+    REFUSED(NULL_ARGUMENT, quern_schedule_create, world, NULL, NULL);
+    def.phase_count = UINT32_MAX;
+    def.phases = phases;
+    REFUSED(INVALID_ARGUMENT, quern_schedule_create, world, &def, &out);
+    def.phases = NULL;
+    REFUSED(NULL_ARGUMENT, quern_schedule_create, world, &def, &out);
+    quern_schedule_destroy(NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_add_system, NULL, &system, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_add_system, schedule, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_enable, NULL, idle, true);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_enable, schedule, (quern_system){UINT32_MAX}, true);
+    REFUSED(NULL_ARGUMENT, quern_schedule_set_fixed_step, NULL, 0, 1, 1);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, UINT32_MAX, 1, 1);
+    REFUSED(NULL_ARGUMENT, quern_schedule_compile, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_run, NULL, NULL, 0);
+    static const double times[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN};
+    for (uint32_t i = 0; i < COUNT_OF(times); i++) {
+        REFUSED(INVALID_ARGUMENT, quern_schedule_run, schedule, NULL, times[i]);
+        REFUSED(INVALID_ARGUMENT, quern_schedule_run_recorded, schedule, NULL, times[i], recording);
+        REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, 0, times[i], 1);
+    }
+    assert_refused_value(world, quern_schedule_find(NULL, "idle").bits);
+    assert_refused_value(world, quern_schedule_find(schedule, NULL).bits);
+}
+
+Test(arguments, of_lists_in_a_system)
+{
+    const quern_term term = quern_term_read(number);
+    const quern_resource_access access = {{1}, QUERN_READ};
+    const char *const name = "idle";
+    const quern_system_def good = system_def("new", idle_run);
+    quern_system_def bad[] = {good, good, good, good, good};
+    bad[0].terms = one_of(&term, sizeof term);
+    bad[1].lookups = list;
+    bad[2].resources = one_of(&access, sizeof access);
+    bad[3].before = one_of(&name, sizeof name);
+    bad[4].after = bad[3].before;
+    bad[0].term_count = bad[1].lookup_count = bad[2].resource_count = UINT32_MAX;
+    bad[3].before_count = bad[4].after_count = UINT32_MAX;
+    for (uint32_t i = 0; i < COUNT_OF(bad); i++) {
+        REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_", quern_schedule_add_system(schedule, &bad[i], NULL));
+        cr_assert_eq(quern_schedule_system_count(schedule), 1u);
+    }
+    free((void *)(uintptr_t)bad[0].terms);
+    free((void *)(uintptr_t)bad[2].resources);
+    free((void *)(uintptr_t)bad[3].before);
+}
+
+Test(arguments, of_looking_at_schedules)
+{
+    quern_dropped dropped;
+    quern_system_stats stats;
+    const quern_system wild = {UINT32_MAX};
+    assert_refused_value(world, quern_schedule_frame_stats(NULL).frame_index);
+    REFUSED_VALUE(quern_schedule_drop_count, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_drop_at, NULL, 0, &dropped);
+    REFUSED(NULL_ARGUMENT, quern_schedule_drop_at, schedule, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_drop_at, schedule, UINT32_MAX, &dropped);
+    REFUSED_VALUE(quern_schedule_kept_command_count, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_discard_commands, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_system_stats, NULL, idle, &stats);
+    REFUSED(NULL_ARGUMENT, quern_schedule_system_stats, schedule, idle, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_system_stats, schedule, wild, &stats);
+    cr_assert_eq(quern_schedule_system_count(NULL), 0u);
+    cr_assert_eq(quern_schedule_system_at(NULL, 0).bits, 0u);
+    cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
+    cr_assert_eq(quern_schedule_system_at(schedule, UINT32_MAX).bits, 0u);
+    REFUSED_VALUE(quern_schedule_has_edge, NULL, idle, idle);
+    REFUSED_VALUE(quern_schedule_has_edge, schedule, wild, idle);
+    REFUSED_VALUE(quern_schedule_are_fused, schedule, idle, wild);
+    REFUSED_VALUE(quern_schedule_are_fused, NULL, idle, idle);
+    REFUSED(NULL_ARGUMENT, quern_schedule_describe, NULL, QUERN_DESCRIBE_TEXT, stdout);
+    REFUSED(NULL_ARGUMENT, quern_schedule_describe, schedule, QUERN_DESCRIBE_TEXT, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_describe, schedule, (quern_describe_format)-1, stdout);
+}
+
+/* -------------------------------------------------------------------------------- profile.h, hardware.h */
+
+Test(arguments, of_profiles)
+{
+    double counts[QUERN_HARDWARE_EVENT_COUNT];
+    quern_worker_profile profile;
+    const quern_hardware_source half = {.context = counts};
+    REFUSED(NULL_ARGUMENT, quern_schedule_set_profiling, NULL, true);
+    REFUSED(NULL_ARGUMENT, quern_schedule_set_counting, NULL, NULL);
+    assert_refused_value(world, quern_schedule_set_counting(schedule, &half) == QUERN_OK);
+    REFUSED(NULL_ARGUMENT, quern_schedule_system_counts, NULL, idle, counts);
+    REFUSED(NULL_ARGUMENT, quern_schedule_system_counts, schedule, idle, NULL);
+    REFUSED(UNKNOWN_SYSTEM, quern_schedule_system_counts, schedule, (quern_system){UINT32_MAX}, counts);
+    cr_assert_eq(quern_schedule_system_counts(schedule, idle, counts), QUERN_OK, "before any frame");
+    assert_refused_value(world, quern_schedule_frame_profile(NULL).time_ns);
+    REFUSED(NULL_ARGUMENT, quern_schedule_worker_profile, NULL, 0, &profile);
+    REFUSED(NULL_ARGUMENT, quern_schedule_worker_profile, schedule, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_worker_profile, schedule, UINT32_MAX, &profile);
+    REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, NULL, stdout);
+    REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, schedule, NULL);
+}
+
+Test(arguments, of_hardware_readings)
+{
+    const quern_hardware_reading *reading = calloc(1, sizeof *reading);
+    cr_assert_not_null(reading);
+    static const quern_hardware_event wrong[] = {(quern_hardware_event)-1, QUERN_HARDWARE_EVENT_COUNT,
+                                                 (quern_hardware_event)INT32_MAX};
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_refused_value(world, !isnan(quern_hardware_difference(reading, reading, wrong[i])));
+        cr_assert_str_eq(quern_hardware_event_string(wrong[i]), "unknown event");
+    }
+    assert_refused_value(world, !isnan(quern_hardware_difference(NULL, reading, QUERN_HARDWARE_CYCLES)));
+    assert_refused_value(world, !isnan(quern_hardware_difference(reading, NULL, QUERN_HARDWARE_CYCLES)));
+    free((void *)(uintptr_t)reading);
+}
+
+Test(arguments, of_forecasts)
+{
+    quern_forecast_costs costs = quern_forecast_costs_default();
+    quern_forecast forecast;
+    quern_recording *out;
+    const quern_allocator nothing = {.allocate = NULL};
+    REFUSED(NULL_ARGUMENT, quern_recording_create, NULL, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_recording_create, &nothing, &out);
+    quern_recording_destroy(NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_run_recorded, NULL, NULL, 0, recording);
+    REFUSED(NULL_ARGUMENT, quern_schedule_run_recorded, schedule, NULL, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, 1, &forecast);
+    cr_assert_eq(quern_schedule_run_recorded(schedule, NULL, 0, recording), QUERN_OK);
+    REFUSED(NULL_ARGUMENT, quern_recording_forecast, NULL, &costs, 1, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_recording_forecast, recording, NULL, 1, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_recording_forecast, recording, &costs, 1, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, 0, &forecast);
+    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, UINT32_MAX, &forecast);
+    static const double wrong[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN};
+    for (uint32_t i = 0; i < 3 * COUNT_OF(wrong); i++) {
+        costs = quern_forecast_costs_default();
+        *(double *[]){&costs.steal_ns, &costs.wake_ns, &costs.bytes_per_ns_limit}[i % 3] = wrong[i / 3];
+        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                       quern_recording_forecast(recording, &costs, 1, &forecast));
+    }
+    REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, NULL, &costs);
+    REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, jobs, NULL);
+    cr_assert_not_null(quern_forecast_limit_string((quern_forecast_limit)-1));
+    cr_assert_not_null(quern_forecast_limit_string(QUERN_FORECAST_LIMIT_COUNT));
+}
+
+Test(arguments, of_traces)
+{
+    quern_trace_def def = quern_trace_def_default();
+    quern_trace *out;
+    uint32_t name;
+    REFUSED(NULL_ARGUMENT, quern_trace_create, NULL, NULL);
+    def.track_count = UINT32_MAX;
+    REFUSED(INVALID_ARGUMENT, quern_trace_create, &def, &out);
+    def.track_count = 1;
+    def.events_per_track = UINT32_MAX;
+    REFUSED(INVALID_ARGUMENT, quern_trace_create, &def, &out);
+    REFUSED(NULL_ARGUMENT, quern_trace_add_name, NULL, "a", &name);
+    REFUSED(NULL_ARGUMENT, quern_trace_add_name, trace, NULL, &name);
+    REFUSED(NULL_ARGUMENT, quern_trace_add_name, trace, "a", NULL);
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_NAME_BYTES", quern_trace_add_name(trace, long_name, &name));
+    REFUSED(NULL_ARGUMENT, quern_trace_set_track_name, NULL, 0, "a");
+    REFUSED(NULL_ARGUMENT, quern_trace_set_track_name, trace, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_trace_set_track_name, trace, UINT32_MAX, "a");
+    REFUSED(NULL_ARGUMENT, quern_trace_write, NULL, "file");
+    REFUSED(NULL_ARGUMENT, quern_trace_write, trace, NULL);
+    quern_trace_start(NULL);
+    quern_trace_stop(NULL);
+    quern_trace_destroy(NULL);
+    cr_assert_not(quern_trace_is_running(NULL));
+    cr_assert_eq(quern_trace_get_stats(NULL).event_count, 0u);
+    quern_trace_zone zone = quern_trace_zone_begin(NULL, UINT32_MAX, UINT32_MAX);
+    quern_trace_zone_end(&zone);
+    quern_trace_zone_end(NULL);
+}
+
+Test(arguments, of_zones)
+{
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_trace_start(trace);
+    static const uint32_t wrong[] = {1, INT32_MAX, UINT32_MAX};
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        quern_trace_zone zone = quern_trace_zone_begin(trace, wrong[i], UINT32_MAX);
+        quern_trace_zone_end(&zone);
+    }
+    cr_assert_eq(quern_trace_get_stats(trace).event_count, 0u);
+    cr_assert_eq(reports.log_count, 1u, "once");
+    quern_trace_stop(trace);
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------- jobs.h */
+
+static void do_nothing(void *argument, uint32_t worker_index)
+{
+    (void)argument;
+    (void)worker_index;
+}
+
+static void do_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)argument;
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+}
+
+Test(arguments, of_pools)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *out;
+    char text[8] = "";
+    REFUSED(NULL_ARGUMENT, quern_jobs_create, NULL, NULL);
+    def.thread_count = UINT32_MAX;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_create, &def, &out);
+    REFUSED(NULL_ARGUMENT, quern_jobs_resize, NULL, 1);
+    REFUSED(INVALID_ARGUMENT, quern_jobs_resize, jobs, UINT32_MAX);
+    quern_jobs_destroy(NULL);
+    quern_jobs_wake(NULL);
+    cr_assert_eq(quern_jobs_describe(NULL, text, sizeof text), 0u);
+    cr_assert_gt(quern_jobs_describe(jobs, NULL, SIZE_MAX), 0u);
+    cr_assert_gt(quern_jobs_describe(jobs, text, 1), 0u);
+    cr_assert_eq(text[0], '\0');
+    REFUSED(NULL_ARGUMENT, quern_jobs_parallel_for, NULL, 1, 0, do_range, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_parallel_for, jobs, UINT32_MAX, UINT32_MAX, NULL, NULL);
+}
+
+Test(arguments, of_jobs)
+{
+    quern_counter counter = {0};
+    quern_job_def def = quern_job_def_default();
+    quern_fork fork = {0};
+    REFUSED(NULL_ARGUMENT, quern_jobs_run, NULL, do_nothing, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_run, jobs, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_fork, NULL, &fork, do_nothing, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_fork, jobs, NULL, do_nothing, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_fork, jobs, &fork, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_join, NULL, &fork);
+    REFUSED(NULL_ARGUMENT, quern_jobs_join, jobs, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, jobs, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.function = do_nothing;
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, NULL, &def);
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit_after, jobs, &def, NULL);
+    def.payload_bytes = 1;
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.payload_bytes = UINT32_MAX;
+    def.payload = &def;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.payload_bytes = 0;
+    def.priority = (quern_priority)-1;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit, jobs, &def);
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit_after, jobs, &def, &counter);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait, NULL, &counter);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait, jobs, NULL);
+    REFUSED(NULL_ARGUMENT, quern_jobs_release, NULL, &counter);
+    REFUSED(NULL_ARGUMENT, quern_jobs_release, jobs, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_jobs_release, jobs, &counter);
+    REFUSED(NULL_ARGUMENT, quern_jobs_run_caller_jobs, NULL, NULL);
+}
+
+Test(arguments, of_graphs)
+{
+    quern_graph *out;
+    const quern_allocator nothing = {.allocate = NULL};
+    const quern_graph_node_def def = quern_graph_node_def_default();
+    cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
+    REFUSED(NULL_ARGUMENT, quern_graph_create, NULL, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_graph_create, &nothing, &out);
+    REFUSED(NULL_ARGUMENT, quern_graph_add_node, NULL, &def, NULL);
+    REFUSED(NULL_ARGUMENT, quern_graph_add_node, graph, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_graph_add_edge, NULL, 0, 1);
+    REFUSED(INVALID_ARGUMENT, quern_graph_add_edge, graph, 0, UINT32_MAX);
+    REFUSED(INVALID_ARGUMENT, quern_graph_add_edge, graph, UINT32_MAX, UINT32_MAX);
+    REFUSED(INVALID_ARGUMENT, quern_graph_add_edge, graph, UINT32_MAX, 0);
+    REFUSED(NULL_ARGUMENT, quern_graph_set_count, NULL, 0, 1);
+    REFUSED(INVALID_ARGUMENT, quern_graph_set_count, graph, UINT32_MAX, 1);
+    REFUSED(NULL_ARGUMENT, quern_graph_run, NULL, NULL);
+    quern_graph_destroy(NULL);
+    quern_graph_clear(NULL);
+}

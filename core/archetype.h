@@ -65,7 +65,7 @@ typedef struct quern__archetype {
     uint32_t chunk_count;
     uint32_t row_capacity; /* of one chunk */
     uint32_t entities_offset_bytes;
-    uint32_t index;           /* in the order of archetypes */
+    uint32_t number;          /* by which records know it; when it is gone, another's */
     uint32_t column_of_count; /* components from here on are absent */
     uint32_t column_count;
     uint32_t held_count;
@@ -86,6 +86,9 @@ typedef struct quern__archetype {
     uint32_t slot_capacity;
     quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
+    uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
+    uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/reclaim.c */
+    struct quern__move_plan *incoming; /* plans of others that lead here */
     struct quern__archetype *next_same_hash;
     quern__place places[]; /* by component index, as column_of */
 } quern__archetype;

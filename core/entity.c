@@ -65,7 +65,7 @@ quern_entity quern__entities_take(quern__entities *entities)
     quern__record *record;
     if (index != QUERN__SLOT_NONE) {
         record = quern__entities_record(entities, index);
-        entities->first_free = record->archetype_index;
+        entities->first_free = record->archetype_number;
         entities->free_count--;
     } else {
         index = entities->slot_count++;

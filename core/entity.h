@@ -7,7 +7,7 @@
  *
  *   alive slot:  location = address of the chunk | row     (chunks are aligned to 16 KiB, so the row fits
  *                                                           into the low 14 bits)
- *   free slot:   location = 0, archetype_index = next free slot or QUERN__SLOT_NONE
+ *   free slot:   location = 0, archetype_number = next free slot or QUERN__SLOT_NONE
  *
  * The archetype stands in the record rather than behind the chunk's header, so that a random get costs two
  * cache misses, record and value, and not three.
@@ -30,7 +30,7 @@ enum { QUERN__PAGE_RECORDS_LOG2 = 17, QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_REC
 
 typedef struct quern__record {
     uintptr_t location;
-    uint32_t archetype_index;
+    uint32_t archetype_number;
     /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is
      * good. The generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
     uint32_t stamp;
@@ -92,7 +92,7 @@ static inline bool quern__record_ends_stretch(const quern__record *record)
 static inline void quern__entities_free(quern__entities *entities, uint32_t index, quern__record *record)
 {
     record->location = 0;
-    record->archetype_index = entities->first_free;
+    record->archetype_number = entities->first_free;
     record->stamp++;
     entities->first_free = index;
     entities->free_count++;

@@ -138,27 +138,21 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     return QUERN_OK;
 }
 
-static quern_result create_with(quern_world *world, const quern_component *components,
-                                const void *const *values, uint32_t count, quern_entity *out_entity)
-{
-    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
-    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
-    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
-    if (result != QUERN_OK) return result;
-    quern_entity entity;
-    const quern__recipe *recipe = find_recipe(world, components, count, &result);
-    if (result != QUERN_OK) return result;
-    result = recipe ? create_by_recipe(world, recipe, values, &entity)
-                    : create_by_list(world, components, values, count, &entity);
-    if (result == QUERN_OK && out_entity != NULL) *out_entity = entity;
-    return result;
-}
-
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
 {
+    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
+    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
     if (!quern__world_enter(world, "quern_entity_create_with")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, create_with(world, components, values, count, out_entity));
+    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
+    if (result != QUERN_OK) return quern__world_left(world, result);
+    quern_entity entity;
+    const quern__recipe *recipe = find_recipe(world, components, count, &result);
+    if (result != QUERN_OK) return quern__world_left(world, result);
+    result = recipe ? create_by_recipe(world, recipe, values, &entity)
+                    : create_by_list(world, components, values, count, &entity);
+    if (result == QUERN_OK && out_entity != NULL) *out_entity = entity;
+    return quern__world_left(world, result);
 }
 
 /* What can be wrong is checked here as well, so that the message names this call. */

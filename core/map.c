@@ -52,6 +52,23 @@ void quern__map_forget(quern__map *map, uint64_t key)
     map->count = 0;
 }
 
+/* Entries behind the gap that would be found no longer move into it, which makes the next gap. */
+void quern__map_remove(quern__map *map, uint64_t key)
+{
+    const uint32_t mask = map->capacity - 1;
+    uint32_t gap = (uint32_t)quern__hash_mix(key) & mask;
+    while (map->slots[gap].key != key)
+        gap = (gap + 1) & mask;
+    for (uint32_t i = (gap + 1) & mask; map->slots[i].key != 0; i = (i + 1) & mask) {
+        const uint32_t home = (uint32_t)quern__hash_mix(map->slots[i].key) & mask;
+        if (((i - home) & mask) < ((i - gap) & mask)) continue; /* its home lies behind the gap */
+        map->slots[gap] = map->slots[i];
+        gap = i;
+    }
+    map->slots[gap].key = 0;
+    map->count--;
+}
+
 void quern__map_put(quern__map *map, uint64_t key, uint64_t value)
 {
     assert(key != 0 && map->count < map->capacity / 2);

@@ -4,8 +4,7 @@
 #define QUERN_CORE_MAP_H
 
 /* A hash map from 64-bit keys (not 0) to 64-bit values. Open addressing with linear probing, at most half
- * full; entries are never removed one by one, so a probe ends at the first empty slot. All zero is
- * empty. */
+ * full. No slot in a cluster is ever empty, so a probe ends at the first empty slot. All zero is empty. */
 
 #include "core/base.h"
 #include "core/hash.h"
@@ -32,6 +31,9 @@ void quern__map_clear(quern__map *map);
 /* Called for every key, empties the map: cheaper than clearing when they are few. In between it is no
  * map. */
 void quern__map_forget(quern__map *map, uint64_t key);
+
+/* Takes out an entry that is there. */
+void quern__map_remove(quern__map *map, uint64_t key);
 
 /* Puts an entry whose key is not there yet; room must have been reserved. */
 void quern__map_put(quern__map *map, uint64_t key, uint64_t value);

@@ -128,19 +128,22 @@ void quern__query_release(quern__query *query)
     if (query->storage->first_query == query) query->storage->first_query = query->next;
 }
 
-void quern__query_forget_collected(quern__query *query)
+void quern__query_forget_collected(quern__query *query, uint32_t first)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++) {
+    uint32_t kept = query->matches.count;
+    while (kept > 0 && query->matches.items[kept - 1].archetype->index >= first)
+        kept--;
+    const uint32_t count = query->matches.count;
+    query->matches.count = kept;
+    for (uint32_t i = kept; i < count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         if (match->archetype->is_collected) continue;
-        quern_view_column *columns = columns_at(query, kept);
+        quern_view_column *columns = columns_at(query, query->matches.count);
         memmove(columns, match->columns, query->term_count * sizeof *columns);
-        query->matches.items[kept++] =
+        query->matches.items[query->matches.count++] =
             (quern__query_match){.archetype = match->archetype, .columns = columns};
     }
-    query->matches.count = kept;
-    query->collected_count++;
+    if (query->matches.count < count) query->collected_count++;
 }
 
 /* --------------------------------------------------------------------------------------- matching */

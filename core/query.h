@@ -60,8 +60,9 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
 
 void quern__query_release(quern__query *query);
 
-/* Forgets the matches whose archetype is_collected. All matches must have been taken up before. */
-void quern__query_forget_collected(quern__query *query);
+/* Forgets the matches whose archetype is_collected, none of which comes before `first` in the order. All
+ * matches must have been taken up before. */
+void quern__query_forget_collected(quern__query *query, uint32_t first);
 
 /* Makes the list of stops be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);

@@ -25,6 +25,10 @@ static size_t plan_bytes(const quern__move_plan *plan)
 
 static void plan_release(quern__storage *storage, quern__move_plan *plan)
 {
+    if (plan->place_incoming != NULL) {
+        *plan->place_incoming = plan->next_incoming;
+        if (plan->next_incoming != NULL) plan->next_incoming->place_incoming = plan->place_incoming;
+    }
     quern__copy_release(&storage->allocator, plan->carry);
     quern__release(&storage->allocator, plan, plan_bytes(plan), _Alignof(quern__move_plan));
 }
@@ -32,7 +36,7 @@ static void plan_release(quern__storage *storage, quern__move_plan *plan)
 /* Plans are known under several keys; each is released under its target's. */
 static uint64_t plan_key_of_target(const quern__archetype *target)
 {
-    return 1ull << 32 | target->index;
+    return 1ull << 32 | target->number;
 }
 
 static uint64_t plan_key_of_component(uint32_t component_index)
@@ -54,12 +58,14 @@ void quern__storage_forget_plans(quern__storage *storage, quern__archetype *arch
 void quern__storage_release(quern__storage *storage)
 {
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
-        quern__archetype *archetype = storage->archetypes.items[i];
-        quern__archetype_destroy_values(archetype);
-        quern__storage_forget_plans(storage, archetype);
-        quern__archetype_release(archetype, &storage->allocator);
+        quern__archetype_destroy_values(storage->archetypes.items[i]);
+        quern__storage_forget_plans(storage, storage->archetypes.items[i]);
     }
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        quern__archetype_release(storage->archetypes.items[i], &storage->allocator);
     quern__array_release(&storage->allocator, &storage->archetypes);
+    quern__array_release(&storage->allocator, &storage->numbered);
+    quern__array_release(&storage->allocator, &storage->free_numbers);
     quern__map_release(&storage->archetype_by_set, &storage->allocator);
     quern__slabs_release(&storage->slabs, &storage->allocator);
     quern__entities_release(&storage->entities, &storage->allocator);
@@ -103,18 +109,31 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
         if (!quern__array_reserve(allocator, &component->archetypes, component->archetypes.count + 1))
             return false;
     }
+    const uint32_t numbers = storage->numbered.count + (storage->free_numbers.count == 0);
     return quern__array_reserve(allocator, &storage->archetypes, storage->archetypes.count + 1) &&
+           quern__array_reserve(allocator, &storage->numbered, numbers) &&
+           quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
            quern__map_reserve(&storage->archetype_by_set, allocator, storage->archetypes.count + 1);
 }
 
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
 {
+    archetype->index = storage->archetypes.count;
     storage->archetypes.items[storage->archetypes.count++] = archetype;
     storage->archetypes_version++;
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         quern__component *component = storage->components.list.items[archetype->component_indices[i]];
         component->archetypes.items[component->archetypes.count++] = archetype->index;
     }
+}
+
+/* Gives a new archetype a number, and lets it be found by its set. */
+static void enter(quern__storage *storage, quern__archetype *archetype)
+{
+    archetype->number = storage->free_numbers.count > 0
+                            ? storage->free_numbers.items[--storage->free_numbers.count]
+                            : storage->numbered.count++;
+    storage->numbered.items[archetype->number] = archetype;
     uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
     if (first == NULL) {
         quern__map_put(&storage->archetype_by_set, archetype->set_hash, (uintptr_t)archetype);
@@ -124,6 +143,31 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
     }
 }
 
+static void forget_set(quern__storage *storage, const quern__archetype *archetype)
+{
+    uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
+    assert(first != NULL);
+    quern__archetype *other = (quern__archetype *)(uintptr_t)*first;
+    if (other == archetype) {
+        *first = (uintptr_t)archetype->next_same_hash;
+        if (*first == 0) quern__map_remove(&storage->archetype_by_set, archetype->set_hash);
+        return;
+    }
+    while (other->next_same_hash != archetype)
+        other = other->next_same_hash;
+    other->next_same_hash = archetype->next_same_hash;
+}
+
+void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
+{
+    forget_set(storage, archetype);
+    storage->numbered.items[archetype->number] = NULL;
+    storage->free_numbers.items[storage->free_numbers.count++] = archetype->number;
+    storage->archetypes_version++;
+    quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+    quern__archetype_release(archetype, &storage->allocator);
+}
+
 /* While there is time to do something about it. */
 static void warn_if_crowded(quern__storage *storage)
 {
@@ -131,7 +175,9 @@ static void warn_if_crowded(quern__storage *storage)
     storage->is_crowded = true;
     quern__log(QUERN_LOG_WARNING,
                "world %u has %u archetypes, sets of components that entities have or had, of at most %d "
-               "(QUERN_MAX_ARCHETYPES); quern_world_collect takes out those without entities",
+               "(QUERN_MAX_ARCHETYPES); those without entities are taken out by quern_world_collect, or at "
+               "sync points with "
+               "collect_per_sync of quern_world_def",
                storage->entities.first_stamp >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 
@@ -147,6 +193,7 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
                                      storage->archetypes.count, &storage->clock, out_archetype);
     if (result != QUERN_OK) return result;
     (*out_archetype)->set_hash = set_hash;
+    enter(storage, *out_archetype);
     quern__storage_link(storage, *out_archetype);
     warn_if_crowded(storage);
     return QUERN_OK;
@@ -279,19 +326,30 @@ static void fill_plan(quern__move_plan *plan, const quern__archetype *source)
     if (plan->added_count > 0) plan->added = (quern__place){added->target_offset_bytes, added->size_bytes};
 }
 
-static quern__move_plan *plan_create(quern__storage *storage, const quern__archetype *source,
+static void link_incoming(quern__move_plan *plan)
+{
+    plan->next_incoming = plan->target->incoming;
+    plan->place_incoming = &plan->target->incoming;
+    if (plan->next_incoming != NULL) plan->next_incoming->place_incoming = &plan->next_incoming;
+    plan->target->incoming = plan;
+}
+
+static quern__move_plan *plan_create(quern__storage *storage, quern__archetype *source,
                                      quern__archetype *target)
 {
-    quern__move_plan counts = {.target = target};
+    quern__move_plan counts = {.source = source, .target = target};
     walk_columns(source, target, count_step, &counts);
     quern__move_plan *plan =
         quern__allocate(&storage->allocator, plan_bytes(&counts), _Alignof(quern__move_plan));
     if (plan == NULL) return NULL;
     *plan = counts;
     fill_plan(plan, source);
-    if (compile_carry(plan, &storage->allocator)) return plan;
-    plan_release(storage, plan);
-    return NULL;
+    if (!compile_carry(plan, &storage->allocator)) {
+        plan_release(storage, plan);
+        return NULL;
+    }
+    link_incoming(plan);
+    return plan;
 }
 
 quern_result quern__storage_plan(quern__storage *storage, quern__archetype *source,
@@ -369,7 +427,7 @@ static void place(quern__storage *storage, quern_entity entity, const quern__arc
     quern__archetype_entities(archetype, quern__chunk_of(location))[quern__location_row(location)] = entity;
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     record->location = location;
-    record->archetype_index = archetype->index;
+    record->archetype_number = archetype->number;
 }
 
 uintptr_t quern__storage_insert(quern__storage *storage, quern_entity entity, quern__archetype *archetype)
@@ -468,7 +526,7 @@ void quern__storage_insert_run(quern__storage *storage, quern__archetype *archet
         handles[i] = quern__entities_take(&storage->entities);
         quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(handles[i]));
         record->location = first + i;
-        record->archetype_index = archetype->index;
+        record->archetype_number = archetype->number;
     }
     storage->structure_version++;
 }

@@ -30,9 +30,10 @@ typedef struct quern__move_step {
 
 /* How to move a row to another archetype: steps[0 .. shared) carry a value over, [shared .. shared + added)
  * make a new one, and the remaining `removed` steps destroy one. Cached in the source archetype twice:
- * under the target's index, and, where the sets differ by one component, under that component. */
+ * under the target's number, and, where the sets differ by one component, under that component. */
 typedef struct quern__move_plan {
-    quern__archetype *target;
+    quern__archetype *source, *target;
+    struct quern__move_plan *next_incoming, **place_incoming; /* in the target's list */
     quern__copy_word *carry; /* does what the shared steps do; NULL unless is_plain */
     quern__place added;      /* of the first added step; size 0 when there is none */
     bool is_plain;           /* no step has a type, or is larger than QUERN__COPY_MAX_BYTES */
@@ -49,7 +50,10 @@ typedef struct quern__storage {
     quern__components components;
     quern__entities entities;
     quern__slabs slabs;
-    QUERN__ARRAY(quern__archetype *) archetypes;       /* [0] is the one without components */
+    QUERN__ARRAY(quern__archetype *) archetypes; /* in the order they were made; [0] has no components */
+    /* By number. Numbers stay while places in the order change, so that records need not follow. */
+    QUERN__ARRAY(quern__archetype *) numbered;
+    QUERN__ARRAY(uint32_t) free_numbers;               /* the latest one is taken first */
     quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
@@ -113,9 +117,12 @@ void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *ar
 
 /* ---------------------------------------------------------------------- steps that cannot fail */
 
-/* Enters an archetype, whose index is the next one, into every list that names it; room has been
- * reserved. */
+/* Puts an archetype at the end of the order, in every list that has them in order; room has been reserved. */
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
+
+/* Takes an archetype without rows and plans, to or from it, out of what knows it by number and by set, and
+ * releases it. Lists in order are the caller's matter. */
+void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype);
 
 /* Forgets all plans of an archetype; they are made again when they are needed. */
 void quern__storage_forget_plans(quern__storage *storage, quern__archetype *archetype);
@@ -178,7 +185,7 @@ void quern__storage_relocate_hooked(const quern__archetype *archetype, quern__ro
 static inline quern__archetype *quern__storage_archetype_of(const quern__storage *storage,
                                                             const quern__record *record)
 {
-    return storage->archetypes.items[record->archetype_index];
+    return storage->numbered.items[record->archetype_number];
 }
 
 static inline void *quern__place_value(quern__place place, uintptr_t location)
@@ -248,7 +255,7 @@ static inline quern_result quern__storage_move_plain(quern__storage *storage, qu
 {
     const quern__row from = quern__row_of(record->location);
     record->location = quern__row_location(to);
-    record->archetype_index = plan->target->index;
+    record->archetype_number = plan->target->number;
     storage->structure_version++;
     *quern__row_handle(plan->target, to) = entity;
     quern__copy_run(plan->carry, to, from);

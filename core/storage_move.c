@@ -48,7 +48,7 @@ void quern__storage_place(const quern__storage *storage, const quern__archetype 
         target[i] = handles[i];
         quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(handles[i]));
         record->location = to + i;
-        record->archetype_index = archetype->index;
+        record->archetype_number = archetype->number;
     }
 }
 

@@ -42,12 +42,15 @@ quern_world_def quern_world_def_default(void)
     return (quern_world_def){.allocator = quern_allocator_default(), .cookie = QUERN__COOKIE};
 }
 
-static quern_result world_init(const quern_allocator *allocator, uint32_t tag, quern_world **out_world)
+static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_world **out_world)
 {
+    const quern_allocator *allocator = &def->allocator;
     const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
     if (world == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a world");
-    *world = (quern_world){.resources = {.world_tag = tag}, .next_serial = (uint64_t)tag << 16};
+    *world = (quern_world){.resources = {.world_tag = tag},
+                           .next_serial = (uint64_t)tag << 16,
+                           .collect_per_sync = def->collect_per_sync};
     quern_result result = quern__storage_init(&world->storage, allocator, quern__stamp_first(tag, uses));
     if (result == QUERN_OK) {
         *out_world = world;
@@ -71,7 +74,7 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
     if (tag == 0)
         return quern__fail(QUERN_ERROR_LIMIT, "%d worlds are alive already (QUERN_MAX_WORLDS)",
                            QUERN_MAX_WORLDS);
-    result = world_init(&def->allocator, tag, out_world);
+    result = world_init(def, tag, out_world);
     if (result != QUERN_OK) tag_give(tag);
     return result;
 }

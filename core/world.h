@@ -31,7 +31,13 @@ struct quern_world {
     quern__recipe recipe;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame.h */
     uint32_t user_count;  /* queries and schedules that hold on to the world */
-    bool locked;          /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
+
+    /* Archetypes taken out at sync points: see core/reclaim.c. */
+    uint32_t collect_per_sync; /* of the definition */
+    uint32_t next_visit;       /* the archetype to be looked at next, in the order; 0: a new round begins */
+    uint64_t visit_count;      /* sync points that have looked */
+
+    bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
 
     /* In builds with QUERN_CHECKS: whose calls are changing the world right now. */
     _Atomic(const void *) changer;          /* the thread, or NULL */
@@ -48,6 +54,9 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
 #define QUERN__WORLD_LOCKERS "a frame, quern_query_run or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
+
+/* What a sync point of a world with collect_per_sync does when commands have been applied. */
+void quern__world_collect_some(quern_world *world);
 
 /* WORLD_LOCKED, naming the call, while the world is locked. */
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)

@@ -16,7 +16,7 @@ static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
     /* the order in which free slots will be reused decides about handles to come */
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
         hash = quern__hash_word(hash, i);
-        i = quern__entities_record(entities, i)->archetype_index;
+        i = quern__entities_record(entities, i)->archetype_number;
     }
     return hash;
 }

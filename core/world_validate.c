@@ -16,10 +16,11 @@ static quern_result validate_row(const quern__storage *storage, const quern__arc
     const quern__record *record = quern__entities_find(&storage->entities, entity);
     REQUIRE(record != NULL, "archetype %u, chunk %u, row %u holds handle %#llx, which is not alive",
             archetype->index, chunk->index, row, (unsigned long long)entity.bits);
-    REQUIRE(
-        record->location == quern__location_make(chunk, row) && record->archetype_index == archetype->index,
-        "entity %u:%u stands in archetype %u, chunk %u, row %u, but its record points elsewhere",
-        quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index, row);
+    REQUIRE(record->location == quern__location_make(chunk, row) &&
+                record->archetype_number == archetype->number,
+            "entity %u:%u stands in archetype %u, chunk %u, row %u, but its record points elsewhere",
+            quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
+            row);
     return QUERN_OK;
 }
 
@@ -69,7 +70,7 @@ static quern_result validate_entities(const quern__entities *entities, uint64_t 
                 "the list of free slots is broken");
         const quern__record *record = quern__entities_record(entities, i);
         REQUIRE(record->location == 0, "slot %u is in the free list and alive", i);
-        i = record->archetype_index;
+        i = record->archetype_number;
     }
     REQUIRE(count == entities->free_count, "the list of free slots has %u of %u", count,
             entities->free_count);
@@ -94,6 +95,9 @@ quern_result quern_world_validate(const quern_world *world)
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         REQUIRE(archetype->index == i, "archetype %u is listed as number %u", archetype->index, i);
+        REQUIRE(archetype->number < storage->numbered.count &&
+                    storage->numbered.items[archetype->number] == archetype,
+                "archetype %u does not have its number, %u", i, archetype->number);
         quern_result result = validate_archetype(storage, archetype);
         if (result != QUERN_OK) return result;
         row_count += quern__archetype_row_count(archetype);

@@ -350,6 +350,15 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
     schedule->has_command_counts = false;
 }
 
+/* A sync point; with what worlds are asked to do at each of them besides. */
+static quern_result run_sync(quern_schedule *schedule, frame_report *report)
+{
+    const quern_result result = sync(schedule, report);
+    quern_world *world = schedule->world;
+    if (world->collect_per_sync > 0 && result == QUERN_OK) quern__world_collect_some(world);
+    return result;
+}
+
 static quern_result run_step(quern_schedule *schedule, quern__step *step, frame_report *report)
 {
     switch (step->kind) {
@@ -360,7 +369,7 @@ static quern_result run_step(quern_schedule *schedule, quern__step *step, frame_
     case QUERN__STEP_SYNC:
         break;
     }
-    return sync(schedule, report);
+    return run_sync(schedule, report);
 }
 
 /* How often the phase is to run in this frame. Steps that are too many for one frame are dropped. */

@@ -31,7 +31,15 @@ extern "C" {
 /* Start from quern_world_def_default(); one that was not is refused. */
 typedef struct quern_world_def {
     quern_allocator allocator; /* default quern_allocator_default() */
-    uint32_t cookie;           /* internal: set by _default() */
+    /* At each sync point of a schedule on the world so many archetypes are looked at, in turn, and those that
+     * had no entities the last time either, eight sync points ago or more, are taken out, as
+     * quern_world_collect does; so at most so many at once. Which ones depends on the world and its sync
+     * points alone. To keep up it must be several times the number of archetypes that are left for good
+     * between sync points; beyond looking it costs some tenths of a microsecond for each archetype that
+     * was made after those taken out, and most for queries and systems that match those. 0, the default:
+     * none are. */
+    uint32_t collect_per_sync;
+    uint32_t cookie; /* internal: set by _default() */
 } quern_world_def;
 
 QUERN_API quern_world_def quern_world_def_default(void);
@@ -98,8 +106,7 @@ QUERN_API uint32_t quern_archetype_components(const quern_world *world, uint32_t
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
 /* Takes out the archetypes that have no rows; they come back when they are needed. Queries and schedules
- * stay right, and the order of the others stays. Indices of archetypes change. Walks over the records of
- * all entities. out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED,
+ * stay right, and the order of the others stays. Indices of archetypes change. out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED,
  * OUT_OF_MEMORY (then nothing has changed). */
 QUERN_API quern_result quern_world_collect(quern_world *world, uint32_t *out_count);
 

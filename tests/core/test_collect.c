@@ -23,11 +23,14 @@ static quern_component number, point, wide; /* uint64_t, vec3, 64 bytes */
 static quern_component tags[TAG_COUNT];
 static quern_entity entities[CROWD];
 
+static uint32_t collect_per_sync; /* of the world to be opened */
+
 static void open_collect(void)
 {
     allocator = failing_allocator_create();
     quern_world_def def = quern_world_def_default();
     def.allocator = failing_allocator_interface(allocator);
+    def.collect_per_sync = collect_per_sync;
     quern_result result = quern_world_create(&def, &world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     number = setup_component(world, "number", 8, 8);
@@ -757,7 +760,8 @@ Test(collect_schedule, frames_give_the_same_with_it_as_without)
     close_collect();
     run_frames(0, false, false, expected);
     for (uint32_t i = 0; i < POOL_COUNT; i++)
-        for (uint32_t kind = 1; kind < 4; kind++) {
+        for (uint32_t kind = 1; kind < 8; kind++) {
+            collect_per_sync = (kind & 4) != 0 ? 1 + 7 * i : 0;
             run_frames(pool_threads[i], kind & 1, kind & 2, found);
             cr_assert_eq(memcmp(found, expected, sizeof found), 0, "%u threads, kind %u", pool_threads[i],
                          kind);
@@ -881,4 +885,161 @@ Test(collect, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
         cr_assert_eq(failing_allocator_outstanding_bytes(failing), 0u, "memory was not given back");
         failing_allocator_destroy(failing);
     }
+}
+
+/* ------------------------------------------------------------------------------- at sync points, a few */
+
+/* One sync point for each frame. */
+static quern_schedule *open_syncing(uint32_t per_sync)
+{
+    close_collect();
+    collect_per_sync = per_sync;
+    open_collect();
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("idle", idle_run);
+    setup_system(schedule, &def);
+    return schedule;
+}
+
+/* How many frames it takes until so few archetypes are left. */
+static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
+{
+    for (uint32_t frame = 0; frame < 1000; frame++) {
+        if (stats().archetype_count <= archetype_count) return frame;
+        must_run(schedule, NULL);
+    }
+    return UINT32_MAX;
+}
+
+Test(collect_schedule, nothing_is_taken_out_unless_the_world_asks_for_it)
+{
+    quern_schedule *schedule = open_syncing(0);
+    create_row_of_sets(TAG_COUNT);
+    must(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    uint32_t count = stats().archetype_count;
+    for (uint32_t frame = 0; frame < 50; frame++)
+        must_run(schedule, NULL);
+    cr_assert_eq(stats().archetype_count, count);
+    quern_schedule_destroy(schedule);
+    close_collect();
+}
+
+Test(collect_schedule, what_is_left_goes_at_later_sync_points_and_never_more_than_a_few_at_once)
+{
+    quern_schedule *schedule = open_syncing(3);
+    create_row_of_sets(TAG_COUNT);
+    must(quern_entity_destroy_many(world, entities, TAG_COUNT - 2));
+    quern_term term = quern_term_read(number);
+    quern_query *query = setup_query(world, &term, 1);
+    uint64_t hash = quern_world_hash(world);
+    uint32_t before = stats().archetype_count;
+    for (uint32_t frame = 0; frame < 60; frame++) {
+        must_run(schedule, NULL);
+        uint32_t now = stats().archetype_count;
+        cr_assert(now <= before && before - now <= 3, "%u archetypes after %u", now, before);
+        cr_assert(frame >= 8 || now == before, "gone in frame %u", frame);
+        cr_assert_eq(quern_query_count(query), 2u);
+        cr_assert_eq(quern_world_hash(world), hash);
+        assert_valid(world);
+        before = now;
+    }
+    cr_assert_eq(before, 3u, "the one without components and two with entities");
+    quern_query_destroy(query);
+    quern_schedule_destroy(schedule);
+    close_collect();
+}
+
+Test(collect_schedule, what_is_empty_for_a_few_sync_points_stays)
+{
+    quern_schedule *schedule = open_syncing(UINT32_MAX);
+    quern_entity entity = create_with(tags[0], none, 1);
+    uint32_t index = index_of((quern_component[]){number, tags[0]}, 2);
+    for (uint32_t round = 0; round < 10; round++) {
+        must(quern_entity_destroy(world, entity));
+        for (uint32_t frame = 0; frame < 7; frame++)
+            must_run(schedule, NULL);
+        cr_assert_eq(index_of((quern_component[]){number, tags[0]}, 2), index, "round %u", round);
+        entity = create_with(tags[0], none, 1);
+        must_run(schedule, NULL);
+    }
+    must(quern_entity_destroy(world, entity));
+    cr_assert_leq(frames_until(schedule, 1), 10u);
+    quern_schedule_destroy(schedule);
+    close_collect();
+}
+
+/* Every frame some entities with sets that there never were. */
+enum { NEW_PER_FRAME = 64, CHANGING_FRAMES = 1100, SET_BITS = 17 };
+
+static quern_component set_tags[SET_BITS];
+static uint32_t next_set;
+
+static void create_new_sets(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < NEW_PER_FRAME; i++) {
+        quern_component chosen[SET_BITS + 1] = {number};
+        uint32_t count = 1;
+        next_set++;
+        for (uint32_t t = 0; t < SET_BITS; t++)
+            if (next_set >> t & 1) chosen[count++] = set_tags[t];
+        cr_assert(quern_commands_create_with(commands, chosen, NULL, count).bits, "%s",
+                  quern_error_message());
+    }
+}
+
+static void destroy_old(quern_context *context, const quern_view *view)
+{
+    for (uint32_t i = 0; i < view->count; i++)
+        quern_commands_destroy(quern_context_commands(context), view->entities[i]);
+}
+
+Test(collect_schedule, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
+{
+    close_collect();
+    collect_per_sync = 4 * NEW_PER_FRAME;
+    open_collect();
+    for (uint32_t t = 0; t < SET_BITS; t++)
+        set_tags[t] = setup_tag(world, (char[]){'s', (char)('a' + t), '\0'});
+    quern_schedule *schedule = setup_schedule(world);
+    quern_term term = quern_term_read(number);
+    quern_system_def def = system_def("destroy", destroy_old);
+    def.terms = &term;
+    def.term_count = 1;
+    def.begin = create_new_sets;
+    setup_system(schedule, &def);
+    uint32_t most = 0;
+    for (uint32_t frame = 0; frame < CHANGING_FRAMES; frame++) {
+        must_run(schedule, NULL);
+        if (stats().archetype_count > most) most = stats().archetype_count;
+        cr_assert_eq(stats().entity_count, (uint64_t)NEW_PER_FRAME);
+        if (frame % 100 == 0) assert_valid(world);
+    }
+    cr_assert_gt(next_set, (uint32_t)QUERN_MAX_ARCHETYPES, "there would have been too many");
+    cr_assert_lt(most, 30u * NEW_PER_FRAME, "%u at a time", most);
+    quern_schedule_destroy(schedule);
+    close_collect();
+}
+
+/* A query that has not seen all needs memory before anything can be taken out. */
+Test(collect_schedule, without_memory_archetypes_stay_for_another_time)
+{
+    quern_schedule *schedule = open_syncing(UINT32_MAX);
+    quern_query *queries[QUERY_COUNT];
+    open_queries(queries);
+    create_row_of_sets(TAG_COUNT);
+    must(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    for (uint32_t frame = 0; frame < 8; frame++)
+        must_run(schedule, NULL);
+    uint32_t count = stats().archetype_count;
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK, "%s", quern_error_message());
+    failing_allocator_heal(allocator);
+    assert_valid(world);
+    cr_assert_eq(stats().archetype_count, count);
+    cr_assert_leq(frames_until(schedule, count - TAG_COUNT / 2), 3u);
+    check_queries(queries);
+    close_queries(queries);
+    quern_schedule_destroy(schedule);
+    close_collect();
 }

@@ -140,6 +140,32 @@ Test(map, takes_keys_that_differ_in_high_bits_only)
     close_memory();
 }
 
+/* Small, so that clusters are long and go around the end; against an array. */
+Test(map, finds_what_is_left_when_entries_are_removed)
+{
+    enum { KEYS = 24 };
+    quern__map map = {0};
+    uint64_t values[KEYS + 1] = {0}; /* 0: not there */
+    random_source random = {.state = 77};
+    cr_assert(quern__map_reserve(&map, &allocator, KEYS));
+    for (uint32_t step = 1; step <= 20000; step++) {
+        const uint64_t key = 1 + random_below(&random, KEYS);
+        if (values[key] == 0) {
+            quern__map_put(&map, key, step);
+            values[key] = step;
+        } else {
+            quern__map_remove(&map, key);
+            values[key] = 0;
+        }
+        for (uint64_t k = 1; k <= KEYS; k++)
+            if (values[k] != 0)
+                assert_maps_to(&map, k, values[k]);
+            else
+                cr_assert_null(quern__map_find(&map, k), "step %u", step);
+    }
+    quern__map_release(&map, &allocator);
+}
+
 Test(map, is_empty_after_clear_and_keeps_its_memory)
 {
     quern__map map = {0};

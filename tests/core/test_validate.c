@@ -79,9 +79,9 @@ Test(validate, sees_damaged_records)
                   *dead = quern__entities_record(slots, COUNT - 1);
     assert_damage_seen(alive->location);
     assert_damage_seen(alive->stamp);
-    assert_damage_seen(alive->archetype_index);
+    assert_damage_seen(alive->archetype_number);
     assert_damage_seen(dead->location);
-    assert_damage_seen(dead->archetype_index);
+    assert_damage_seen(dead->archetype_number);
 }
 
 Test(validate, sees_damaged_counts)

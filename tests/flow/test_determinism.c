@@ -16,6 +16,7 @@ enum { FRAME_COUNT = 7, SEED_COUNT = 10, ENTITY_COUNT = 1500 };
 /* What of a frame must not depend on threads. */
 typedef struct outcome {
     uint64_t hash;
+    uint64_t archetype_count;
     uint64_t drops;
     quern_frame_stats stats;
 } outcome;
@@ -37,8 +38,8 @@ static uint64_t hash_drops(const quern_schedule *schedule)
 
 static outcome outcome_of(const flow_subject *subject)
 {
-    outcome it = {quern_world_hash(subject->world), hash_drops(subject->schedule),
-                  quern_schedule_frame_stats(subject->schedule)};
+    outcome it = {quern_world_hash(subject->world), quern_world_stats_get(subject->world).archetype_count,
+                  hash_drops(subject->schedule), quern_schedule_frame_stats(subject->schedule)};
     it.stats.time_ns = 0;
     it.stats.sync_ns = 0;
     return it;
@@ -54,6 +55,8 @@ static flow_subject subject;
 static flow_reference reference;
 static outcome expected[FRAME_COUNT];
 
+static uint32_t collect_per_sync; /* of the worlds to come */
+
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
     quern_schedule_def def = quern_schedule_def_default();
@@ -65,7 +68,9 @@ static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 /* One entity more than the plan has, whose handle tells the world's tag. */
 static quern_entity open_subject(quern_schedule_def schedule_def)
 {
-    flow_subject_open_as(&subject, &plan, NULL, schedule_def);
+    quern_world_def def = quern_world_def_default();
+    def.collect_per_sync = collect_per_sync;
+    flow_subject_open_as(&subject, &plan, &def, schedule_def);
     return setup_entity(subject.world);
 }
 
@@ -177,6 +182,25 @@ Test(determinism, where_generations_begin_changes_nothing, .timeout = 600)
         }
         play_with_reference(style(true, 0), pool_threads[seed % POOL_COUNT]);
     }
+}
+
+/* What goes comes back as a later archetype, so views come in another order than without. */
+Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_style, .timeout = 600)
+{
+    uint64_t taken_count = 0;
+    for (uint64_t seed = 501; seed <= 500 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, 30 + 10 * (uint32_t)(seed % 3));
+        collect_per_sync = 0;
+        expect_as_alone();
+        uint64_t count_without = expected[FRAME_COUNT - 1].archetype_count;
+        collect_per_sync = 1u << seed % 8;
+        expect_as_alone();
+        taken_count += expected[FRAME_COUNT - 1].archetype_count < count_without;
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
+    }
+    cr_assert_gt(taken_count, SEED_COUNT / 2u, "something was taken out in %llu plans",
+                 (unsigned long long)taken_count);
 }
 
 /* The tests above say little when hardly anything is fused. */

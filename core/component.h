@@ -9,12 +9,23 @@
 #include "core/handle.h"
 #include "core/type.h"
 
+#include <stdatomic.h>
+
+/* Who may have written values of a component other than by a system's views: for builds with QUERN_CHECKS,
+ * which look for kept pointers (sched/seal.h). Atomic, since values may be got on several threads. */
+typedef struct quern__hands {
+    _Atomic uint64_t
+        lent_structure;            /* 1 + the structure's version when a pointer was given out; 0: never */
+    _Atomic uint64_t written_look; /* 1 + look_count of the storage when values were written; 0: never */
+} quern__hands;
+
 typedef struct quern__component {
     quern__type type;
     /* Archetypes with this component, by index, ascending because archetypes are appended as they are
      * made. */
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed */
+    quern__hands hands;
 } quern__component;
 
 typedef struct quern__components {

@@ -327,6 +327,7 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     void *target = quern__storage_value(archetype, record->location, index);
     const quern__type *type = quern__components_type(&world->storage.components, index);
     quern__storage_note_write(archetype, record->location, index);
+    quern__storage_note_set(&world->storage, index);
     if (target == NULL || target == value) return;
     quern__type_destroy(type, target, 1);
     quern__type_copy(type, target, value, 1);
@@ -371,7 +372,9 @@ void *quern_entity_get(quern_world *world, quern_entity entity, quern_component 
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_distance(&world->storage.components, component);
     void *value = quern__storage_value(archetype, record->location, index);
-    return QUERN__UNLIKELY(value == NULL) ? get_nothing(world, entity, component) : value;
+    if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
+    quern__storage_note_lent(&world->storage, index);
+    return value;
 }
 
 static quern_result mark_changed(quern_world *world, quern_entity entity, quern_component component)

@@ -420,6 +420,14 @@ static void take_stops(quern__query *query, quern_query_iterator *iterator)
     iterator->end_stop = query->stops.items + query->stops.count;
 }
 
+/* For builds with QUERN_CHECKS: the views of a walk stay good while frames run. */
+static void note_lent(const quern__query *query)
+{
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].access == QUERN_WRITE)
+            quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
+}
+
 quern_query_iterator quern_query_iterate(quern_query *query)
 {
     quern_query_iterator iterator = {.query = query, .view = {.query = query}};
@@ -434,6 +442,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
     if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
     if (iterator.result == QUERN_OK) take_stops(query, &iterator);
+    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)
         query->seen_version = query->storage->clock++;

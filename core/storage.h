@@ -62,6 +62,10 @@ typedef struct quern__storage {
     uint64_t archetypes_version;     /* changes whenever archetypes come or go */
     uint64_t clock;                  /* of change versions: see version.h; from 1 */
     bool is_crowded;                 /* the log has been told that archetypes run out */
+    /* In builds with QUERN_CHECKS: the schedule that ran a frame latest, and how often one has looked at
+     * what happened outside its systems. */
+    const void *framed_by;
+    uint64_t look_count;
 } quern__storage;
 
 /* From so many archetypes on a world is crowded, and says so; below so many it is no longer. Far from each
@@ -171,6 +175,22 @@ void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
 /* Notes that the value of a component in a row was written. */
 void quern__storage_note_write(const quern__archetype *archetype, uintptr_t location,
                                uint32_t component_index);
+
+/* For builds with QUERN_CHECKS. A pointer to write values of the component was given out: it is good until
+ * the structure changes. And: a call wrote values of the component, and keeps no pointer. */
+static inline void quern__storage_note_lent(const quern__storage *storage, uint32_t component_index)
+{
+    if (!QUERN_CHECKS) return;
+    atomic_store_explicit(&storage->components.list.items[component_index]->hands.lent_structure,
+                          storage->structure_version + 1, memory_order_relaxed);
+}
+
+static inline void quern__storage_note_set(const quern__storage *storage, uint32_t component_index)
+{
+    if (!QUERN_CHECKS) return;
+    atomic_store_explicit(&storage->components.list.items[component_index]->hands.written_look,
+                          storage->look_count + 1, memory_order_relaxed);
+}
 
 /* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last
  * thing that a call does. */

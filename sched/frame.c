@@ -187,8 +187,9 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
 {
     quern_result result = start_step(schedule, step);
     if (result != QUERN_OK || step->is_idle) return result;
-    if (QUERN_CHECKS) result = quern__seals_start(schedule, step);
-    if (result != QUERN_OK) return result;
+    if (QUERN_CHECKS && !quern__seals_close(schedule))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
+                                                      "(QUERN_CHECKS)");
     quern__profile_start_step(schedule, step);
     if (step->prepared_threads > 1)
         result = quern__graph_run(step->graph, schedule->jobs);
@@ -196,7 +197,7 @@ static quern_result run_graph(quern_schedule *schedule, quern__step *step)
         run_passes(step);
     if (result != QUERN_OK) return result;
     quern__profile_finish_step(schedule, step);
-    if (QUERN_CHECKS) quern__seals_finish(schedule, step);
+    if (QUERN_CHECKS) quern__seals_look(schedule);
     finish_step(schedule, step);
     return result;
 }
@@ -214,6 +215,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
     quern__profile_finish_step(schedule, step);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->world->locked = true;
+    if (QUERN_CHECKS) quern__seals_resume(schedule, "in");
     finish_step(schedule, step);
     return QUERN_OK;
 }
@@ -307,6 +309,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .shows_parts = schedule->watch.recording != NULL,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
     quern__profile_start_sync(schedule);
+    if (QUERN_CHECKS) quern__seals_break(schedule);
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
                                applied);
 }
@@ -482,7 +485,9 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->is_running = true;
     schedule->world->locked = true;
     frame_report report = {0};
+    if (QUERN_CHECKS) quern__seals_resume(schedule, "before");
     result = run_phases(schedule, &report);
+    if (QUERN_CHECKS && (result != QUERN_OK || !quern__seals_close(schedule))) quern__seals_break(schedule);
     schedule->world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);

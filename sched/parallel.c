@@ -46,6 +46,13 @@ static void take_look(quern_query *query, parallel_run *run)
     if (query->filter_count > 0) query->seen_version = query->storage->clock++;
 }
 
+static void note_set(const quern__query *query)
+{
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].access == QUERN_WRITE)
+            quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
+}
+
 quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_function *function,
                              void *argument)
 {
@@ -55,6 +62,7 @@ quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_fu
     const uint64_t seen_version = query->seen_version;
     parallel_run run = {.query = query, .function = function, .argument = argument};
     take_look(query, &run);
+    if (QUERN_CHECKS) note_set(query);
     query->world->locked = true;
     if (jobs == NULL)
         run_views(&run, 0, query->stops.count, 0);

@@ -543,7 +543,7 @@ Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("a pointer into the world that somebody keeps");
-    cr_assert_not_null(strstr(reports.last, "'position' was changed in frame 0"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "component 'position' was changed in frame 0"), "%s", reports.last);
     quern_schedule_destroy(schedule);
 }
 

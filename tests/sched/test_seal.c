@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/parallel.h>
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Pointers into the world that somebody keeps: builds with checks find who writes through them, from phase
+ * to phase and from frame to frame, and take nobody to task who may write. */
+
+enum { ENTITY_COUNT = 4000 };
+
+static quern_world *world;
+static quern_component position, velocity;
+static quern_entity entity;
+static quern_schedule *schedule;
+static captured_reports reports;
+
+static vec3 *kept;
+static int use_frame; /* the frame in which the kept pointer is used; -1: never */
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    velocity = setup_component(world, "velocity", sizeof(vec3), 4);
+    entity = setup_entity_with(world, &position, 1);
+    cr_assert_eq(quern_entity_create_many(world, &position, NULL, 1, ENTITY_COUNT, NULL), QUERN_OK);
+    schedule = setup_phases(world, 3);
+    kept = NULL;
+    use_frame = -1;
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(seal, .init = open_world, .fini = close_world);
+
+static void take(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    if (view->ordinal == 0) kept = quern_view_write(view, 0);
+}
+
+static void use(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    if ((int)quern_context_frame_index(context) == use_frame) kept[1].x += 77;
+}
+
+static void add_system(const char *name, quern_system_function *run, uint32_t phase, uint32_t flags)
+{
+    quern_system_def def = system_def(name, run);
+    def.phase = phase;
+    def.flags = flags;
+    setup_system(schedule, &def);
+}
+
+static void add_taker(void)
+{
+    quern_term term = quern_term_write(position);
+    quern_system_def def = system_def("take", take);
+    def.terms = &term;
+    def.term_count = 1;
+    setup_system(schedule, &def);
+}
+
+/* A frame that finds the kept pointer's write and says these words; the next one finds nothing. */
+static void assert_found(quern_jobs *jobs, const char *words)
+{
+    must_not_run(schedule, jobs, QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_eq(reports.assert_count, 1u, "%u reports: %s", reports.assert_count, reports.last);
+    cr_assert_not_null(strstr(reports.last, "'position'"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, words), "no \"%s\" in: %s", words, reports.last);
+    use_frame = -1;
+    capture_reports(&reports);
+    must_run(schedule, jobs);
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+}
+
+/* ------------------------------------------------------------------------------------- what is found */
+
+Test(seal, a_pointer_kept_from_one_phase_is_found_in_another)
+{
+    if (!quern_has_checks()) return;
+    add_taker();
+    add_system("use", use, 1, 0);
+    must_run(schedule, NULL);
+    use_frame = 1;
+    assert_found(NULL,
+                 "changed in frame 1 while no system had a view of it: somebody keeps a pointer beyond "
+                 "its call. The latest to have it was system 'take' (declared: write position)");
+}
+
+Test(seal, so_it_is_on_threads)
+{
+    if (!quern_has_checks()) return;
+    quern_jobs *jobs = setup_jobs(3);
+    add_taker();
+    add_system("use", use, 1, 0);
+    use_frame = 0;
+    assert_found(jobs, "system 'take'");
+    quern_jobs_destroy(jobs);
+}
+
+Test(seal, a_pointer_kept_is_found_when_it_is_used_between_frames)
+{
+    if (!quern_has_checks()) return;
+    add_taker();
+    must_run(schedule, NULL);
+    kept[0].y += 1;
+    assert_found(NULL, "changed before frame 1 while no system had a view of it: somebody keeps a pointer");
+}
+
+Test(seal, a_pointer_kept_is_found_when_an_exclusive_system_uses_it)
+{
+    if (!quern_has_checks()) return;
+    add_taker();
+    add_system("use", use, 1, QUERN_SYSTEM_EXCLUSIVE);
+    use_frame = 0;
+    assert_found(NULL, "system 'take'");
+}
+
+static void give_velocity(quern_context *context)
+{
+    const vec3 value = {1, 2, 3};
+    cr_assert_eq(quern_commands_set(quern_context_commands(context), entity, velocity, &value), QUERN_OK);
+}
+
+/* The sync point changes rows, but not those that the pointer goes to. */
+Test(seal, sync_points_begin_anew_and_nothing_more)
+{
+    if (!quern_has_checks()) return;
+    entity = setup_entity(world);
+    add_taker();
+    quern_system_def def = system_def("give", NULL);
+    def.begin = give_velocity;
+    setup_system(schedule, &def);
+    add_system("use", use, 1, 0);
+    use_frame = 0;
+    assert_found(NULL, "system 'take'");
+}
+
+static void look_up(quern_context *context)
+{
+    kept = (vec3 *)quern_context_lookup(context, entity, position);
+    cr_assert_not_null(kept);
+}
+
+Test(seal, so_is_a_pointer_from_a_lookup)
+{
+    if (!quern_has_checks()) return;
+    quern_system_def def = system_def("look up", NULL);
+    def.begin = look_up;
+    def.lookups = &position;
+    def.lookup_count = 1;
+    setup_system(schedule, &def);
+    add_system("use", use, 2, 0);
+    use_frame = 0;
+    assert_found(NULL, "no system has had one to write");
+}
+
+/* A call that writes one component does not hide another. */
+Test(seal, a_call_frees_the_component_that_it_is_about_and_no_other)
+{
+    if (!quern_has_checks()) return;
+    const quern_component both[] = {position, velocity};
+    quern_entity with_both = setup_entity_with(world, both, 2);
+    const vec3 value = {1, 2, 3};
+    add_taker();
+    must_run(schedule, NULL);
+    cr_assert_not_null(quern_entity_get(world, with_both, velocity));
+    cr_assert_eq(quern_entity_set(world, with_both, velocity, &value), QUERN_OK);
+    kept[0].y += 1;
+    assert_found(NULL, "system 'take'");
+}
+
+/* -------------------------------------------------------------------------------- what is not blamed */
+
+static void assert_nothing_found(void)
+{
+    must_run(schedule, NULL);
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+}
+
+/* Good until the structure changes, over as many frames as there are until then. */
+Test(seal, a_pointer_got_between_frames_may_be_used_between_all_of_them)
+{
+    add_taker();
+    vec3 *value = quern_entity_get(world, entity, position);
+    for (uint32_t i = 0; i < 4; i++) {
+        value->x += 1;
+        assert_nothing_found();
+    }
+}
+
+Test(seal, every_call_between_frames_may_write)
+{
+    quern_term terms[] = {quern_term_write(position)};
+    quern_query *query = setup_query(world, terms, 1);
+    add_taker();
+    assert_nothing_found();
+    const vec3 value = {1, 2, 3};
+    cr_assert_eq(quern_entity_set(world, entity, position, &value), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_entity_set(world, entity, position, &(vec3){4, 5, 6}), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_entity_add(world, entity, velocity, &value), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_entity_create_many(world, &position, NULL, 1, 3 * ENTITY_COUNT, NULL), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_query_add_component(query, velocity, &value, NULL), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_query_remove_component(query, velocity, NULL), QUERN_OK);
+    cr_assert_eq(quern_world_collect(world, NULL), QUERN_OK);
+    assert_nothing_found();
+    cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
+    cr_assert_eq(quern_world_trim(world), QUERN_OK);
+    assert_nothing_found();
+    quern_query_destroy(query);
+}
+
+static void write_view(void *argument, const quern_view *view, uint32_t worker_index)
+{
+    (void)argument;
+    (void)worker_index;
+    ((vec3 *)quern_view_write(view, 0))[0].z += 1;
+}
+
+/* Also when a frame runs in the middle of a walk: its view stays good. */
+Test(seal, so_may_walks_over_queries)
+{
+    quern_term term = quern_term_write(position);
+    quern_query *query = setup_query(world, &term, 1);
+    add_taker();
+    for (uint32_t i = 0; i < 3; i++) {
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it)) {
+            vec3 *values = quern_view_write(&it.view, 0);
+            values[0].x += 1;
+            if (it.view.ordinal == 1) assert_nothing_found();
+            values[0].y += 1;
+        }
+        cr_assert_eq(it.result, QUERN_OK);
+        assert_nothing_found();
+        cr_assert_eq(quern_query_run(query, NULL, write_view, NULL), QUERN_OK);
+        assert_nothing_found();
+    }
+    quern_query_destroy(query);
+}
+
+static void write_one(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    ((vec3 *)quern_view_write(view, 0))[0].x += 1;
+}
+
+Test(seal, so_may_other_schedules)
+{
+    quern_term term = quern_term_write(position);
+    quern_schedule *other = setup_schedule(world);
+    quern_system_def def = system_def("other", write_one);
+    def.terms = &term;
+    def.term_count = 1;
+    setup_system(other, &def);
+    add_taker();
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_nothing_found();
+        must_run(other, NULL);
+    }
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+    quern_schedule_destroy(other);
+}
+
+static quern_schedule *inner;
+
+static void write_by_right(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    const uint64_t frame = quern_context_frame_index(context);
+    quern_world *whole = quern_context_world(context);
+    if (frame == 0) cr_assert_eq(quern_entity_set(whole, entity, position, &(vec3){7, 8, 9}), QUERN_OK);
+    if (frame == 1) ((vec3 *)quern_entity_get(whole, entity, position))->x = 10;
+    if (frame == 2) must_run(inner, NULL);
+    if (frame == 3) cr_assert_eq(quern_entity_add(whole, entity, velocity, NULL), QUERN_OK);
+}
+
+Test(seal, so_may_exclusive_systems_and_frames_in_them)
+{
+    quern_term term = quern_term_write(position);
+    inner = setup_schedule(world);
+    quern_system_def def = system_def("inner", write_one);
+    def.terms = &term;
+    def.term_count = 1;
+    setup_system(inner, &def);
+    add_taker();
+    add_system("exclusive", write_by_right, 1, QUERN_SYSTEM_EXCLUSIVE);
+    setup_reader(schedule, "reader", position);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_nothing_found();
+    quern_schedule_destroy(inner);
+}
+
+static void command(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const vec3 value = {1, 2, (float)quern_context_frame_index(context)};
+    if (view->ordinal > 0) return;
+    cr_assert_eq(quern_commands_set(commands, entity, position, &value), QUERN_OK);
+    if (quern_context_frame_index(context) < 2) return;
+    quern_commands_create_with(commands, &velocity, NULL, 1);
+    cr_assert_eq(quern_commands_destroy(commands, view->entities[view->count - 1]), QUERN_OK);
+}
+
+/* Also systems that come later, with components that no system has had before. */
+Test(seal, so_may_commands_and_systems_that_come_later)
+{
+    quern_term term = quern_term_write(position), other_term = quern_term_write(velocity);
+    quern_system_def def = system_def("command", command);
+    def.terms = &term;
+    def.term_count = 1;
+    def.phase = 1;
+    add_taker();
+    setup_system(schedule, &def);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_nothing_found();
+    def = system_def("late", write_one);
+    def.terms = &other_term;
+    def.term_count = 1;
+    setup_system(schedule, &def);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_nothing_found();
+}

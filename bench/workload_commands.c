@@ -187,7 +187,8 @@ static uint64_t checksum_quern(void *state)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const Health *healths = quern_view_read(&it.view, 0);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
             sum += hash_health(&healths[i]);
     }
     REQUIRE(it.result);
@@ -224,7 +225,8 @@ static void add_health(quern_context *context, const quern_view *view)
 {
     const command_scene *scene = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         REQUIRE(quern_commands_add(commands, view->entities[i], scene->bench.health, &added_health));
 }
 
@@ -232,7 +234,8 @@ static void remove_health(quern_context *context, const quern_view *view)
 {
     const command_scene *scene = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         REQUIRE(quern_commands_remove(commands, view->entities[i], scene->bench.health));
 }
 
@@ -395,7 +398,8 @@ static void mix(quern_context *context, const quern_view *view, uint32_t system)
     quern_commands *commands = quern_context_commands(context);
     const Position *positions = quern_view_read(view, 0);
     const Velocity *velocities = quern_view_read(view, 1);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         record_mixed(commands, &scene->bench, view->entities[i],
                      choose(&positions[i], &velocities[i], salt_of(scene->frame_index, system)), system);
 }

@@ -185,7 +185,8 @@ static void age(quern_context *context, const quern_view *view)
     const bench_world *bench = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
     Life *lives = quern_view_write(view, 0);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (--lives[i].frames_left == 0)
             replace(commands, bench, view->entities[i], next_seed(lives[i].seed));
     }

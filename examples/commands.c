@@ -32,7 +32,8 @@ static void burn(quern_context *context, const quern_view *view)
     const Types *types = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
     Fuse *fuses = quern_view_write(view, 0);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         fuses[i].frames_left--;
         if (fuses[i].frames_left == 1)
             check(quern_commands_add(commands, view->entities[i], types->burning, NULL));
@@ -48,7 +49,8 @@ static void scatter(quern_context *context, const quern_view *view)
     const Types *types = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
     const Fuse *fuses = quern_view_read(view, 0);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (fuses[i].frames_left > 0) continue;
         quern_entity created[SHARDS];
         Shard shards[SHARDS] = {{.angle = 0}, {.angle = 120}, {.angle = 240}};
@@ -66,7 +68,8 @@ static void extinguish(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         check(quern_commands_remove(commands, view->entities[i], types->burning));
 }
 

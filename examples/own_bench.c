@@ -31,7 +31,8 @@ static void cool(quern_context *context, const quern_view *view)
 {
     (void)context;
     Heat *heats = quern_view_write(view, 0);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         heats[i] -= heats[i] / 16;
 }
 
@@ -40,7 +41,8 @@ static void wear_out(quern_context *context, const quern_view *view)
     (void)context;
     const Heat *heats = quern_view_read(view, 0);
     Wear *wears = quern_view_write(view, 1);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         wears[i] += heats[i] >> 20;
 }
 
@@ -71,7 +73,8 @@ static uint64_t checksum(void *state)
     quern_query_iterator it = quern_query_iterate(scene->query);
     while (quern_query_next(&it)) {
         const Wear *wears = quern_view_read(&it.view, 1);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
             sum += wears[i];
     }
     require(it.result);

@@ -48,7 +48,8 @@ static void fall(quern_context *context, const quern_view *view)
     const Game *game = quern_context_user_data(context);
     const float dt = (float)quern_context_delta_seconds(context);
     Ball *balls = quern_view_write(view, 0);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         balls[i].speed -= 9.81f * dt;
         balls[i].height += balls[i].speed * dt;
         if (--balls[i].frames_left == 0)
@@ -56,7 +57,7 @@ static void fall(quern_context *context, const quern_view *view)
     }
     const quern_trace_zone zone =
         quern_trace_zone_begin(game->trace, quern_context_worker_index(context), game->bounce_zone);
-    for (uint32_t i = 0; i < view->count; i++)
+    for (uint32_t i = 0; i < count; i++)
         if (balls[i].height < 0 && balls[i].speed < 0) balls[i].speed = -balls[i].speed;
     quern_trace_zone_end(&zone);
 }

@@ -85,7 +85,8 @@ static void flock(quern_context *context, const quern_view *view)
     Steering *steering = quern_view_write(view, FLOCK_STEERING);
     Crowd *crowd = quern_view_write(view, FLOCK_CROWD);
     uint64_t frame = quern_context_frame_index(context);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         Surroundings around = look_around(grid, cell[i].index, position[i]);
         steering[i] = flock_steering(&around, velocity[i], random_hash(genes[i].seed, frame));
         crowd[i].weight = around.weight;
@@ -125,7 +126,8 @@ static void follow_mother(quern_context *context, const quern_view *view)
     const Age *age = quern_view_read(view, FOLLOW_AGE);
     const Lineage *lineage = quern_view_read(view, FOLLOW_LINEAGE);
     Steering *steering = quern_view_write(view, FOLLOW_STEERING);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (age[i].seconds > child_seconds || quern_entity_is_null(lineage[i].mother)) continue;
         const Position *mother = quern_context_lookup(context, lineage[i].mother, types->position);
         if (mother == NULL) continue;

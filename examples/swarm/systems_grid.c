@@ -28,7 +28,8 @@ static void count_agents(quern_context *context, const quern_view *view)
     const Position *position = quern_view_read(view, COUNT_POSITION);
     Cell *cell = quern_view_write(view, COUNT_CELL);
     Grid *grid = grid_write(context);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         cell[i].index = grid_cell_at(grid, position[i]);
         grid_count(grid, cell[i].index);
     }
@@ -69,7 +70,8 @@ static void place_agents(quern_context *context, const quern_view *view)
     const Velocity *velocity = quern_view_read(view, PLACE_VELOCITY);
     Neighbour neighbour = {.is_hunter = quern_view_has(view, PLACE_HUNTER)};
     Grid *grid = grid_write(context);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         neighbour.position = position[i];
         neighbour.velocity = velocity[i];
         neighbour.entity = view->entities[i];

@@ -82,7 +82,8 @@ static void choose_target(quern_context *context, const quern_view *view)
     Target *target = quern_view_write(view, CHOOSE_TARGET);
     Steering *steering = quern_view_write(view, CHOOSE_STEERING);
     Crowd *crowd = quern_view_write(view, CHOOSE_CROWD);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         Scene scene = watch_out(grid, cell[i].index, position[i]);
         crowd[i].weight = scene.crowd;
         steering[i].x = apart_gain * scene.apart.x;
@@ -129,7 +130,8 @@ static void chase(quern_context *context, const quern_view *view)
     const Position *position = quern_view_read(view, CHASE_POSITION);
     const Target *target = quern_view_read(view, CHASE_TARGET);
     Steering *steering = quern_view_write(view, CHASE_STEERING);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (quern_entity_is_null(target[i].prey)) continue;
         const Position *prey = quern_context_lookup(context, target[i].prey, types->position);
         const Velocity *flight = quern_context_lookup(context, target[i].prey, types->velocity);

@@ -35,7 +35,8 @@ static void metabolise(quern_context *context, const quern_view *view)
     const Crowd *crowd = quern_view_read(view, METABOLISE_CROWD);
     Energy *energy = quern_view_write(view, METABOLISE_ENERGY);
     float dt = (float)quern_context_delta_seconds(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         energy[i].value += dt * (species->income - species->crowding * crowd[i].weight);
 }
 
@@ -69,7 +70,8 @@ static void eat(quern_context *context, const quern_view *view)
     const Position *position = quern_view_read(view, EAT_POSITION);
     Energy *energy = quern_view_write(view, EAT_ENERGY);
     Target *target = quern_view_write(view, EAT_TARGET);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (quern_entity_is_null(target[i].prey)) continue;
         const Position *prey = quern_context_lookup(context, target[i].prey, types->position);
         float dx = prey->x - position[i].x, dy = prey->y - position[i].y;
@@ -129,7 +131,8 @@ static void breed(quern_context *context, const quern_view *view)
     const Velocity *velocity = quern_view_read(view, BREED_VELOCITY);
     const Genes *genes = quern_view_read(view, BREED_GENES);
     uint64_t frame = quern_context_frame_index(context);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         if (energy[i].value < 1.0f || has_small_child(context, &lineage[i])) continue;
         energy[i].value *= 0.5f;
         Agent child = {
@@ -175,7 +178,8 @@ static void die(quern_context *context, const quern_view *view)
     const Energy *energy = quern_view_read(view, DIE_ENERGY);
     const Age *age = quern_view_read(view, DIE_AGE);
     const Genes *genes = quern_view_read(view, DIE_GENES);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         bool is_old = age[i].seconds > lifetime_seconds(species, genes[i].seed);
         if (energy[i].value > 0.0f && !is_old) continue;
         check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));

@@ -27,7 +27,8 @@ static void steer(quern_context *context, const quern_view *view)
     Velocity *velocity = quern_view_write(view, STEER_VELOCITY);
     float dt = (float)quern_context_delta_seconds(context);
     float slowest = species->min_speed, fastest = species->max_speed;
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         float x = velocity[i].x + dt * steering[i].x;
         float y = velocity[i].y + dt * steering[i].y;
         float speed = sqrtf(x * x + y * y) + 0.0001f;
@@ -75,7 +76,8 @@ static void move(quern_context *context, const quern_view *view)
     Position *position = quern_view_write(view, MOVE_POSITION);
     float dt = (float)quern_context_delta_seconds(context);
     float width = rules->width, height = rules->height;
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         move_along(&position[i].x, &velocity[i].x, dt, width);
         move_along(&position[i].y, &velocity[i].y, dt, height);
     }
@@ -106,7 +108,8 @@ static void age(quern_context *context, const quern_view *view)
 {
     Age *ages = quern_view_write(view, AGE_AGE);
     float dt = (float)quern_context_delta_seconds(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         ages[i].seconds += dt;
 }
 

@@ -70,7 +70,8 @@ static void tally_view(quern_context *context, const quern_view *view)
     Tally *tally = quern_view_has(view, CENSUS_HUNTER) ? &tallies->hunter : &tallies->prey;
     const Energy *energy = quern_view_read(view, CENSUS_ENERGY);
     tally->count += view->count;
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         tally->energy += (double)energy[i].value;
 }
 

@@ -12,8 +12,12 @@
  *     while (quern_query_next(&it)) {
  *         Position *p = quern_view_write(&it.view, 0);
  *         const Velocity *v = quern_view_read(&it.view, 1);
- *         for (uint32_t i = 0; i < it.view.count; i++) p[i].x += v[i].x;
- *     }                                                                                            */
+ *         const uint32_t count = it.view.count;
+ *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
+ *     }
+ *
+ * Copy the count, in systems too: a loop that counts to it in place and writes values of uint32_t might
+ * write the count, for all that the compiler knows, and is not vectorised. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -125,7 +129,7 @@ typedef struct quern_view_column {
 
 /* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
 typedef struct quern_view {
-    uint32_t count; /* rows, at least 1 (0 only in a system without terms) */
+    uint32_t count; /* rows, at least 1 (0 only in a system without terms); loops copy it, see above */
     /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views that its
      * filters leave out are counted */
     uint32_t ordinal;

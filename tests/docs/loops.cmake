@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# cmake -DROOT=... -DCOMPILER=... -DCOMPILER_ID=... -DBUILD=... -P loops.cmake: fails where a loop that
+# users are shown counts to a view's count in place, and unless the compiler vectorises the loop at the top
+# of query.h over bare uint32_t. What such a loop writes might be the count itself, so that the compiler must
+# read it again each time round.
+cmake_minimum_required(VERSION 3.25)
+
+file(GLOB_RECURSE shown "${ROOT}/examples/*.[ch]" "${ROOT}/bench/*.[ch]" "${ROOT}/docs/*.md" "${ROOT}/README.md"
+     "${ROOT}/include/quern/*.h")
+list(FILTER shown EXCLUDE REGEX "/third_party/")
+set(count 0)
+foreach(file IN LISTS shown)
+  file(READ "${file}" text)
+  if(text MATCHES "(view->|view[.])count;[^\n]*\\+\\+")
+    message(FATAL_ERROR "${file} counts to ${CMAKE_MATCH_1}count in place: copy it before the loop")
+  endif()
+  math(EXPR count "${count} + 1")
+endforeach()
+if(count LESS 40)
+  message(FATAL_ERROR "only ${count} files were found below ${ROOT}")
+endif()
+
+if(COMPILER_ID STREQUAL "GNU")
+  set(report -fopt-info-vec-optimized)
+elseif(COMPILER_ID STREQUAL "Clang")
+  set(report -Rpass=loop-vectorize)
+else()
+  message("not known how ${COMPILER_ID} tells what it vectorises: left out")
+  return()
+endif()
+
+file(READ "${ROOT}/include/quern/query.h" header)
+if(NOT header MATCHES "\n( [*] +quern_query_iterator it = [^}]*\n [*] +})")
+  message(FATAL_ERROR "query.h shows no loop at its top")
+endif()
+string(REGEX REPLACE "(^|\n) [*] " "\n" loop "${CMAKE_MATCH_1}")
+string(REGEX REPLACE "(for [^\n]*)" "\n#line 1000\n\\1" loop "${loop}")
+file(
+  WRITE "${BUILD}/loops.c"
+  "#include <quern/quern.h>\ntypedef struct Position { uint32_t x; } Position;\n"
+  "typedef struct Velocity { uint32_t x; } Velocity;\n"
+  "void loop(quern_query *query);\nvoid loop(quern_query *query)\n{${loop}\n}\n")
+execute_process(
+  COMMAND ${COMPILER} -std=c11 -O3 ${report} -I${ROOT}/include -c ${BUILD}/loops.c -o ${BUILD}/loops.o
+  RESULT_VARIABLE result
+  OUTPUT_VARIABLE output
+  ERROR_VARIABLE output)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the loop at the top of query.h does not compile:\n${output}")
+endif()
+if(NOT output MATCHES "loops.c:100[0-9]:[^\n]*vectorized")
+  message(FATAL_ERROR "${COMPILER_ID} does not vectorise the loop at the top of query.h:\n${output}")
+endif()

@@ -83,6 +83,36 @@ quern_result(quern__fail_null)(const char *function, const char *argument)
     return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
 }
 
+/* Puts a text before what stands at `from` in the message, which then ends where there is no more room. */
+static void put_before(size_t from, const char *text)
+{
+    const size_t text_bytes = strlen(text);
+    size_t rest_bytes = strlen(error_message + from);
+    if (text_bytes + rest_bytes >= MESSAGE_BYTES) rest_bytes = MESSAGE_BYTES - 1 - text_bytes;
+    memmove(error_message + text_bytes, error_message + from, rest_bytes);
+    memcpy(error_message, text, text_bytes);
+    error_message[text_bytes + rest_bytes] = '\0';
+}
+
+/* Frames may see many commands fail, on entities that are gone, so this formats nothing anew. */
+quern_result quern__name_failure(quern_result code, const char *function, const char *system)
+{
+    static const char any_call[] = "quern_", any_system[] = "system '";
+    const size_t bytes = strlen(function);
+    const bool is_named = strncmp(error_message, function, bytes) == 0 && error_message[bytes] == ':';
+    if (!is_named && strncmp(error_message, any_call, sizeof any_call - 1) == 0) return code;
+    size_t from = is_named ? bytes + sizeof ": " - 1 : 0;
+    if (system != NULL && strncmp(error_message + from, any_system, sizeof any_system - 1) != 0) {
+        put_before(from, "': ");
+        put_before(0, system);
+        put_before(0, any_system);
+        from = 0;
+    }
+    put_before(from, ": ");
+    put_before(0, function);
+    return code;
+}
+
 quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker)
 {
     if (cookie == QUERN__COOKIE) return QUERN_OK;

@@ -16,6 +16,7 @@
 
 #define QUERN__PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #define QUERN__COUNT_OF(array)                   (sizeof(array) / sizeof((array)[0]))
+#define QUERN__LIKELY(condition)                 __builtin_expect(!!(condition), 1)
 #define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
 
 /* A function that would only be in the way of the instructions around its calls. */
@@ -40,6 +41,19 @@ static inline quern_result quern__first(quern_result code, quern_result same)
 #define quern__fail(code, ...) quern__first((code), (quern__fail)((code), __VA_ARGS__))
 #define quern__fail_null(function, argument) \
     quern__first(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
+
+/* Puts the call in which something failed deep inside before what was said of it, and the system that made
+ * the call, where that is not NULL: "quern_entity_add: entity 1:1 does not live any more". A message that
+ * names a call already keeps it. Returns code. */
+QUERN__SLOW_PATH quern_result quern__name_failure(quern_result code, const char *function,
+                                                  const char *system);
+
+/* For the end of a public function: names it when it fails. */
+static inline quern_result quern__in_call(quern_result result, const char *function)
+{
+    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__name_failure(result, function, NULL);
+    return result;
+}
 
 /* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
 quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);

@@ -103,9 +103,10 @@ static quern_result create_many(quern_world *world, const quern_component *compo
     quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
     quern__archetype *archetype = NULL;
     if (result == QUERN_OK) result = quern__world_archetype(world, components, component_count, &archetype);
-    if (result != QUERN_OK || count == 0) return result;
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
     bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
-    return create_rows(world, archetype, &create, count, out_entities);
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_many");
 }
 
 quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
@@ -144,7 +145,7 @@ static quern_result create_filled(quern_world *world, const quern_component *com
             component_count, QUERN_MAX_TERMS);
     quern__archetype *archetype;
     result = quern__world_archetype(world, components, component_count, &archetype);
-    if (result != QUERN_OK || count == 0) return result;
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
     quern_view_column columns[QUERN_MAX_TERMS];
     list_view_columns(archetype, components, component_count, columns);
     bulk_create create = {.components = components,
@@ -152,7 +153,8 @@ static quern_result create_filled(quern_world *world, const quern_component *com
                           .fill = fill,
                           .argument = argument,
                           .view_columns = columns};
-    return create_rows(world, archetype, &create, count, out_entities);
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_filled");
 }
 
 quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
@@ -202,7 +204,7 @@ static quern_result check_query(quern_query *query, const char *function)
 {
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
-    return result != QUERN_OK ? result : quern__query_refresh(query);
+    return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }
 
 static quern_result destroy_entities(quern_query *query, uint64_t *out_count)
@@ -314,7 +316,7 @@ static quern_result add_component(quern_query *query, quern_component component,
 {
     quern_result result = check_query(query, "quern_query_add_component");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_add_component");
     uint32_t index = quern__component_index(component);
     const quern__type *type = quern__components_type(&query->storage->components, index);
     if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
@@ -324,7 +326,7 @@ static quern_result add_component(quern_query *query, quern_component component,
             "given to many entities",
             type->name);
     toggle_all toggle = {.query = query, .component_index = index, .adds = true, .value = value};
-    return run_toggle(&toggle, out_count);
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_add_component");
 }
 
 quern_result quern_query_add_component(quern_query *query, quern_component component, const void *value,
@@ -339,10 +341,10 @@ static quern_result remove_component(quern_query *query, quern_component compone
 {
     quern_result result = check_query(query, "quern_query_remove_component");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_remove_component");
     toggle_all toggle = {
         .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
-    return run_toggle(&toggle, out_count);
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_remove_component");
 }
 
 quern_result quern_query_remove_component(quern_query *query, quern_component component,

@@ -63,6 +63,12 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
     commands->holder = quern__this_thread();
 }
 
+void quern__commands_end(quern_commands *commands)
+{
+    close_stream(commands);
+    commands->holder = NULL;
+}
+
 quern__suspension quern__commands_suspend(quern_commands *commands)
 {
     quern__suspension suspension = {.origin = commands->origin, .holder = commands->holder};
@@ -200,13 +206,24 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
 static quern_result fail_memory(quern_commands *commands)
 {
     commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command of '%s'",
-                       commands->origin.name);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
+}
+
+static QUERN__SLOW_PATH quern_result fail_foreign(const quern_commands *commands, const char *function)
+{
+    const char *name = commands->origin.name;
+    return quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: a recorder of commands was used outside the callback that it was got from, or on another "
+        "thread%s%s%s: ask quern_context_commands for it in each callback, and use it there alone",
+        function, name ? " (system '" : "", name ? name : "", name ? "' had it latest)" : "");
 }
 
 /* Makes sure that `count` more items can be recorded without failing. */
-static quern_result prepare(quern_commands *commands, const quern__operation *operation, uint32_t count)
+static quern_result prepare(quern_commands *commands, const quern__operation *operation, uint32_t count,
+                            const char *function)
 {
+    if (QUERN__UNLIKELY(commands->holder == NULL)) return fail_foreign(commands, function);
     if (!reserve_blocks(commands, operation, count) ||
         (!commands->is_open && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
                                                      commands->streams.count + 1)))
@@ -296,15 +313,18 @@ static void forget_living(const quern__operation *operation, char *item)
 /* ----------------------------------------------------------------------------------------- checks */
 
 /* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
- * thread. */
-static inline quern_result check_holder(const quern_commands *commands)
+ * thread. Without checks prepare sees whether it runs, on the way that leads there. */
+static inline quern_result check_holder(const quern_commands *commands, const char *function)
 {
     if (!QUERN_CHECKS || commands->holder == quern__this_thread()) return QUERN_OK;
-    return quern__violation(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "a recorder of commands was used outside the callback that it was got from, or on "
-        "another thread: ask quern_context_commands for it in each callback, and use it "
-        "there alone");
+    return fail_foreign(commands, function);
+}
+
+/* For the end of a command that failed. */
+static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, quern_result result,
+                                                const char *function)
+{
+    return quern__name_failure(result, function, commands->origin.name);
 }
 
 static bool is_ours(const quern_commands *commands, quern_entity entity)
@@ -313,37 +333,40 @@ static bool is_ours(const quern_commands *commands, quern_entity entity)
            quern_entity_index(entity) < open_stream(commands)->create_count;
 }
 
-static quern_result fail_provisional(const quern_commands *commands, quern_entity entity)
+static quern_result fail_provisional(const quern_commands *commands, quern_entity entity,
+                                     const char *function)
 {
     const char *reason = quern_entity_generation(entity) == commands->origin.serial
                              ? "this callback has not created so many entities"
                              : "it was made by another callback, or its sync point has passed";
-    return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
-                            "system '%s' used the provisional handle of a deferred create (number %u): %s",
-                            commands->origin.name, quern_entity_index(entity), reason);
+    return quern__violation(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "%s: system '%s' used the provisional handle of a deferred create (number %u): %s", function,
+        commands->origin.name, quern_entity_index(entity), reason);
 }
 
 static quern_result find_other_entity(const quern_commands *commands, quern_entity entity,
-                                      quern__item *out_head)
+                                      const char *function, quern__item *out_head)
 {
     if (!quern_entity_is_provisional(entity))
         return quern__entities_check(&commands->storage->entities, entity);
     *out_head = (quern__item){.entity = entity};
-    return is_ours(commands, entity) ? QUERN_OK : fail_provisional(commands, entity);
+    return is_ours(commands, entity) ? QUERN_OK : fail_provisional(commands, entity, function);
 }
 
 /* What an item for the entity begins with. */
 static inline quern_result find_entity(const quern_commands *commands, quern_entity entity,
-                                       quern__item *out_head)
+                                       const char *function, quern__item *out_head)
 {
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return find_other_entity(commands, entity, out_head);
+    if (QUERN__UNLIKELY(record == NULL)) return find_other_entity(commands, entity, function, out_head);
     *out_head = (quern__item){.entity = entity, .location = record->location};
     return QUERN_OK;
 }
 
 typedef struct handle_check {
     const quern_commands *commands;
+    const char *function;
     quern_result result;
 } handle_check;
 
@@ -351,15 +374,16 @@ static quern_entity check_handle(void *argument, quern_entity entity)
 {
     handle_check *check = argument;
     if (quern_entity_is_provisional(entity) && !is_ours(check->commands, entity))
-        check->result = fail_provisional(check->commands, entity);
+        check->result = fail_provisional(check->commands, entity, check->function);
     return entity;
 }
 
 /* A value must not smuggle provisional handles of other streams into the world. */
-static quern_result check_value(const quern_commands *commands, const quern__type *type, const void *value)
+static quern_result check_value(const quern_commands *commands, const quern__type *type, const void *value,
+                                const char *function)
 {
     if (value == NULL || !type->has_entity_fields) return QUERN_OK;
-    handle_check check = {.commands = commands};
+    handle_check check = {.commands = commands, .function = function};
     quern__type_visit_entities(type, value, check_handle, &check);
     return check.result;
 }
@@ -376,9 +400,10 @@ static inline const void *given_value(const quern__operation *operation, const v
 
 /* count creates; values[i] are the values of the i-th component, one behind the other. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
-                                   const void *const *values, uint32_t count, quern_entity *out_entities)
+                                   const void *const *values, uint32_t count, quern_entity *out_entities,
+                                   const char *function)
 {
-    quern_result result = prepare(commands, operation, count);
+    quern_result result = prepare(commands, operation, count, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = commands->is_open ? open_stream(commands)->create_count : 0;
@@ -395,15 +420,15 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
 }
 
 static quern_result check_columns(const quern_commands *commands, const quern__operation *operation,
-                                  const void *const *values, uint32_t count)
+                                  const void *const *values, uint32_t count, const char *function)
 {
     quern_result result = QUERN_OK;
     if (!operation->has_entity_fields) return QUERN_OK;
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         if (operation->operands[k].offset_bytes == 0) continue;
         for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-            result =
-                check_value(commands, operation->operands[k].type, given_value(operation, values, k, i));
+            result = check_value(commands, operation->operands[k].type,
+                                 given_value(operation, values, k, i), function);
     }
     return result;
 }
@@ -415,7 +440,7 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (commands == NULL) return quern__fail_null(function, "commands");
     if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
     const quern__operation *operation;
-    quern_result result = check_holder(commands);
+    quern_result result = check_holder(commands, function);
     if (result == QUERN_OK)
         result = quern__operations_create(&commands->operations, &commands->storage->components,
                                           &commands->storage->allocator, components, columns,
@@ -425,9 +450,10 @@ static quern_result create_many(quern_commands *commands, const quern_component 
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
         result = quern__fail(QUERN_ERROR_LIMIT, "%s: a callback creates at most %u entities", function,
                              QUERN_MAX_ENTITIES);
-    if (result == QUERN_OK) result = check_columns(commands, operation, columns, count);
-    if (result != QUERN_OK || count == 0) return result;
-    return record_creates(commands, operation, columns, count, out_entities);
+    if (result == QUERN_OK) result = check_columns(commands, operation, columns, count, function);
+    if (result == QUERN_OK && count > 0)
+        result = record_creates(commands, operation, columns, count, out_entities, function);
+    return QUERN__UNLIKELY(result != QUERN_OK) ? fail_named(commands, result, function) : QUERN_OK;
 }
 
 quern_result quern_commands_create_many(quern_commands *commands, const quern_component *components,
@@ -465,14 +491,17 @@ quern_entity quern_commands_create(quern_commands *commands)
 
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
 {
-    if (commands == NULL) return quern__fail_null("quern_commands_destroy", "commands");
+    static const char function[] = "quern_commands_destroy";
+    if (commands == NULL) return quern__fail_null(function, "commands");
     const quern__operation *operation = &quern__operation_destroy;
     quern__item head;
-    quern_result result = check_holder(commands);
-    if (result == QUERN_OK) result = find_entity(commands, entity, &head);
-    if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
-    if (result == QUERN_OK) append_item(commands, operation, &head);
-    return result;
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    if (result == QUERN_OK && !has_room(commands, operation))
+        result = prepare(commands, operation, 1, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    append_item(commands, operation, &head);
+    return QUERN_OK;
 }
 
 /* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
@@ -503,17 +532,19 @@ static inline quern_result find_operation(quern_commands *commands, quern_compon
 }
 
 static inline quern_result record(quern_commands *commands, quern__operation_variant variant,
-                                  quern_entity entity, quern_component component, const void *value)
+                                  quern_entity entity, quern_component component, const void *value,
+                                  const char *function)
 {
     const quern__operation *operation;
     quern__item head;
-    quern_result result = check_holder(commands);
-    if (result == QUERN_OK) result = find_entity(commands, entity, &head);
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
-        result = check_value(commands, operation->operands[0].type, value);
-    if (result == QUERN_OK && !has_room(commands, operation)) result = prepare(commands, operation, 1);
-    if (result != QUERN_OK) return result;
+        result = check_value(commands, operation->operands[0].type, value, function);
+    if (result == QUERN_OK && !has_room(commands, operation))
+        result = prepare(commands, operation, 1, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     char *item = append_item(commands, operation, &head);
     if (value != NULL && operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
     return QUERN_OK;
@@ -524,13 +555,13 @@ quern_result quern_commands_add(quern_commands *commands, quern_entity entity, q
 {
     if (commands == NULL) return quern__fail_null("quern_commands_add", "commands");
     return record(commands, value != NULL ? QUERN__VARIANT_SET : QUERN__VARIANT_ADD, entity, component,
-                  value);
+                  value, "quern_commands_add");
 }
 
 quern_result quern_commands_remove(quern_commands *commands, quern_entity entity, quern_component component)
 {
     if (commands == NULL) return quern__fail_null("quern_commands_remove", "commands");
-    return record(commands, QUERN__VARIANT_REMOVE, entity, component, NULL);
+    return record(commands, QUERN__VARIANT_REMOVE, entity, component, NULL, "quern_commands_remove");
 }
 
 /* What quern_commands_set is given NULL for: fine for a tag. */
@@ -538,10 +569,11 @@ static quern_result set_nothing(quern_commands *commands, quern_entity entity, q
 {
     const quern__components *components = &commands->storage->components;
     quern_result result = quern__components_check(components, component);
-    if (result != QUERN_OK) return result;
-    if (quern__components_type(components, quern__component_index(component))->size_bytes > 0)
-        return quern__fail_null("quern_commands_set", "value");
-    return record(commands, QUERN__VARIANT_ADD, entity, component, NULL);
+    if (result == QUERN_OK &&
+        quern__components_type(components, quern__component_index(component))->size_bytes > 0)
+        result = quern__fail_null("quern_commands_set", "value");
+    if (result != QUERN_OK) return fail_named(commands, result, "quern_commands_set");
+    return record(commands, QUERN__VARIANT_ADD, entity, component, NULL, "quern_commands_set");
 }
 
 quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
@@ -549,5 +581,5 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
 {
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
     if (value == NULL) return set_nothing(commands, entity, component);
-    return record(commands, QUERN__VARIANT_SET, entity, component, value);
+    return record(commands, QUERN__VARIANT_SET, entity, component, value, "quern_commands_set");
 }

@@ -62,9 +62,8 @@ struct quern_commands {
     quern__run *run;
     quern__storage *storage;
     quern__origin origin; /* of the callback that is running */
-    const void
-        *holder;  /* the thread of that callback; NULL: none is running. For builds with QUERN_CHECKS */
-    bool is_open; /* the last stream is its */
+    const void *holder;   /* the thread of that callback; NULL: none is running */
+    bool is_open;         /* the last stream is its */
     quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
     uint32_t block_index; /* the block in use; those behind it wait to be used again */
     QUERN__ARRAY(quern__block) blocks;
@@ -82,11 +81,9 @@ void quern__commands_release(quern_commands *commands);
 /* What is recorded from now on belongs to the stream of this origin, which is new. */
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin);
 
-/* The callback has returned: a build with QUERN_CHECKS reports who goes on recording. */
-static inline void quern__commands_end(quern_commands *commands)
-{
-    commands->holder = NULL;
-}
+/* The callback has returned: who goes on recording is refused. No run is open then, so a command finds none
+ * to join, and the way that it takes then looks whether it may record; others need not ask. */
+void quern__commands_end(quern_commands *commands);
 
 /* A stream that others have to come in between of. */
 typedef struct quern__suspension {

@@ -5,24 +5,39 @@
 
 #include "core/world.h"
 
+static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
+                                                 const char *function)
+{
+    return quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+}
+
+static QUERN__SLOW_PATH quern_result fail_component(const quern_world *world, quern_component component,
+                                                    const char *function)
+{
+    return quern__in_call(quern__components_check(&world->storage.components, component), function);
+}
+
 /* A living entity of an unlocked world, or what is wrong. */
-static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
-                                 quern__record **out_record)
+static inline quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
+                                        quern__record **out_record)
 {
     if (world == NULL) return quern__fail_null(function, "world");
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return result;
     *out_record = quern__entities_find(&world->storage.entities, entity);
-    if (*out_record == NULL) return quern__entities_check(&world->storage.entities, entity);
+    if (QUERN__UNLIKELY(*out_record == NULL)) return fail_entity(world, entity, function);
     return QUERN_OK;
 }
 
-static quern_result check_entity_and_component(const quern_world *world, quern_entity entity,
-                                               quern_component component, const char *function,
-                                               quern__record **out_record)
+static inline quern_result check_entity_and_component(const quern_world *world, quern_entity entity,
+                                                      quern_component component, const char *function,
+                                                      quern__record **out_record)
 {
     quern_result result = check_entity(world, entity, function, out_record);
-    return result != QUERN_OK ? result : quern__components_check(&world->storage.components, component);
+    if (result != QUERN_OK) return result;
+    const quern__components *components = &world->storage.components;
+    if (quern__components_distance(components, component) < components->list.count) return QUERN_OK;
+    return fail_component(world, component, function);
 }
 
 /* The record of a living entity of an unlocked world, or NULL: then check_entity says what is wrong. */
@@ -37,9 +52,10 @@ static const char *component_name(const quern_world *world, quern_component comp
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
 }
 
-static quern_result fail_absent(const quern_world *world, quern_entity entity, quern_component component)
+static quern_result fail_absent(const quern_world *world, quern_entity entity, quern_component component,
+                                const char *function)
 {
-    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "%s: entity %u:%u does not have '%s'", function,
                        quern_entity_index(entity), quern_entity_generation(entity),
                        component_name(world, component));
 }
@@ -100,8 +116,8 @@ static const quern__recipe *find_recipe(quern_world *world, const quern_componen
 }
 
 /* A new entity in the archetype, its values raw memory. */
-static quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
-                               quern_entity *out_entity, uintptr_t *out_location)
+static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity *out_entity, uintptr_t *out_location)
 {
     quern_result result = quern__storage_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
@@ -141,27 +157,33 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
 {
-    if (world == NULL) return quern__fail_null("quern_entity_create_with", "world");
-    if (count > 0 && components == NULL) return quern__fail_null("quern_entity_create_with", "components");
-    if (!quern__world_enter(world, "quern_entity_create_with")) return QUERN_ERROR_WORLD_LOCKED;
-    quern_result result = quern__world_check_unlocked(world, "quern_entity_create_with");
+    static const char function[] = "quern_entity_create_with";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return quern__world_left(world, result);
     quern_entity entity;
     const quern__recipe *recipe = find_recipe(world, components, count, &result);
-    if (result != QUERN_OK) return quern__world_left(world, result);
-    result = recipe ? create_by_recipe(world, recipe, values, &entity)
-                    : create_by_list(world, components, values, count, &entity);
-    if (result == QUERN_OK && out_entity != NULL) *out_entity = entity;
-    return quern__world_left(world, result);
+    if (result == QUERN_OK)
+        result = recipe ? create_by_recipe(world, recipe, values, &entity)
+                        : create_by_list(world, components, values, count, &entity);
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        return quern__world_left(world, quern__name_failure(result, function, NULL));
+    if (out_entity != NULL) *out_entity = entity;
+    return quern__world_left(world, QUERN_OK);
 }
 
-/* What can be wrong is checked here as well, so that the message names this call. */
 static quern_result create(quern_world *world, quern_entity *out_entity)
 {
-    if (world == NULL) return quern__fail_null("quern_entity_create", "world");
-    if (out_entity == NULL) return quern__fail_null("quern_entity_create", "out_entity");
-    quern_result result = quern__world_check_unlocked(world, "quern_entity_create");
-    return result != QUERN_OK ? result : quern_entity_create_with(world, NULL, NULL, 0, out_entity);
+    static const char function[] = "quern_entity_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    uintptr_t location;
+    quern__archetype *without_components = world->storage.archetypes.items[0];
+    return quern__in_call(create_raw(&world->storage, without_components, out_entity, &location), function);
 }
 
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
@@ -258,10 +280,11 @@ static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity
     if (result != QUERN_OK) return result;
     if (has(world, record, component))
         return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
-                           "entity %u:%u has '%s' already; quern_entity_set gives it a new value",
+                           "quern_entity_add: entity %u:%u has '%s' already; quern_entity_set gives it a "
+                           "new value",
                            quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
-    return toggle(world, entity, record, component, value);
+    return quern__in_call(toggle(world, entity, record, component, value), "quern_entity_add");
 }
 
 static quern_result add(quern_world *world, quern_entity entity, quern_component component,
@@ -294,8 +317,8 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
     quern_result result =
         check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
     if (result != QUERN_OK) return result;
-    if (!has(world, record, component)) return fail_absent(world, entity, component);
-    return toggle(world, entity, record, component, NULL);
+    if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
+    return quern__in_call(toggle(world, entity, record, component, NULL), "quern_entity_remove");
 }
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
@@ -333,16 +356,32 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     quern__type_copy(type, target, value, 1);
 }
 
-static quern_result set(quern_world *world, quern_entity entity, quern_component component,
-                        const void *value)
+static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
 {
+    static const char function[] = "quern_entity_set";
     quern__record *record;
-    quern_result result = check_entity_and_component(world, entity, component, "quern_entity_set", &record);
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
     if (result != QUERN_OK) return result;
     uint32_t index = quern__component_index(component);
     if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
-        return quern__fail_null("quern_entity_set", "value");
-    if (!has(world, record, component)) return toggle(world, entity, record, component, value);
+        return quern__fail_null(function, "value");
+    if (!has(world, record, component))
+        return quern__in_call(toggle(world, entity, record, component, value), function);
+    replace_value(world, record, component, value);
+    return QUERN_OK;
+}
+
+static quern_result set(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL || value == NULL))
+        return set_slowly(world, entity, component, value);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    if (quern__storage_value(archetype, record->location, index) == NULL)
+        return set_slowly(world, entity, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;
 }
@@ -358,8 +397,15 @@ quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_com
 static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
                                           quern_component component)
 {
+    static const char function[] = "quern_entity_get";
     quern__record *record;
-    check_entity_and_component(world, entity, component, "quern_entity_get", &record);
+    if (check_entity_and_component(world, entity, component, function, &record) != QUERN_OK) return NULL;
+    if (quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes ==
+        0)
+        (void)quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: '%s' is a tag and has no value: quern_entity_has tells whether an entity has it", function,
+            component_name(world, component));
     return NULL;
 }
 
@@ -383,7 +429,8 @@ static quern_result mark_changed(quern_world *world, quern_entity entity, quern_
     quern_result result =
         check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
     if (result != QUERN_OK) return result;
-    if (!has(world, record, component)) return fail_absent(world, entity, component);
+    if (!has(world, record, component))
+        return fail_absent(world, entity, component, "quern_entity_mark_changed");
     quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
                               quern__component_index(component));
     return QUERN_OK;

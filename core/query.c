@@ -258,22 +258,39 @@ void quern__query_declared(const quern__query *query, char *text, size_t text_by
     }
 }
 
+/* Whose view it is, for messages. */
+static void name_owner(const quern_view *view, char *text, size_t text_bytes)
+{
+    const quern__scope *scope = (const quern__scope *)view->context;
+    text[0] = '\0';
+    if (scope != NULL)
+        quern__append(text, text_bytes, "system '%s'", scope->system_name);
+    else
+        quern__append(text, text_bytes, "%s",
+                      view->query != NULL ? "a walk over a query" : "a fill callback");
+}
+
 void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
 {
-    char declared[256] = "nothing";
-    const char *component = "(no such term)";
-    if (view->query != NULL && view->query->term_count > 0) {
+    const char *function = access == QUERN_WRITE ? "quern_view_write" : "quern_view_read";
+    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    if (view->query != NULL && view->query->term_count > 0)
         quern__query_declared(view->query, declared, sizeof declared);
-        if (term < view->term_count)
-            component = quern__components_type(&view->query->storage->components,
-                                               quern__component_index(view->query->terms[term].component))
-                            ->name;
-    }
+    name_owner(view, owner, sizeof owner);
+    quern_result result;
+    if (term >= view->term_count || view->query == NULL)
+        result = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                  "%s: %s asked for term %u; there are %u, from 0 (declared: %s)", function,
+                                  owner, term, view->term_count, declared);
+    else
+        result = quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)", function,
+            owner, access_verbs[access],
+            quern__components_type(&view->query->storage->components,
+                                   quern__component_index(view->query->terms[term].component))
+                ->name,
+            term, declared);
     quern__scope *scope = (quern__scope *)view->context;
-    const char *name = scope ? scope->system_name : "(iteration)";
-    quern_result result =
-        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS, "%s '%s' asked to %s '%s', term %u (declared: %s)",
-                         scope ? "system" : "query", name, access_verbs[access], component, term, declared);
     if (scope != NULL) scope->refused = result;
     return NULL;
 }
@@ -307,7 +324,8 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
 
     const quern_allocator *allocator = &world->storage.allocator;
     quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
-    if (query == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a query");
+    if (query == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_query_create: no memory for a query");
     result = quern__query_init(query, &world->storage, def->terms, def->term_count);
     if (result == QUERN_OK) {
         query->world = world;
@@ -320,7 +338,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
         quern__query_release(query);
     }
     quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
-    return result;
+    return quern__in_call(result, "quern_query_create");
 }
 
 quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
@@ -349,7 +367,7 @@ uint64_t quern_query_count(quern_query *query)
         return 0;
     }
     if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
-        quern__query_refresh(query) != QUERN_OK)
+        quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
         return 0;
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)
@@ -440,7 +458,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     iterator.is_locked = &query->world->locked;
     iterator.view.term_count = query->term_count;
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
-    if (iterator.result == QUERN_OK) iterator.result = quern__query_refresh(query);
+    if (iterator.result == QUERN_OK)
+        iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
     if (iterator.result == QUERN_OK) take_stops(query, &iterator);
     if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
@@ -491,9 +510,9 @@ static bool may_go_on(quern_query_iterator *iterator)
     iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
     if (iterator->result == QUERN_OK && *iterator->current_version != iterator->expected_version)
         iterator->result =
-            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED,
-                        "the world changed its structure while a query was iterated: collect the entities "
-                        "first and change them after the loop");
+            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
+                                                       "while a query was iterated: collect the entities "
+                                                       "first and change them after the loop");
     return iterator->result == QUERN_OK;
 }
 

@@ -130,7 +130,7 @@ static quern_result collect(quern_world *world, uint32_t *out_count)
 {
     quern_result result = check_world(world, "quern_world_collect");
     if (result == QUERN_OK) result = refresh_queries(&world->storage);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, "quern_world_collect");
     uint32_t first = 0;
     const uint32_t count = mark_collected(&world->storage, &first);
     if (count > 0) take_out(world, first);

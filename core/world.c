@@ -47,7 +47,8 @@ static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_w
     const quern_allocator *allocator = &def->allocator;
     const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
-    if (world == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a world");
+    if (world == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_create: no memory for a world");
     *world = (quern_world){.resources = {.world_tag = tag},
                            .next_serial = (uint64_t)tag << 16,
                            .collect_per_sync = def->collect_per_sync};
@@ -72,11 +73,12 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
 
     uint32_t tag = tag_take();
     if (tag == 0)
-        return quern__fail(QUERN_ERROR_LIMIT, "%d worlds are alive already (QUERN_MAX_WORLDS)",
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS)",
                            QUERN_MAX_WORLDS);
     result = world_init(def, tag, out_world);
     if (result != QUERN_OK) tag_give(tag);
-    return result;
+    return quern__in_call(result, "quern_world_create");
 }
 
 void quern_world_destroy(quern_world *world)
@@ -153,8 +155,9 @@ static quern_result register_component(quern_world *world, const quern_component
         quern__check_cookie(def->cookie, "quern_component_register", "quern_component_def_default");
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_component_register");
     if (result != QUERN_OK) return result;
-    return quern__components_register(&world->storage.components, &world->storage.allocator, def,
-                                      out_component);
+    result = quern__components_register(&world->storage.components, &world->storage.allocator, def,
+                                        out_component);
+    return quern__in_call(result, "quern_component_register");
 }
 
 quern_result quern_component_register(quern_world *world, const quern_component_def *def,
@@ -189,7 +192,8 @@ const char *quern_component_name(const quern_world *world, quern_component compo
         quern__fail_null("quern_component_name", "world");
         return NULL;
     }
-    if (quern__components_check(&world->storage.components, component) != QUERN_OK) return NULL;
+    const quern_result result = quern__components_check(&world->storage.components, component);
+    if (quern__in_call(result, "quern_component_name") != QUERN_OK) return NULL;
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
 }
 
@@ -205,7 +209,8 @@ static quern_result register_resource(quern_world *world, const quern_resource_d
         quern__check_cookie(def->cookie, "quern_resource_register", "quern_resource_def_default");
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_resource_register");
     if (result != QUERN_OK) return result;
-    return quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+    result = quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+    return quern__in_call(result, "quern_resource_register");
 }
 
 quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
@@ -230,9 +235,9 @@ void *quern_resource_get(quern_world *world, quern_resource resource)
         quern__fail_null("quern_resource_get", "world");
         return NULL;
     }
-    if (quern__world_check_unlocked(world, "quern_resource_get") != QUERN_OK ||
-        quern__resources_check(&world->resources, resource) != QUERN_OK)
-        return NULL;
+    if (quern__world_check_unlocked(world, "quern_resource_get") != QUERN_OK) return NULL;
+    const quern_result result = quern__resources_check(&world->resources, resource);
+    if (quern__in_call(result, "quern_resource_get") != QUERN_OK) return NULL;
     return world->resources.list.items[quern__resource_index(resource)].value;
 }
 

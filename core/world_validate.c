@@ -86,10 +86,8 @@ static quern_result validate_slabs(const quern__storage *storage, uint64_t held_
     return QUERN_OK;
 }
 
-quern_result quern_world_validate(const quern_world *world)
+static quern_result validate(const quern_world *world)
 {
-    if (world == NULL) return quern__fail_null("quern_world_validate", "world");
-    if (world->locked) return quern__world_fail_locked("quern_world_validate");
     const quern__storage *storage = &world->storage;
     uint64_t row_count = 0, held_count = 0;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
@@ -105,4 +103,11 @@ quern_result quern_world_validate(const quern_world *world)
     }
     quern_result result = validate_entities(&storage->entities, row_count);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
+}
+
+quern_result quern_world_validate(const quern_world *world)
+{
+    if (world == NULL) return quern__fail_null("quern_world_validate", "world");
+    if (world->locked) return quern__world_fail_locked("quern_world_validate");
+    return quern__in_call(validate(world), "quern_world_validate");
 }

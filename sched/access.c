@@ -61,9 +61,10 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
                            "system '%s' declares %u lookups and %u resources; the limit is %d each "
                            "(QUERN_MAX_ACCESS)",
                            def->name, def->lookup_count, def->resource_count, QUERN_MAX_ACCESS);
-    if (def->lookup_count > 0 && def->lookups == NULL) return quern__fail_null(def->name, "def->lookups");
+    if (def->lookup_count > 0 && def->lookups == NULL)
+        return quern__fail_null("quern_schedule_add_system", "def->lookups");
     if (def->resource_count > 0 && def->resources == NULL)
-        return quern__fail_null(def->name, "def->resources");
+        return quern__fail_null("quern_schedule_add_system", "def->resources");
     add_terms(access, def);
     quern_result result = add_lookups(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);

@@ -351,7 +351,8 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
         (quern__facts){.schedule = schedule, .is_timed = schedule->timing && schedule->frame_index > 0};
     if (!reserve(facts)) {
         quern__facts_release(facts);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to describe %u systems",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_schedule_describe: no memory to describe %u systems",
                            schedule->order.count);
     }
     gather_rules(facts);

@@ -355,7 +355,8 @@ quern_result quern_recording_forecast(const quern_recording *recording, const qu
     simulation run = {.recording = recording, .costs = costs, .thread_count = thread_count};
     run.tasks = quern__allocate(&recording->allocator, bytes, _Alignof(task_state));
     if (run.tasks == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to simulate %u tasks",
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_recording_forecast: no memory to simulate %u tasks",
                            recording->tasks.count);
     quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
     forecast.speedup = all_work_ns(recording) / forecast.frame_ns;

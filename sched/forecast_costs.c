@@ -158,5 +158,5 @@ quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs
         if (result == QUERN_OK) result = measure_memory(jobs, &costs);
     }
     if (result == QUERN_OK) *out_costs = costs;
-    return result;
+    return quern__in_call(result, "quern_forecast_costs_measure");
 }

@@ -435,7 +435,7 @@ static quern_result fail_refused(unsigned long long frame, const char *system_na
                            frame);
     return quern__fail(
         QUERN_ERROR_UNDECLARED_ACCESS,
-        "frame %llu: system '%s' was refused an access that it had not declared (see the log)", frame,
+        "frame %llu: system '%s' was refused an access, or wrote what it may not (see the log)", frame,
         system_name);
 }
 
@@ -506,7 +506,7 @@ quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, dou
     quern_result result = check_run(schedule, delta_seconds, function);
     if (result != QUERN_OK) return result;
     uint64_t start_ns = quern__clock_ns();
-    return run_frame(schedule, jobs, delta_seconds, start_ns, function);
+    return quern__in_call(run_frame(schedule, jobs, delta_seconds, start_ns, function), function);
 }
 
 quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)

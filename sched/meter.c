@@ -180,8 +180,10 @@ quern_result quern__meters_start(quern__meters *meters, const quern_hardware_sou
     const uint64_t read_ns = time_reading(source, counters);
     source->close(counters);
     if (read_ns == 0)
-        return quern__fail(QUERN_ERROR_UNAVAILABLE, "hardware counters are not available: they cannot be "
-                                                    "read");
+        return quern__fail(
+            QUERN_ERROR_UNAVAILABLE,
+            "quern_schedule_set_counting: hardware counters are not available: they cannot be "
+            "read");
     quern__meters_release(meters, allocator);
     *meters = (quern__meters){.is_on = true, .source = *source, .read_ns = read_ns};
     return QUERN_OK;

@@ -35,7 +35,8 @@ static quern_result prepare(quern_query *query, const char *function)
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
     if (result == QUERN_OK) result = quern__query_refresh(query);
-    return result == QUERN_OK ? quern__query_list(query) : result;
+    if (result == QUERN_OK) result = quern__query_list(query);
+    return quern__in_call(result, function);
 }
 
 /* What is written in a run with filters is not new to the query's next look. */

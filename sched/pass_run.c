@@ -45,11 +45,12 @@ static void go_on(quern_context *context, const interruption *outer)
     quern__commands_resume(context->commands, &outer->commands);
 }
 
-/* Whoever keeps the context, or its recorder, is noticed from now on. */
-static void release(quern_context *context)
+/* Whoever keeps the recorder of a callback is noticed from now on. */
+static void end_stream(quern_context *context)
 {
-    context->thread = NULL;
+    if (!context->has_stream) return;
     quern__commands_end(context->commands);
+    context->has_stream = false;
 }
 
 typedef void pass_part(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
@@ -65,8 +66,9 @@ static void run_part(quern__pass *pass, quern__stage stage, pass_part *part, uin
     context->stage = stage;
     if (QUERN_CHECKS) context->thread = quern__this_thread();
     part(pass, begin, end, context);
-    if (QUERN_CHECKS) release(context);
-    context->is_busy = false;
+    if (QUERN_CHECKS) context->thread = NULL;
+    end_stream(context);
+    context->is_busy = false; /* whoever keeps the context is noticed from now on */
     if (QUERN__UNLIKELY(was_busy)) go_on(context, &outer);
 }
 
@@ -77,8 +79,7 @@ static void enter(quern_context *context, const quern__system *system, uint32_t 
     context->scope.system_name = system->name;
     context->system = system;
     context->part = part;
-    context->has_stream = false;
-    if (QUERN_CHECKS) quern__commands_end(context->commands);
+    end_stream(context);
 }
 
 /* Where calls are timed: before a row of them, and after each. */

@@ -90,5 +90,6 @@ quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *j
     if (result == QUERN_OK && !recording->is_out_of_memory) return QUERN_OK;
     recording->frame_ns = 0; /* nothing that counts */
     if (result != QUERN_OK) return result;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a frame, which has run");
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to record a frame, which has run",
+                       function);
 }

@@ -11,7 +11,8 @@ quern_result quern_recording_create(const quern_allocator *allocator, quern_reco
     const quern_result result = quern__check_allocator(&chosen, "quern_recording_create");
     if (result != QUERN_OK) return result;
     quern_recording *recording = quern__allocate(&chosen, sizeof *recording, _Alignof(quern_recording));
-    if (recording == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a recording");
+    if (recording == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_recording_create: no memory for a recording");
     *recording = (quern_recording){.allocator = chosen};
     *out_recording = recording;
     return QUERN_OK;

@@ -52,13 +52,14 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     quern_result result = check_def(def);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_create");
 
     const quern_allocator *allocator = &world->storage.allocator;
     size_t phases_bytes = def->phase_count * sizeof(quern__phase);
     quern_schedule *schedule =
         quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
-    if (schedule == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a schedule");
+    if (schedule == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for a schedule");
     *schedule = (quern_schedule){.world = world,
                                  .phases = (void *)(schedule + 1),
                                  .phase_count = def->phase_count,
@@ -139,16 +140,24 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
     return QUERN_OK;
 }
 
+/* The name itself may be what is wrong. */
+static quern_result name_add(quern_result result, const quern_system_def *def)
+{
+    bool has_name = def->cookie == QUERN__COOKIE && def->name != NULL && def->name[0] != '\0' &&
+                    strlen(def->name) <= QUERN_MAX_NAME_BYTES;
+    return quern__name_failure(result, "quern_schedule_add_system", has_name ? def->name : NULL);
+}
+
 quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                        quern_system *out_system)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_add_system", "schedule");
     if (def == NULL) return quern__fail_null("quern_schedule_add_system", "def");
     quern_result result = check_add(schedule, def);
+    if (result != QUERN_OK) return quern__name_failure(result, "quern_schedule_add_system", NULL);
     quern__system *system = NULL;
-    if (result == QUERN_OK)
-        result = quern__system_create(schedule->world, def, schedule->phase_count, &system);
-    if (result != QUERN_OK) return result;
+    result = quern__system_create(schedule->world, def, schedule->phase_count, &system);
+    if (result != QUERN_OK) return name_add(result, def);
     system->schedule = schedule;
     system->index = schedule->systems.count;
     schedule->systems.items[schedule->systems.count++] = system;
@@ -219,7 +228,7 @@ quern_result quern__schedule_compile(quern_schedule *schedule, const char *funct
     quern_result result = quern__world_check_unlocked(schedule->world, function);
     /* Running a frame: from an exclusive system, whose pass compiling could destroy. */
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
-    return result != QUERN_OK ? result : quern__compile(schedule);
+    return result != QUERN_OK ? result : quern__in_call(quern__compile(schedule), function);
 }
 
 quern_result quern_schedule_compile(quern_schedule *schedule)

@@ -101,19 +101,21 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     const quern_result result = check_def(def);
     if (result != QUERN_OK) return result;
     quern_trace *trace = quern__allocate(&def->allocator, sizeof *trace, _Alignof(quern_trace));
-    if (trace == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a trace");
+    if (trace == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
     *trace = (quern_trace){.track_count = def->track_count,
                            .capacity = power_of_two_from(def->events_per_track),
                            .allocator = def->allocator};
     if (!open_tracks(trace)) {
         release_trace(trace);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u tracks of %u events",
-                           def->track_count, def->events_per_track);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_trace_create: no memory for %u tracks of %u events", def->track_count,
+                           def->events_per_track);
     }
     if (pthread_mutex_init(&trace->mutex, NULL) != 0) {
         close_tracks(trace, trace->track_count);
         release_trace(trace);
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "the system has no mutex left for a trace");
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: the system has no mutex left");
     }
     *out_trace = trace;
     return QUERN_OK;
@@ -172,7 +174,8 @@ static quern_result add_name(quern_trace *trace, const char *name)
         return quern__fail(QUERN_ERROR_LIMIT, "quern_trace_add_name: '%s' is one more than %d names", name,
                            QUERN_MAX_TRACE_NAMES);
     if (!quern__array_reserve(&trace->allocator, &trace->names, trace->names.count + 1))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the name '%s'", name);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_add_name: no memory for the name '%s'",
+                           name);
     memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
     return QUERN_OK;
 }
@@ -182,7 +185,7 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     if (trace == NULL) return quern__fail_null("quern_trace_add_name", "trace");
     if (name == NULL) return quern__fail_null("quern_trace_add_name", "name");
     if (out_name == NULL) return quern__fail_null("quern_trace_add_name", "out_name");
-    quern_result result = quern__check_name(name, "zone");
+    quern_result result = quern__in_call(quern__check_name(name, "zone"), "quern_trace_add_name");
     if (result != QUERN_OK) return result;
     pthread_mutex_lock(&trace->mutex);
     const uint32_t number = find_name(trace, name);
@@ -199,7 +202,8 @@ quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, cons
     if (track >= trace->track_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_trace_set_track_name: track %u of %u",
                            track, trace->track_count);
-    const quern_result result = quern__check_name(name, "track");
+    const quern_result result =
+        quern__in_call(quern__check_name(name, "track"), "quern_trace_set_track_name");
     if (result != QUERN_OK) return result;
     pthread_mutex_lock(&trace->mutex);
     memcpy(trace->tracks[track].name, name, strlen(name) + 1);

@@ -206,7 +206,8 @@ static quern_result write_directly(trace_writer *writer, const char *path)
 {
     writer->file = fopen(path, "w");
     if (writer->file != NULL && write_file(writer)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", path, strerror(errno));
+    return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path,
+                       strerror(errno));
 }
 
 /* Whether the path is something that must not be replaced: a device, a pipe. */
@@ -222,10 +223,11 @@ static quern_result write_and_rename(trace_writer *writer, const char *part_path
     if (is_special(path)) return write_directly(writer, path);
     writer->file = fopen(part_path, "w");
     if (writer->file == NULL)
-        return quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", part_path, strerror(errno));
+        return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s",
+                           part_path, strerror(errno));
     if (write_file(writer) && rename(part_path, path) == 0) return QUERN_OK;
-    const quern_result result =
-        quern__fail(QUERN_ERROR_FILE, "cannot write the trace '%s': %s", path, strerror(errno));
+    const quern_result result = quern__fail(
+        QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path, strerror(errno));
     remove(part_path);
     return result;
 }
@@ -244,7 +246,8 @@ quern_result quern_trace_write(quern_trace *trace, const char *path)
         trace_writer writer = {.trace = trace, .events = events};
         result = write_and_rename(&writer, part_path, path);
     } else {
-        result = quern__fail(result, "no memory for writing a trace of %u events a track", trace->capacity);
+        result = quern__fail(result, "quern_trace_write: no memory for a trace of %u events a track",
+                             trace->capacity);
     }
     quern__release(&trace->allocator, events, events_bytes, EVENTS_ALIGNMENT_BYTES);
     quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);

@@ -32,8 +32,9 @@
  * quern_schedule_run tries them again, unless quern_schedule_discard_commands is called first.
  *
  * A recorder belongs to the callback it was got from (quern_context_commands), and to its thread, and
- * must not outlive it. A build with QUERN_CHECKS refuses commands from elsewhere and hands a message to
- * the assert hook.
+ * must not outlive it. Commands are refused (INVALID_ARGUMENT, and an error in the log) when it is used
+ * after its callback, unless another one on the same worker has asked for it meanwhile. A build with
+ * QUERN_CHECKS refuses them from other threads, too, and hands the message to the assert hook.
  * A call that fails says why and records nothing; running out of memory also makes quern_schedule_run
  * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot pass unseen. */
 

@@ -257,18 +257,23 @@ QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_d
 /* ---------------------------------------------------------------------------------------- context */
 
 /* What a running system has besides its view. Good until the callback returns, and for the thread that
- * runs the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. A build with
- * QUERN_CHECKS reports calls while no callback runs with the context, or from another thread; they give
- * 0 or NULL then. */
+ * runs the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. Calls while no
+ * callback runs with the context are reported in the log and give 0 or NULL, but for quern_context_lookup
+ * and quern_context_has, which then still read the world. A build with QUERN_CHECKS reports these, and
+ * calls from another thread, too, and hands the message to the assert hook. */
 
 /* The recorder of this system on this view. Never NULL. Good as long as the context. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
 
 /* The component of any living entity, to read; NULL when it has none, or when the entity is not alive (no
  * message: that is an answer). The component must be declared in `lookups`, otherwise the call is refused
- * (UNDECLARED_ACCESS). */
+ * (UNDECLARED_ACCESS). So it is for a tag, which has no value. */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
                                            quern_component component);
+
+/* Whether a living entity has the component, which may be a tag. False when the entity is not alive (no
+ * message: that is an answer). The component must be declared in `lookups`, as above. */
+QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, quern_component component);
 
 /* Whether the entity lives. What commands of this phase do to it does not show yet. */
 QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);

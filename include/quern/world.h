@@ -155,7 +155,8 @@ QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity,
                                         const void *value);
 
 /* The value, to read or to write, or NULL when the entity does not have the component (no message: that
- * is an answer) or the call is wrong (with a message). A tag has no value: use quern_entity_has.
+ * is an answer) or the call is wrong (with a message); so it is for a tag, which has no value: use
+ * quern_entity_has.
  * The pointer is good until the next structural change of the world. */
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 

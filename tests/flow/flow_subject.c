@@ -65,8 +65,11 @@ static void record_remove(void *self, quern_entity entity, uint32_t type)
 
 static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
 {
+    static const uint64_t nothing;
     grip *it = self;
-    return quern_context_lookup(it->context, entity, it->subject->components[type]);
+    quern_component component = it->subject->components[type];
+    if (flow_types[type].word_count > 0) return quern_context_lookup(it->context, entity, component);
+    return quern_context_has(it->context, entity, component) ? &nothing : NULL;
 }
 
 static bool is_alive(void *self, quern_entity entity)

@@ -10,6 +10,7 @@
 
 static quern_world *world;
 static quern_component position, velocity, tag;
+static quern_entity tag_owner;
 static quern_resource score, grid;
 
 static void open_world(void)
@@ -350,11 +351,29 @@ static void read_an_untouched_term(quern_context *context, const quern_view *vie
     cr_assert_null(quern_view_read(view, 1));
 }
 
+static void write_a_missing_term(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    cr_assert_null(quern_view_write(view, UINT32_MAX));
+}
+
+static void look_up_a_tag(quern_context *context, const quern_view *view)
+{
+    cr_assert_null(quern_context_lookup(context, tag_owner, tag));
+    cr_assert(quern_context_has(context, tag_owner, tag));
+    cr_assert_not(quern_context_has(context, view->entities[0], tag));
+    cr_assert_not(quern_context_has(context, (quern_entity){0}, tag));
+}
+
+static void ask_whether(quern_context *context, const quern_view *view)
+{
+    cr_assert_not(quern_context_has(context, view->entities[0], velocity));
+}
+
 static void read_a_missing_term(quern_context *context, const quern_view *view)
 {
     (void)context;
     cr_assert_null(quern_view_read(view, 2));
-    cr_assert_null(quern_view_write(view, UINT32_MAX));
     cr_assert_not(quern_view_has(view, 2));
 }
 
@@ -402,7 +421,10 @@ typedef struct offence {
 static const offence offences[] = {
     {write_a_read_term, "'position', term 0 (declared: read position, match velocity)"},
     {read_an_untouched_term, "'velocity', term 1"},
-    {read_a_missing_term, "(no such term)"},
+    {read_a_missing_term, "quern_view_read: system 'offender' asked for term 2; there are 2, from 0"},
+    {write_a_missing_term, "quern_view_write: system 'offender' asked for term 4294967295; there are 2"},
+    {look_up_a_tag, "quern_context_lookup: system 'offender' looked up 'tag', a tag, which has no value"},
+    {ask_whether, "quern_context_has: system 'offender' looked up 'velocity' without declaring it"},
     {look_up, "'velocity' without declaring it (its lookups: 'tag')"},
     {look_up_own_term, "'position' without declaring it (its lookups: 'tag')"},
     {read_resource, "read resource 'grid' without declaring it (its resources: read 'score')"},
@@ -446,6 +468,7 @@ static void assert_offence(quern_system_function *run, const char *what)
 Test(undeclared, access_of_every_kind_is_refused_with_the_names_of_system_and_object)
 {
     setup_archetype(position, velocity);
+    tag_owner = setup_entity_with(world, &tag, 1);
     for (uint32_t i = 0; i < COUNT_OF(offences); i++)
         assert_offence(offences[i].run, offences[i].what);
 }
@@ -543,7 +566,8 @@ Test(undeclared, a_pointer_from_outside_the_frame_is_noticed_too)
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("a pointer into the world that somebody keeps");
-    cr_assert_not_null(strstr(reports.last, "component 'position' was changed in frame 0"), "%s", reports.last);
+    cr_assert_not_null(strstr(reports.last, "component 'position' was changed in frame 0"), "%s",
+                       reports.last);
     quern_schedule_destroy(schedule);
 }
 

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/parallel.h>
+#include <quern/profile.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a bad call has to say begins with its name, and names whom it is about; inside a system also the
+ * system. */
+
+static quern_world *world;
+static quern_component position, velocity, tag, unknown;
+static quern_entity entity, dead, foreign, provisional;
+static const quern_entity none;
+static const vec3 value = {1, 2, 3};
+static captured_reports reports;
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    velocity = setup_component(world, "velocity", sizeof(vec3), 4);
+    tag = setup_tag(world, "tag");
+    unknown = component_unregistered(tag);
+    entity = setup_entity_with(world, &position, 1);
+    dead = setup_entity(world);
+    cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
+    foreign = entity_of_other_world(entity);
+    provisional = entity_provisional(3);
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+    quern_world_destroy(world);
+}
+
+TestSuite(messages, .init = open_world, .fini = close_world);
+
+static void assert_begins(const char *call, const char *beginning)
+{
+    const char *message = quern_error_message();
+    cr_expect(strncmp(message, beginning, strlen(beginning)) == 0, "%s: %s", call, message);
+}
+
+/* The call sets a message that begins like this. */
+#define SAYS(call, beginning)            \
+    do {                                 \
+        quern_component_find(NULL, "");  \
+        (void)(call);                    \
+        assert_begins(#call, beginning); \
+    } while (0)
+
+/* --------------------------------------------------------------------------------- outside of systems */
+
+Test(messages, of_calls_on_one_entity)
+{
+    quern_entity made;
+    SAYS(quern_entity_destroy(world, none), "quern_entity_destroy: the entity handle is null");
+    SAYS(quern_entity_add(world, dead, velocity, &value),
+         "quern_entity_add: entity 1:1 does not live any more");
+    SAYS(quern_entity_add(world, entity, position, &value),
+         "quern_entity_add: entity 0:1 has 'position' already");
+    SAYS(quern_entity_add(world, entity, unknown, NULL), "quern_entity_add: component handle ");
+    SAYS(quern_entity_remove(world, foreign, position),
+         "quern_entity_remove: entity 0:1 belongs to world ");
+    SAYS(quern_entity_remove(world, entity, velocity),
+         "quern_entity_remove: entity 0:1 does not have 'velocity'");
+    SAYS(quern_entity_set(world, provisional, position, &value),
+         "quern_entity_set: the handle of a deferred create (number 3)");
+    SAYS(quern_entity_set(world, entity, position, NULL), "quern_entity_set: 'value' is NULL");
+    SAYS(quern_entity_get(world, dead, position), "quern_entity_get: entity 1:1 does not live any more");
+    SAYS(quern_entity_get(world, entity, tag), "quern_entity_get: 'tag' is a tag and has no value");
+    SAYS(quern_entity_has(world, none, position), "quern_entity_has: the entity handle is null");
+    SAYS(quern_entity_has(world, entity, unknown), "quern_entity_has: component handle ");
+    SAYS(quern_entity_mark_changed(world, entity, velocity),
+         "quern_entity_mark_changed: entity 0:1 does not have 'velocity'");
+    SAYS(quern_entity_create(NULL, &made), "quern_entity_create: 'world' is NULL");
+    SAYS(quern_entity_create(world, NULL), "quern_entity_create: 'out_entity' is NULL");
+    SAYS(quern_entity_create_with(world, &unknown, NULL, 1, &made),
+         "quern_entity_create_with: component handle ");
+    const quern_component twice[] = {position, velocity, position};
+    SAYS(quern_entity_create_with(world, twice, NULL, 3, &made),
+         "quern_entity_create_with: 'position' stands twice");
+}
+
+static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+{
+    (void)argument;
+    (void)first;
+    SAYS(quern_view_write(view, 4),
+         "quern_view_write: a fill callback asked for term 4; there are 1, from 0");
+}
+
+Test(messages, of_calls_on_many)
+{
+    const quern_component twice[] = {position, position};
+    quern_entity list[] = {entity, dead};
+    quern_term term = quern_term_read(position);
+    quern_query *query = setup_query(world, &term, 1);
+    SAYS(quern_entity_create_many(world, twice, NULL, 2, 5, NULL),
+         "quern_entity_create_many: 'position' stands twice");
+    SAYS(quern_entity_create_filled(world, twice, 2, 5, fill_nothing, NULL, NULL),
+         "quern_entity_create_filled: 'position' stands twice");
+    cr_assert_eq(quern_entity_create_filled(world, &position, 1, 1, fill_nothing, NULL, NULL), QUERN_OK);
+    SAYS(quern_entity_destroy_many(world, list, 2),
+         "quern_entity_destroy_many: number 1 of the list: entity 1:1 does not live");
+    SAYS(quern_query_add_component(query, unknown, NULL, NULL),
+         "quern_query_add_component: component handle ");
+    SAYS(quern_query_remove_component(query, unknown, NULL),
+         "quern_query_remove_component: component handle ");
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    SAYS(quern_view_write(&it.view, 0), "quern_view_write: a walk over a query asked to write 'position', "
+                                        "term 0 (declared: read position)");
+    SAYS(quern_view_read(&it.view, 7),
+         "quern_view_read: a walk over a query asked for term 7; there are 1, from 0");
+    setup_entity(world);
+    SAYS(quern_query_next(&it), "quern_query_next: the world changed its structure");
+    quern_query_destroy(query);
+}
+
+Test(messages, of_definitions)
+{
+    quern_component component;
+    quern_resource resource;
+    quern_query *query;
+    quern_component_def def = quern_component_def_default();
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: a component needs a name");
+    def.name = "odd";
+    def.size_bytes = 10;
+    def.alignment_bytes = 4;
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: component 'odd' has 10 bytes");
+    def.name = "position";
+    def.size_bytes = 8;
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: component 'position' is ");
+    SAYS(quern_component_name(world, unknown), "quern_component_name: component handle ");
+    quern_resource_def resource_def = quern_resource_def_default();
+    resource_def.name = "empty";
+    SAYS(quern_resource_register(world, &resource_def, &resource),
+         "quern_resource_register: resource 'empty' ");
+    SAYS(quern_resource_get(world, (quern_resource){77}), "quern_resource_get: resource handle 0x4d ");
+    quern_term terms[] = {quern_term_read(position), quern_term_write(position)};
+    quern_query_def query_def = quern_query_def_default();
+    query_def.terms = terms;
+    query_def.term_count = 2;
+    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' stands in term 0");
+    query_def.term_count = 99;
+    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 99 terms");
+}
+
+Test(messages, of_schedules)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("mover", idle_run);
+    quern_term terms[] = {quern_term_read(position), quern_term_write(position)};
+    def.terms = terms;
+    def.term_count = 2;
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: system 'mover': 'position' stands in term 0");
+    def.term_count = 1;
+    def.phase = 9;
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: system 'mover' is in phase 9");
+    def.phase = 0;
+    def.name = "";
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: a system needs a name");
+    def.name = "mover";
+    setup_system(schedule, &def);
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: the schedule has a system 'mover' already");
+    const char *before[] = {"nobody"};
+    def.name = "other";
+    def.before = before;
+    def.before_count = 1;
+    setup_system(schedule, &def);
+    SAYS(quern_schedule_compile(schedule),
+         "quern_schedule_compile: system 'other' is to run before 'nobody'");
+    SAYS(quern_schedule_run(schedule, NULL, 0),
+         "quern_schedule_run: system 'other' is to run before 'nobody'");
+    SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, stderr),
+         "quern_schedule_describe: system 'other' is to run before 'nobody'");
+    quern_schedule_destroy(schedule);
+    const char *names[] = {""};
+    quern_schedule_def schedule_def = quern_schedule_def_default();
+    schedule_def.phases = names;
+    SAYS(quern_schedule_create(world, &schedule_def, &schedule),
+         "quern_schedule_create: a phase needs a name");
+}
+
+Test(messages, of_traces)
+{
+    quern_trace *trace;
+    uint32_t number;
+    cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
+    SAYS(quern_trace_add_name(trace, "", &number), "quern_trace_add_name: a zone needs a name");
+    SAYS(quern_trace_set_track_name(trace, 0, ""), "quern_trace_set_track_name: a track needs a name");
+    SAYS(quern_trace_write(trace, "/nowhere/at/all"),
+         "quern_trace_write: cannot write the trace '/nowhere/at/all");
+    quern_trace_destroy(trace);
+}
+
+/* ------------------------------------------------------------------------------------- in systems */
+
+static void record_badly(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component twice[] = {position, position};
+    SAYS(quern_commands_destroy(commands, none),
+         "quern_commands_destroy: system 'once': the entity handle is null");
+    SAYS(quern_commands_add(commands, dead, velocity, &value),
+         "quern_commands_add: system 'once': entity 1:1 does not live any more");
+    SAYS(quern_commands_remove(commands, foreign, position),
+         "quern_commands_remove: system 'once': entity 0:1 belongs to world ");
+    SAYS(quern_commands_set(commands, entity, unknown, &value),
+         "quern_commands_set: system 'once': component handle ");
+    SAYS(quern_commands_set(commands, entity, position, NULL),
+         "quern_commands_set: system 'once': 'value' is NULL");
+    SAYS(quern_commands_create_with(commands, twice, NULL, 2),
+         "quern_commands_create_with: system 'once': 'position' stands twice");
+    SAYS(quern_commands_create_many(commands, NULL, NULL, 2, 1, NULL),
+         "quern_commands_create_many: 'components' is NULL");
+    SAYS(quern_commands_set(commands, provisional, position, &value),
+         "quern_commands_set: system 'once' used the provisional handle of a deferred create (number 3)");
+}
+
+Test(messages, of_commands)
+{
+    run_once(world, record_badly);
+}
+
+static void ask_badly(quern_context *context)
+{
+    static uint32_t turn;
+    quern_resource missing = {77};
+    switch (turn++) {
+    case 0:
+        SAYS(quern_context_lookup(context, entity, position),
+             "quern_context_lookup: system 'asker' looked up 'position' without");
+        break;
+    case 1:
+        SAYS(quern_context_has(context, entity, unknown),
+             "quern_context_has: system 'asker' asked for a component with a wrong handle: component "
+             "handle ");
+        break;
+    case 2:
+        SAYS(quern_context_resource(context, missing), "quern_context_resource: system 'asker' asked for a "
+                                                       "resource with a wrong handle: resource handle ");
+        break;
+    case 3:
+        SAYS(quern_context_world(context), "quern_context_world: system 'asker' asked for the world");
+        break;
+    default:
+        SAYS(quern_entity_set(world, entity, position, &value), "quern_entity_set: a frame, ");
+        break;
+    }
+}
+
+Test(messages, of_contexts)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("asker", NULL);
+    def.begin = ask_badly;
+    setup_system(schedule, &def);
+    for (uint32_t i = 0; i < 4; i++) {
+        SAYS(quern_schedule_run(schedule, NULL, 0), "quern_schedule_run: frame ");
+        assert_message_has("system 'asker' was refused an access");
+    }
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
+}

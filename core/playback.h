@@ -208,6 +208,10 @@ void quern__playback_unsettle(quern__playback *playback);
 
 void quern__playback_commit(quern__playback *playback);
 
+/* For builds with QUERN_CHECKS: reports provisional handles that nobody will replace, in values that have
+ * not been moved yet. */
+void quern__playback_look_for_provisional(const quern__playback *playback);
+
 /* Counts dropped commands of one item. */
 void quern__scratch_drop(quern__scratch *scratch, const quern__stream *stream, uint64_t item_number,
                          quern_entity entity, uint64_t command_count, quern_drop_reason reason);

@@ -466,6 +466,7 @@ void quern__playback_commit(quern__playback *playback)
 {
     const quern__executor *executor = playback->executor;
     take_handles(playback);
+    if (QUERN_CHECKS && playback->created.count > 0) quern__playback_look_for_provisional(playback);
     if (playback->created.count > 0)
         quern__executor_run(executor, playback->streams.count, SHEETS_PER_CALL, remap_streams, playback);
     extend_flows(playback);

@@ -163,6 +163,17 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
     return hash;
 }
 
+bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern__field *field = &type->fields[i];
+        const uint32_t bytes = field_bytes[field->type] * field->count;
+        if (field->offset_bytes < offset_bytes + size_bytes && offset_bytes < field->offset_bytes + bytes)
+            return true;
+    }
+    return false;
+}
+
 /* to may be NULL: then the walk only looks. */
 static void walk_entities(const quern__type *type, const char *from, char *to, quern__remap_function *remap,
                           void *argument)

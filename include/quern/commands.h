@@ -65,8 +65,9 @@ QUERN_API const char *quern_drop_reason_string(quern_drop_reason reason);
  * message to the assert hook), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 
 /* A new entity without components. Its provisional handle is good in later commands of this callback and
- * inside fields described as QUERN_FIELD_ENTITY of values given to them. Null, with a message, on
- * failure. */
+ * inside fields described as QUERN_FIELD_ENTITY of values given to them; elsewhere in values it stays
+ * provisional for ever, which a build with QUERN_CHECKS reports at the sync point (docs/commands.md). Null,
+ * with a message, on failure. */
 QUERN_API quern_entity quern_commands_create(quern_commands *commands);
 
 /* A new entity with components; values as in quern_entity_create_with. Null, with a message, on failure:

@@ -208,7 +208,7 @@ bool quern__seals_close(quern_schedule *schedule)
 {
     quern__seals *seals = &schedule->seals;
     const quern__storage *storage = &schedule->world->storage;
-    if (seals->are_whole) return true;
+    if (seals->are_whole && seals->structure_version == storage->structure_version) return true;
     if (!reserve_tables(seals, &storage->allocator, storage->archetypes.count)) return false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
         if (!prepare_table(&seals->tables.items[i], &storage->allocator, storage->archetypes.items[i]))

@@ -342,3 +342,29 @@ Test(seal, so_may_commands_and_systems_that_come_later)
     for (uint32_t i = 0; i < 3; i++)
         assert_nothing_found();
 }
+
+enum { PASSING_COUNT = 5 };
+
+/* Sync points take archetypes out of their places, also those at which no command is applied. */
+Test(seal, so_may_archetypes_that_go)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    quern_world_def def = quern_world_def_default();
+    def.collect_per_sync = 1;
+    cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
+    static const char *const names[PASSING_COUNT] = {"a", "b", "c", "d", "e"};
+    for (uint32_t i = 0; i < PASSING_COUNT; i++) {
+        quern_component passing = setup_component(world, names[i], 4, 4);
+        cr_assert_eq(quern_entity_destroy(world, setup_entity_with(world, &passing, 1)), QUERN_OK);
+    }
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    entity = setup_entity_with(world, &position, 1);
+    schedule = setup_phases(world, 3);
+    add_taker();
+    add_system("use", use, 2, 0);
+    const uint32_t before = quern_world_stats_get(world).archetype_count;
+    for (uint32_t i = 0; i < 60; i++)
+        assert_nothing_found();
+    cr_assert_eq(quern_world_stats_get(world).archetype_count, before - PASSING_COUNT);
+}

@@ -17,7 +17,11 @@
 struct quern__worker;
 typedef struct quern__job quern__job;
 
+/* Sizes may be set from outside, here and in the other files of the scheduler: small ones are for models
+ * (tests/models), and for tests of what happens when something is full. */
+#ifndef QUERN__JOB_DATA_WORDS
 #define QUERN__JOB_DATA_WORDS 5
+#endif
 
 /* 64 bytes where pointers have 8. */
 struct quern__job {
@@ -43,7 +47,9 @@ static inline bool quern__scope_allows(const void *scope, const void *awaited)
     return ((uintptr_t)scope & 1) == 0 || scope == awaited;
 }
 
+#ifndef QUERN__DEQUE_CAPACITY
 #define QUERN__DEQUE_CAPACITY 512 /* jobs; a power of two */
+#endif
 
 /* Relaxed accesses: a thief may read a slot while the owner writes it, and then its swap of top fails. */
 typedef struct quern__deque_slot {

@@ -17,7 +17,14 @@
 
 typedef struct quern__worker quern__worker;
 
-enum { QUERN__COST_COUNT = 64 };
+#ifndef QUERN__COST_COUNT
+#define QUERN__COST_COUNT 64 /* a power of two */
+#endif
+
+/* Who spins reads the clock after this many looks: one at all deques is cheaper than that. */
+#ifndef QUERN__LOOKS_PER_CLOCK
+#define QUERN__LOOKS_PER_CLOCK 16
+#endif
 
 /* What an item of a loop over this function takes, see loop.c. */
 typedef struct quern__cost {

@@ -33,9 +33,12 @@
  * tried alone once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop
  * is shared: there, finding races matters more than time. */
 
+#ifndef QUERN__FEW_THREADS
+#define QUERN__FEW_THREADS 16 /* with no more, slots take 1 KiB of stack per nested call */
+#endif
+
 enum {
     OFFERS_PER_WORKER = 2,
-    FEW_THREADS = 16,             /* with no more, slots take 1 KiB of stack per nested call */
     SLEEPING_REFERENCE = 1 << 30, /* added to references: the caller sleeps until no other is left */
     INLINE_NS = 500,
     TRY_INLINE_NS = 20000,
@@ -340,7 +343,7 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 __attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
                                                      bool wake, quern__part *own)
 {
-    quern__slot slots[FEW_THREADS];
+    quern__slot slots[QUERN__FEW_THREADS];
     run_shared(caller, range, slots, wake, own);
 }
 
@@ -354,7 +357,7 @@ __attribute__((noinline)) static void run_shared_many(quern__worker *caller, con
 /* own: what the caller did itself; may be NULL. */
 static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
 {
-    if (caller->jobs->thread_count <= FEW_THREADS)
+    if (caller->jobs->thread_count <= QUERN__FEW_THREADS)
         run_shared_few(caller, range, wake, own);
     else
         run_shared_many(caller, range, wake, own);

@@ -36,7 +36,9 @@ typedef struct quern__node {
 } quern__node;
 
 /* Nodes stand in blocks of this many. */
+#ifndef QUERN__NODE_BLOCK_COUNT
 #define QUERN__NODE_BLOCK_COUNT 63
+#endif
 
 typedef struct quern__node_block {
     struct quern__node_block *next;

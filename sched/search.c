@@ -42,8 +42,6 @@
  *
  * docs/models/sleep.pml is this protocol as a Spin model. */
 
-enum { LOOKS_PER_CLOCK = 16 }; /* a look at all deques is cheaper than reading the clock */
-
 /* ------------------------------------------------------------------------------------------- sleep */
 
 void quern__mask_set(quern__mask *mask, uint32_t index)
@@ -216,7 +214,7 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
 {
     uint64_t spin_ns = worker->jobs->spin_ns;
     do {
-        for (uint32_t look = 0; look < LOOKS_PER_CLOCK; look++) {
+        for (uint32_t look = 0; look < QUERN__LOOKS_PER_CLOCK; look++) {
             if (look_around(worker, out_job)) return true;
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();

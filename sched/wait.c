@@ -33,7 +33,6 @@
  * leaves looks, too. */
 
 enum {
-    LOOKS_PER_CLOCK = 16,
     MAX_SCOPES = 8,         /* how many waits one helper follows */
     MAX_RESCUE_DEPTH = 256, /* jobs on one stack that nobody but a waiting worker was left for */
     MAX_ASIDE = 32          /* jobs that a rescuer looks behind */
@@ -165,7 +164,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     }
     if (help_with(wait, worker)) return true;
     bool found = take_from_others(worker, wait, &job) ||
-                 (look % LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
+                 (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
     if (!found) return settle_some(worker);
     run_meanwhile(worker, &job);
     return true;
@@ -289,7 +288,7 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
             continue;
         }
         quern__relax();
-        if (++look % LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, &start_ns)) continue;
+        if (++look % QUERN__LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, &start_ns)) continue;
         if (!is_announced) wait->announce(wait, worker);
         is_announced = true;
         sleep_or_rescue(worker, wait);

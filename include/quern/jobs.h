@@ -18,7 +18,10 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_THREADS     256       /* per pool, the caller included */
+/* Per pool, the caller included. A program may be built with another number, if the library is, too. */
+#ifndef QUERN_MAX_THREADS
+#define QUERN_MAX_THREADS 256
+#endif
 #define QUERN_MAX_GRAPH_NODES (1 << 20) /* per graph */
 
 typedef struct quern_jobs quern_jobs;
@@ -143,7 +146,9 @@ typedef enum quern_priority {
     QUERN_PRIORITY_LOW /* run when there is nothing else, in order, and not by waits for other things */
 } quern_priority;
 
-#define QUERN_JOB_PAYLOAD_BYTES 40
+#ifndef QUERN_JOB_PAYLOAD_BYTES
+#define QUERN_JOB_PAYLOAD_BYTES 40 /* another number needs another QUERN__JOB_DATA_WORDS: sched/deque.h */
+#endif
 
 /* Start from quern_job_def_default(); one that was not is refused. May be used for many jobs. */
 typedef struct quern_job_def {

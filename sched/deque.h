@@ -32,6 +32,16 @@ struct quern__job {
     uintptr_t data[QUERN__JOB_DATA_WORDS]; /* for run */
 };
 
+/* Member by member, as the model checker wants it; compilers make the same of it as of an assignment. */
+static inline void quern__job_copy(quern__job *to, const quern__job *from)
+{
+    to->run = from->run;
+    to->scope = from->scope;
+    to->target = from->target;
+    for (uint32_t i = 0; i < QUERN__JOB_DATA_WORDS; i++)
+        to->data[i] = from->data[i];
+}
+
 /* A scope may be *closed*: then who waits inside a job takes jobs of it only when that scope is what
  * it waits for. Jobs of a graph are so: a node that waits must not find that its worker has run
  * another node meanwhile, for what nodes keep by worker would be changed. Closed scopes are told by an

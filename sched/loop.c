@@ -161,9 +161,11 @@ static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_
 
 static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
 {
-    quern__range claimed = loop->range;
-    claimed.first = begin_of(items);
-    claimed.count = end_of(items);
+    const quern__range claimed = {.function = loop->range.function,
+                                  .argument = loop->range.argument,
+                                  .count = end_of(items),
+                                  .grain = loop->range.grain,
+                                  .first = begin_of(items)};
     quern__range_run(&claimed, worker_index);
 }
 
@@ -175,7 +177,11 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->offer.run = run;
     loop->offer.scope = scope;
     loop->offer.target = loop;
-    loop->range = *range;
+    loop->range.function = range->function;
+    loop->range.argument = range->argument;
+    loop->range.count = range->count;
+    loop->range.grain = range->grain;
+    loop->range.first = range->first;
     loop->grain = range->grain != 0 ? range->grain : 1;
     loop->wake = true;
     loop->slots = slots;

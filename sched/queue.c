@@ -90,7 +90,7 @@ static void take_locked(quern__queues *queues, quern__node *node, quern__job *ou
     *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
     *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
     add_to_count(queue, (uint32_t)-1);
-    *out_job = node->job;
+    quern__job_copy(out_job, &node->job);
     free_locked(queues, node);
 }
 

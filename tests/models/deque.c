@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/models/model.h"
+
+#include "sched/deque.c" /* NOLINT(bugprone-suspicious-include) */
+
+/* The deque: an owner that pushes and pops, and thieves. Checked: every job is taken once, whole, by one
+ * taker; what its pusher wrote is visible to the taker; nothing is lost. */
+
+enum { JOB_COUNT = 4, MAX_THIEVES = 2 };
+
+static quern__deque deque;
+static int written[JOB_COUNT + 1]; /* plain: a race is a missing release or acquire */
+static _Atomic int taken_counts[JOB_COUNT + 1];
+static int pushed_count;
+static pthread_t thieves[MAX_THIEVES];
+static int thief_count;
+static char scopes[2][2]; /* two addresses that are even */
+
+static void push(int number, const void *scope)
+{
+    written[number] = number;
+    quern__job job = {
+        .scope = scope, .target = (void *)(uintptr_t)number, .data = {(uintptr_t)number + JOB_COUNT}};
+    if (quern__deque_push(&deque, &job, QUERN__JOB_DATA_WORDS)) pushed_count++;
+}
+
+static void take(const quern__job *job)
+{
+    int number = (int)(uintptr_t)job->target;
+    assert(number >= 1 && number <= JOB_COUNT);
+    assert(job->data[0] == (uintptr_t)number + JOB_COUNT); /* no part of another job */
+    assert(written[number] == number);
+    assert(atomic_fetch_add_explicit(&taken_counts[number], 1, memory_order_relaxed) == 0);
+}
+
+static bool pop(void)
+{
+    quern__job job;
+    quern__deque_slot *slot = quern__deque_pop(&deque);
+    if (slot == NULL) return false;
+    quern__deque_read_slot(slot, &job);
+    take(&job);
+    return true;
+}
+
+static void *steal_once(void *argument)
+{
+    quern__job job;
+    (void)argument;
+    if (quern__deque_steal(&deque, &job)) take(&job);
+    return NULL;
+}
+
+static void *steal_twice(void *argument)
+{
+    steal_once(argument);
+    return steal_once(argument);
+}
+
+/* Of a job with another closed scope it may not take anything. */
+static void *steal_for_scope(void *argument)
+{
+    for (int i = 0; i < 2; i++) {
+        quern__job job;
+        if (!quern__deque_steal_for(&deque, argument, INT64_MAX, argument, &job)) continue;
+        assert(job.scope == argument);
+        take(&job);
+    }
+    return NULL;
+}
+
+static void start(void *(*thief)(void *argument), void *argument)
+{
+    pthread_create(&thieves[thief_count++], NULL, thief, argument);
+}
+
+static void end(void)
+{
+    int taken_count = 0;
+    for (int i = 0; i < thief_count; i++)
+        pthread_join(thieves[i], NULL);
+    while (pop()) {
+    }
+    for (int i = 1; i <= JOB_COUNT; i++)
+        taken_count += atomic_load_explicit(&taken_counts[i], memory_order_relaxed);
+    assert(taken_count == pushed_count);
+}
+
+/* Pops meet thieves above the last job and at it. */
+void deque_one_thief(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    pop();
+    push(3, NULL);
+    pop();
+    pop();
+    end();
+}
+
+void deque_two_thieves(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_once, NULL);
+    start(steal_once, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    pop();
+    push(3, NULL);
+    pop();
+    end();
+}
+
+/* The third job finds no room, or the slot of one that was stolen. */
+void deque_full(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    push(2, NULL);
+    push(3, NULL);
+    pop();
+    push(4, NULL);
+    pop();
+    end();
+}
+
+/* The last job, the empty deque, and a job after that. */
+void deque_last(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    pop();
+    pop();
+    push(2, NULL);
+    end();
+}
+
+void deque_last_two_thieves(void)
+{
+    quern__deque_init(&deque, false);
+    start(steal_twice, NULL);
+    start(steal_twice, NULL);
+    push(1, NULL);
+    pop();
+    push(2, NULL);
+    end();
+}
+
+void deque_closed_scopes(void)
+{
+    const void *closed[2] = {quern__scope_close(scopes[0]), quern__scope_close(scopes[1])};
+    quern__deque_init(&deque, false);
+    start(steal_for_scope, (void *)(uintptr_t)closed[0]);
+    push(1, closed[0]);
+    push(2, closed[1]);
+    pop();
+    push(3, closed[0]);
+    end();
+}
+
+void deque_alone(void)
+{
+    quern__deque_init(&deque, true);
+    push(1, NULL);
+    push(2, NULL);
+    push(3, NULL);
+    assert(pop() && pop() && !pop());
+    push(4, NULL);
+    end();
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/models/pool.h"
+
+/* A pool whose workers are lent by a scheduler of the user's (sched/jobs.c): a worker that finds nothing gives
+ * itself back by its bit, and whoever clears the bit asks for a call of it. Checked: every job runs, though
+ * nobody but a lent worker is there to run it; a worker is lent to one thread at a time (else there is a race
+ * on what it keeps); and when no call is left nobody touches the pool. */
+
+enum { MAX_CALLS = 3 };
+
+static _Atomic int call_count;
+static _Atomic int run_count;
+static pthread_t calls[MAX_CALLS];
+
+static void *call_lent(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__current_worker = NULL;
+    asker = worker->index;
+    quern__jobs_lend(worker);
+    return NULL;
+}
+
+static void submit(void *user, void (*function)(void *argument), void *argument)
+{
+    (void)user, (void)function;
+    int call = atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    pthread_create(&calls[call], NULL, call_lent, argument);
+}
+
+static void run_job(quern__job *job, quern__worker *worker)
+{
+    (void)job, (void)worker;
+    atomic_fetch_add_explicit(&run_count, 1, memory_order_relaxed);
+}
+
+static void push(void)
+{
+    const quern__job job = {.run = run_job};
+    pass_fence_point();
+    quern__deque_push(&workers[0].deque, &job, 0);
+    quern__jobs_notify(&pool, &workers[0], NULL);
+}
+
+static void *queue(void *argument)
+{
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->job.run = run_job;
+    quern__queues_push(&pool.queues, node);
+    quern__jobs_notify(&pool, NULL, NULL);
+    return argument;
+}
+
+static void set_up_lent(uint32_t worker_count, bool is_asymmetric)
+{
+    set_up(worker_count);
+    pool.is_asymmetric = is_asymmetric;
+    pool.scheduler.submit = submit;
+    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    offer_workers(&pool);
+}
+
+static void wait_for_runs(int count)
+{
+    end_fenceless();
+    AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
+    AWAIT(atomic_load_explicit(&pool.lent_count, memory_order_acquire) == 0);
+    pthread_mutex_lock(&pool.outside_mutex); /* as end_lent does */
+    pthread_mutex_unlock(&pool.outside_mutex);
+    assert(!quern__jobs_any(&pool));
+    assert(workers[1].outer == NULL); /* a plain read: the call has done all that it does */
+}
+
+static void run_pushes(int count)
+{
+    begin_fenceless();
+    for (int i = 0; i < count; i++)
+        push();
+    wait_for_runs(count);
+}
+
+void lent_one_job(void)
+{
+    set_up_lent(2, true);
+    run_pushes(1);
+}
+
+void lent_two_jobs(void)
+{
+    set_up_lent(2, true);
+    run_pushes(2);
+}
+
+void lent_two_jobs_fences(void)
+{
+    set_up_lent(2, false);
+    run_pushes(2);
+}
+
+/* Two threads want the same worker. */
+void lent_two_pushers(void)
+{
+    pthread_t pusher;
+    set_up_lent(2, false);
+    pthread_create(&pusher, NULL, queue, NULL);
+    push();
+    pthread_join(pusher, NULL);
+    wait_for_runs(2);
+}
+
+void lent_two_workers(void)
+{
+    set_up_lent(3, false);
+    run_pushes(2);
+}

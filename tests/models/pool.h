@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef TESTS_MODELS_POOL_H
+#define TESTS_MODELS_POOL_H
+
+/* A whole pool in one piece: the shipped sources, and stand-ins for what they need of the operating system
+ * and of the rest of the library. To be included once, by a model. */
+
+#include "tests/models/model.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Only an order for the compiler, and so nothing to a model checker; but a place where the fence that
+ * another thread asks for may come. See quern__fence_all_threads. */
+static void pass_fence_point(void);
+#undef atomic_signal_fence
+#define atomic_signal_fence(order) pass_fence_point()
+
+#if __has_include(<genmc.h>)
+/* GenMC has no conditions. There is one in a pool. */
+typedef struct model_condition {
+    int unused;
+} pthread_cond_t;
+/* Declared nowhere in what GenMC has of the C library, and never called here. */
+int snprintf(char *text, size_t text_bytes, const char *format, ...);
+int nanosleep(const struct timespec *wanted, struct timespec *left);
+#define pthread_cond_init(condition, attributes) 0
+#define pthread_cond_destroy(condition)          ((void)0)
+#define pthread_cond_broadcast(condition)        broadcast()
+#define pthread_cond_wait(condition, mutex)      wait_for_broadcast(mutex)
+static void broadcast(void);
+static void wait_for_broadcast(pthread_mutex_t *mutex);
+#endif
+
+/* Static functions of one name in several of the sources. */
+#include "sched/deque.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/queue.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/search.c" /* NOLINT(bugprone-suspicious-include) */
+#define pop_own pop_own_part
+#include "sched/wait.c" /* NOLINT(bugprone-suspicious-include) */
+#undef pop_own
+#include "sched/single.c" /* NOLINT(bugprone-suspicious-include) */
+#define call call_items
+#include "sched/loop.c" /* NOLINT(bugprone-suspicious-include) */
+#undef call
+#include "sched/jobs.c" /* NOLINT(bugprone-suspicious-include) */
+
+/* --------------------------------------------------------------------------------------- the pool */
+
+enum { MAX_WORKERS = 3 };
+
+static quern_jobs pool;
+static quern__worker workers[MAX_WORKERS];
+
+/* A pool as quern_jobs_create leaves it, without its threads: these are up to the scenario. */
+static void set_up(uint32_t thread_count)
+{
+    pool.workers = workers;
+    pool.thread_count = thread_count;
+    pthread_mutex_init(&pool.outside_mutex, NULL);
+    pthread_mutex_init(&pool.queues.mutex, NULL);
+    for (uint32_t index = 0; index < thread_count; index++) {
+        workers[index].jobs = &pool;
+        workers[index].index = index;
+        workers[index].random = index;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- sleep */
+
+/* As in thread.c, but for the system call. */
+void quern__parker_give(quern__parker *parker)
+{
+    atomic_exchange_explicit(&parker->state, 1, memory_order_release);
+}
+
+bool quern__parker_has_permit(const quern__parker *parker)
+{
+    return atomic_load_explicit(&parker->state, memory_order_acquire) == 1;
+}
+
+void quern__parker_take(quern__parker *parker)
+{
+    AWAIT(atomic_load_explicit(&parker->state, memory_order_acquire) == 1);
+    atomic_exchange_explicit(&parker->state, 0, memory_order_acquire);
+}
+
+/* In a scenario at whose end workers may be asleep, one that falls asleep is gone. */
+static bool sleep_is_the_end;
+static bool is_asleep[MAX_WORKERS];
+
+void quern__worker_park(quern__worker *worker)
+{
+    if (!sleep_is_the_end) {
+        quern__parker_take(&worker->parker);
+        return;
+    }
+    if (atomic_exchange_explicit(&worker->parker.state, 0, memory_order_acquire) == 1) return;
+    is_asleep[worker->index] = true;
+    pthread_exit(NULL);
+}
+
+#if __has_include(<genmc.h>)
+static _Atomic int broadcast_count; /* written under the mutex */
+
+static void broadcast(void)
+{
+    int count = atomic_load_explicit(&broadcast_count, memory_order_relaxed);
+    atomic_store_explicit(&broadcast_count, count + 1, memory_order_relaxed);
+}
+
+static void wait_for_broadcast(pthread_mutex_t *mutex)
+{
+    int before = atomic_load_explicit(&broadcast_count, memory_order_relaxed);
+    pthread_mutex_unlock(mutex);
+    AWAIT(atomic_load_explicit(&broadcast_count, memory_order_relaxed) != before);
+    pthread_mutex_lock(mutex);
+}
+#endif
+
+/* ----------------------------------------------------------------------------- a fence for everybody */
+
+/* In a pool whose pushers have no fence (is_asymmetric) a sleeper makes every thread go through one. In a
+ * scenario one thread does without, from begin_fenceless to end_fenceless: the fence comes at some place
+ * where it matters, before or after a push, or between a push and the look at sleepers. */
+static _Atomic int asked_fences[MAX_WORKERS]; /* by each worker */
+static _Atomic int passed_fences[MAX_WORKERS];
+static int seen_fences[MAX_WORKERS]; /* by the thread without */
+static _Atomic bool fenceless_has_ended;
+static _Thread_local bool is_fenceless;
+static _Thread_local uint32_t asker; /* the worker that this thread is; 0: none */
+
+static void pass_fence_point(void)
+{
+    if (!is_fenceless) return;
+    for (uint32_t index = 1; index < pool.thread_count; index++) {
+        int asked = atomic_load_explicit(&asked_fences[index], memory_order_acquire);
+        if (asked == seen_fences[index]) continue;
+        seen_fences[index] = asked;
+        atomic_thread_fence(memory_order_seq_cst);
+        atomic_store_explicit(&passed_fences[index], asked, memory_order_release);
+    }
+}
+
+static void begin_fenceless(void)
+{
+    is_fenceless = pool.is_asymmetric;
+    pass_fence_point();
+}
+
+static void end_fenceless(void)
+{
+    if (!is_fenceless) return;
+    pass_fence_point();
+    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store_explicit(&fenceless_has_ended, true, memory_order_release);
+}
+
+void quern__fence_all_threads(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    int wanted = atomic_load_explicit(&asked_fences[asker], memory_order_relaxed) + 1;
+    atomic_store_explicit(&asked_fences[asker], wanted, memory_order_release);
+    int passed = atomic_load_explicit(&passed_fences[asker], memory_order_acquire);
+    bool has_ended = atomic_load_explicit(&fenceless_has_ended, memory_order_acquire);
+    assume(passed == wanted || has_ended);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ----------------------------------------------------------------------------------- all the others */
+
+static quern__node_block node_block;
+
+void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)allocator, (void)size_bytes, (void)alignment_bytes;
+    return &node_block; /* nothing else is allocated, and one is enough */
+}
+
+uint64_t quern__clock_ns(void)
+{
+    return 0;
+}
+
+void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
+{
+    (void)worker, (void)now_ns;
+}
+
+void quern__worker_end_dry(quern__worker *worker)
+{
+    (void)worker;
+}
+
+void quern__worker_fall_asleep(quern__worker *worker)
+{
+    (void)worker;
+}
+
+uint64_t quern__worker_wake_up(quern__worker *worker)
+{
+    (void)worker;
+    return 0;
+}
+
+void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+                        uint32_t count)
+{
+    (void)worker, (void)kind, (void)start_ns, (void)count;
+}
+
+quern_result(quern__fail)(quern_result code, const char *format, ...)
+{
+    (void)format;
+    return code;
+}
+
+quern_result(quern__fail_null)(const char *function, const char *argument)
+{
+    (void)function, (void)argument;
+    return QUERN_ERROR_NULL_ARGUMENT;
+}
+
+quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker)
+{
+    (void)cookie, (void)function, (void)maker;
+    return QUERN_OK;
+}
+
+#endif

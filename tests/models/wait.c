@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/models/pool.h"
+
+/* Workers that wait inside a job, and sleep there (sched/wait.c, sched/search.c). Checked: every wait ends;
+ * that is, when all workers sleep in waits and a job is there that could end them, one of them runs it,
+ * whoever pushed it, and when a job is a part of what a sleeper waits for, the sleeper is woken for it. */
+
+enum { MAX_THREADS = 3 };
+
+static pthread_t threads[MAX_THREADS];
+static int thread_count;
+static quern_counter counters[2];
+static _Atomic bool has_run;
+
+static void start(void *(*entry)(void *argument), uintptr_t number)
+{
+    pthread_create(&threads[thread_count++], NULL, entry, (void *)number);
+}
+
+static void join_all(void)
+{
+    for (int i = 0; i < thread_count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* The job that all wait for. */
+static void run_end(quern__job *job, quern__worker *worker)
+{
+    (void)job;
+    assert(!atomic_exchange_explicit(&has_run, true, memory_order_relaxed));
+    for (int i = 0; i < 2; i++)
+        if (!quern_counter_is_done(&counters[i])) finish(&counters[i], 1, worker);
+}
+
+static void push_end(quern__worker *worker, const void *scope)
+{
+    const quern__job job = {.run = run_end, .scope = scope};
+    pass_fence_point();
+    quern__deque_push(&worker->deque, &job, 0);
+    quern__jobs_notify(&pool, worker, scope);
+}
+
+/* What a job of this worker does. */
+static void *wait_inside_job(void *argument)
+{
+    quern__worker *worker = &workers[(uintptr_t)argument];
+    quern__current_worker = worker;
+    asker = worker->index;
+    wait_inside(worker, &counters[worker->index]);
+    return NULL;
+}
+
+/* A job above the floor, which the wait would take at once, is not what this is about. */
+static void *push_and_wait(void *argument)
+{
+    quern__worker *worker = &workers[(uintptr_t)argument];
+    quern__current_worker = worker;
+    push_end(worker, NULL);
+    worker->floor = quern__deque_bottom(&worker->deque);
+    return wait_inside_job(argument);
+}
+
+static void *queue_end(void *argument)
+{
+    begin_fenceless();
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->job.run = run_end;
+    quern__queues_push(&pool.queues, node);
+    quern__jobs_notify(&pool, NULL, NULL);
+    end_fenceless();
+    return argument;
+}
+
+/* What quern_jobs_submit does outside the pool when there is no worker 0. */
+static void *submit_and_leave(void *argument)
+{
+    quern__current_worker = NULL;
+    begin_fenceless();
+    bool has_entered = quern__jobs_try_enter(&pool);
+    assert(has_entered);
+    push_end(&workers[0], NULL);
+    quern__jobs_leave(&pool);
+    end_fenceless();
+    return argument;
+}
+
+/* In a job of a scope, makes a part of it, and is then busy until another worker has run that. */
+static void *push_part(void *argument)
+{
+    const void *scope = &counters[1];
+    begin_fenceless();
+    quern__current_worker = &workers[0];
+    atomic_store_explicit(&workers[0].serving, scope, memory_order_release);
+    push_end(&workers[0], scope);
+    end_fenceless();
+    AWAIT(atomic_load_explicit(&has_run, memory_order_relaxed));
+    return argument;
+}
+
+/* A thread that is none of the pool's: when it cannot be worker 0 it sleeps until it can. */
+static void *wait_from_outside(void *argument)
+{
+    quern__current_worker = NULL;
+    asker = 1; /* a number that no other thread has */
+    wait_outside(&pool, &counters[0]);
+    return argument;
+}
+
+static void *push_and_leave(void *argument)
+{
+    begin_fenceless();
+    quern__current_worker = &workers[0];
+    push_end(&workers[0], NULL);
+    quern__jobs_leave(&pool);
+    end_fenceless();
+    return argument;
+}
+
+static void set_up_waits(bool is_entered, bool is_asymmetric)
+{
+    set_up(2);
+    pool.is_asymmetric = is_asymmetric;
+    atomic_store_explicit(&pool.is_entered, is_entered, memory_order_relaxed);
+    quern_counter_hold(&counters[0]);
+    quern_counter_hold(&counters[1]);
+}
+
+/* Two wait; one of them has left a job that nobody waits for. */
+void wait_all_blocked(void)
+{
+    set_up_waits(true, false);
+    start(push_and_wait, 0);
+    start(wait_inside_job, 1);
+    join_all();
+}
+
+/* The only worker waits; a thread that is none of the pool's queues the job. */
+void wait_foreign_job(void)
+{
+    set_up_waits(false, true);
+    start(wait_inside_job, 1);
+    start(queue_end, 0);
+    join_all();
+}
+
+/* The same with two that wait. */
+void wait_foreign_job_two(void)
+{
+    set_up_waits(true, false);
+    start(wait_inside_job, 0);
+    start(wait_inside_job, 1);
+    start(queue_end, 0);
+    join_all();
+}
+
+/* The only worker waits; an outside thread comes, leaves a job, and goes. */
+void wait_leave_fences(void)
+{
+    set_up_waits(false, false);
+    start(wait_inside_job, 1);
+    start(submit_and_leave, 0);
+    join_all();
+}
+
+void wait_leave(void)
+{
+    set_up_waits(false, true);
+    start(wait_inside_job, 1);
+    start(submit_and_leave, 0);
+    join_all();
+}
+
+/* Worker 0 leaves a job behind; the only other worker is busy, so the thread outside has to come in. */
+void wait_outside_fences(void)
+{
+    set_up_waits(true, false);
+    start(wait_from_outside, 0);
+    start(push_and_leave, 0);
+    join_all();
+}
+
+void wait_outside_leave(void)
+{
+    set_up_waits(true, true);
+    start(wait_from_outside, 0);
+    start(push_and_leave, 0);
+    join_all();
+}
+
+void wait_part_fences(void)
+{
+    set_up_waits(true, false);
+    start(wait_inside_job, 1);
+    start(push_part, 0);
+    join_all();
+}
+
+void wait_part(void)
+{
+    set_up_waits(true, true);
+    start(wait_inside_job, 1);
+    start(push_part, 0);
+    join_all();
+}

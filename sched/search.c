@@ -40,7 +40,7 @@
  * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
  * then it is that one or nobody.
  *
- * docs/models/sleep.pml is this protocol as a Spin model. */
+ * tests/models has models of this, which include this file. */
 
 /* ------------------------------------------------------------------------------------------- sleep */
 

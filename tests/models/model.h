@@ -23,6 +23,7 @@
 #define QUERN__FEW_THREADS      3
 #define QUERN_MAX_THREADS       4
 
+#undef NDEBUG /* the assertions are what it is about */
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -72,8 +72,7 @@ static void check(void)
     bool has_sleeper = false, has_permit = false;
     for (uint32_t index = 1; index < pool.thread_count; index++) {
         has_sleeper = has_sleeper || is_asleep[index];
-        has_permit =
-            has_permit || (is_asleep[index] && quern__parker_has_permit(&workers[index].parker));
+        has_permit = has_permit || (is_asleep[index] && quern__parker_has_permit(&workers[index].parker));
     }
     assert(!quern__jobs_any(&pool) || !has_sleeper || has_permit);
 }

@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# run_models.sh [quick] [SCENARIO ...]: explores the models in this folder with the model checker GenMC, and
+# prints a line for each: scenario, memory model, executions, seconds, verdict, bounds. quick leaves out those
+# that take long. Fails when one of them does; does nothing where there is no genmc on the path.
+set -eu
+
+# What there is: when it runs (quick or long), memory models, scenario (a function in the file that its name
+# begins with), bounds.
+list()
+{
+    cat <<'TEXT'
+quick rc11,imm deque_alone                    no thief; 4 jobs
+quick rc11,imm deque_last                     1 thief, 2 steals; 2 jobs
+quick rc11,imm deque_full                     1 thief, 2 steals; 4 jobs, room for 2
+quick rc11,imm deque_one_thief                1 thief, 2 steals; 3 jobs
+quick rc11,imm deque_closed_scopes            1 thief, 2 steals for a scope; 3 jobs
+quick rc11,imm deque_two_thieves              2 thieves, 1 steal each; 3 jobs
+long  rc11,imm deque_last_two_thieves         2 thieves, 2 steals each; 2 jobs
+quick rc11     sleep_one                      1 pusher, 1 worker; 1 job; 2 rounds
+quick rc11     sleep_one_fences               1 pusher, 1 worker; 1 job; 2 rounds
+quick rc11     sleep_queue                    1 outside pusher, 1 worker; 1 job; 2 rounds
+quick rc11     sleep_two_jobs                 1 pusher, 1 worker, 1 asleep; 2 jobs; 2 rounds
+quick rc11     sleep_two_jobs_fences          1 pusher, 1 worker, 1 asleep; 2 jobs; 2 rounds
+quick rc11     sleep_two_searchers_fences     1 pusher, 2 workers; 1 job; 1 round
+long  rc11     sleep_two_searchers            1 pusher, 2 workers; 1 job; 1 round
+quick rc11     counter_continuation           1 hold, 1 continuation
+quick rc11     counter_continuation_and_sleeper 1 hold, 1 continuation, 1 sleeper
+quick rc11     counter_freed_after_look       2 holds, 1 who asks
+quick rc11     counter_freed_after_wait       2 holds, 1 sleeper
+quick rc11     counter_outside                1 hold, 1 outside sleeper
+quick rc11     counter_fork                   1 fork, 1 thief
+long  rc11     counter_two_continuations      1 hold, 2 continuations
+long  rc11     counter_two_sleepers           1 hold, 2 sleepers
+quick rc11     wait_foreign_job               1 waiting worker, 1 outside pusher
+quick rc11     wait_leave                     1 waiting worker, 1 caller that leaves
+quick rc11     wait_leave_fences              1 waiting worker, 1 caller that leaves
+quick rc11     wait_outside_leave             1 outside sleeper, 1 caller that leaves
+quick rc11     wait_outside_fences            1 outside sleeper, 1 caller that leaves
+quick rc11     wait_part                      1 waiting worker, 1 pusher of a part
+quick rc11     wait_part_fences               1 waiting worker, 1 pusher of a part
+quick rc11     wait_all_blocked               2 waiting workers, 1 job of neither
+quick rc11     lent_one_job                   1 pusher, 1 lent worker; 1 job
+quick rc11     lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
+quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs
+long  rc11     lent_two_jobs                  1 pusher, 1 lent worker; 2 jobs
+quick rc11     loop_two_items                 1 thief; 2 items, grain 1
+quick rc11     loop_help                      1 thief; 3 items, grain 1
+long  rc11     loop_three_items               1 thief; 3 items, grain 1
+long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
+long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1
+TEXT
+}
+
+# What GenMC needs to know, here version 0.11:
+#   disable-instruction-caching: with it, addresses are given out twice where threads call functions in
+#                                several orders
+#   disable-spin-assume:         for loops, where a swap that failed is tried again with what it has read, and
+#                                GenMC takes that for waiting; the models mark what waits (AWAIT)
+# explore MEMORY_MODEL SCENARIO
+explore()
+{
+    set -- "$@" "${2%%_*}"
+    [ "$3" != loop ] || set -- "$@" --disable-spin-assume
+    memory_model=$1
+    scenario=$2
+    file=$3
+    shift 3
+    genmc "--$memory_model" --check-liveness --disable-estimation --disable-warn-on-unfreed-memory \
+        --disable-instruction-caching "$@" "--program-entry-function=$scenario" -- \
+        -std=c11 -D_GNU_SOURCE -I"$root" -I"$root/include" "$root/tests/models/$file.c"
+}
+
+# check MEMORY_MODEL SCENARIO BOUNDS
+check()
+{
+    verdict=ok
+    explore "$1" "$2" >"$log" 2>&1 || verdict=FAILED
+    grep -q '^No errors were detected' "$log" || verdict=FAILED
+    executions=$(sed -n 's/^Number of complete executions explored: //p' "$log" | tail -n 1)
+    seconds=$(sed -n 's/^Total wall-clock time: \(.*\)s$/\1/p' "$log" | tail -n 1)
+    # One that explored nothing shows nothing.
+    [ "${executions:-0}" -gt 0 ] || verdict=FAILED
+    printf '%-33s %-4s %7s executions %7s s  %-6s  %s\n' "$2" "$1" "${executions:-0}" "${seconds:--}" "$verdict" "$3"
+    [ "$verdict" = ok ] || {
+        cat "$log"
+        return 1
+    }
+}
+
+is_wanted()
+{
+    if [ "$which" = quick ] && [ "$1" != quick ]; then return 1; fi
+    case " $names " in "  " | *" $2 "*) return 0 ;; esac
+    return 1
+}
+
+run_all()
+{
+    failed_count=0
+    while read -r when memory_models scenario bounds; do
+        is_wanted "$when" "$scenario" || continue
+        check rc11 "$scenario" "$bounds" </dev/null || failed_count=$((failed_count + 1))
+        case $memory_models in
+        *imm) check imm "$scenario" "$bounds" </dev/null || failed_count=$((failed_count + 1)) ;;
+        esac
+    done <"$scenarios"
+    [ "$failed_count" -eq 0 ]
+}
+
+if ! command -v genmc >/dev/null 2>&1; then
+    echo "models: left out: there is no genmc on the path"
+    exit 0
+fi
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
+which=all
+if [ "${1-}" = quick ]; then
+    which=quick
+    shift
+fi
+names=$*
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+log=$folder/log
+scenarios=$folder/scenarios
+list >"$scenarios"
+run_all

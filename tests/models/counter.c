@@ -13,6 +13,7 @@ static int thread_count;
 static quern_counter *counter;
 static quern__node nodes[MAX_THREADS];
 static counter_wait waits[MAX_THREADS];
+static int expected_count;       /* of those who write before they release */
 static int written[MAX_THREADS]; /* plain: a race is a missing release or acquire */
 
 static void start(void *(*entry)(void *argument), uintptr_t number)
@@ -32,6 +33,7 @@ static void make_counter(uint32_t hold_count)
     counter = malloc(sizeof *counter);
     atomic_init(&counter->pending, 0);
     atomic_init(&counter->nodes, NULL);
+    expected_count = (int)hold_count;
     for (uint32_t i = 0; i < hold_count; i++)
         quern_counter_hold(counter);
 }
@@ -86,7 +88,7 @@ static void *wait_and_free(void *argument)
         quern__worker_park(&workers[number]);
         assert(counter_is_done(&wait));
     }
-    assert(written[0] + written[1] == 2);
+    assert(written[0] + written[1] == expected_count);
     free(counter);
     return NULL;
 }
@@ -94,7 +96,7 @@ static void *wait_and_free(void *argument)
 static void *look_and_free(void *argument)
 {
     assume(quern_counter_is_done(counter));
-    assert(written[0] + written[1] == 2);
+    assert(written[0] + written[1] == expected_count);
     free(counter);
     return argument;
 }
@@ -168,6 +170,16 @@ void counter_freed_after_look(void)
     start(release, 0);
     start(release, 1);
     start(look_and_free, 2);
+    join_all();
+}
+
+/* Who releases it fires the continuation afterwards. */
+void counter_freed_with_continuation(void)
+{
+    make_counter(1);
+    add_continuation((void *)2);
+    start(release, 0);
+    start(look_and_free, 1);
     join_all();
 }
 

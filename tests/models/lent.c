@@ -109,9 +109,3 @@ void lent_two_pushers(void)
     pthread_join(pusher, NULL);
     wait_for_runs(2);
 }
-
-void lent_two_workers(void)
-{
-    set_up_lent(3, false);
-    run_pushes(2);
-}

@@ -88,21 +88,18 @@ void loop_two_thieves(void)
 static awaited_loop awaited;
 static quern__slot slots[2];
 
-/* Has stolen all items and is about to run the first of them, which takes long. */
-static void *run_stolen(void *argument)
+/* Has taken an offer, and comes now. */
+static void *come(void *argument)
 {
     quern__worker *worker = argument;
-    quern__job job = {.target = &awaited};
+    quern__job job = {.run = run_awaited_offer, .scope = &awaited.loop, .target = &awaited.loop};
     quern__current_worker = worker;
-    atomic_store_explicit(&slots[1].items, pack(1, 3), memory_order_relaxed);
-    work(&awaited.loop, pack(0, 1), worker, NULL);
-    job.run = run_awaited_offer;
     quern__worker_run(worker, &job);
     return NULL;
 }
 
-/* The caller has seen all slots empty, and waits. It may steal items from a slot that fills meanwhile: then it
- * has to run all that it has put into its own, for when the others have left nobody else looks there. */
+/* The caller waits, and all items are in another worker's slot. When it steals them, to help, it has to run
+ * all that it has put into its own slot, for when the others have left nobody else looks there. */
 void loop_help(void)
 {
     const quern__range range = {.function = run_items, .count = 3, .grain = 1};
@@ -111,13 +108,12 @@ void loop_help(void)
     quern__current_worker = &workers[0];
     quern__loop_init(&awaited.loop, run_awaited_offer, &awaited.loop, &range, slots, 2);
     awaited.caller = &workers[0];
-    for (int i = 0; i < 2; i++) {
-        atomic_store_explicit(&slots[i].items, pack(0, 0), memory_order_relaxed);
-        atomic_store_explicit(&slots[i].is_owned, true, memory_order_relaxed);
-    }
+    atomic_store_explicit(&slots[0].items, pack(0, 0), memory_order_relaxed);
+    atomic_store_explicit(&slots[0].is_owned, true, memory_order_relaxed);
+    atomic_store_explicit(&slots[1].items, pack(0, 3), memory_order_relaxed);
     atomic_store_explicit(&awaited.loop.invitation_count, 0, memory_order_relaxed);
     atomic_store_explicit(&awaited.loop.references, 1, memory_order_relaxed);
-    start(run_stolen, &workers[1]);
+    start(come, &workers[1]);
     quern__wait wait = {.scope = &awaited.loop,
                         .target = &awaited.loop,
                         .is_done = all_left,

@@ -163,9 +163,8 @@ void quern__fence_all_threads(void)
     atomic_thread_fence(memory_order_seq_cst);
     int wanted = atomic_load_explicit(&asked_fences[asker], memory_order_relaxed) + 1;
     atomic_store_explicit(&asked_fences[asker], wanted, memory_order_release);
-    int passed = atomic_load_explicit(&passed_fences[asker], memory_order_acquire);
-    bool has_ended = atomic_load_explicit(&fenceless_has_ended, memory_order_acquire);
-    assume(passed == wanted || has_ended);
+    AWAIT(atomic_load_explicit(&passed_fences[asker], memory_order_acquire) == wanted ||
+          atomic_load_explicit(&fenceless_has_ended, memory_order_acquire));
     atomic_thread_fence(memory_order_seq_cst);
 }
 

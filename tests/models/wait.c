@@ -145,16 +145,6 @@ void wait_foreign_job(void)
     join_all();
 }
 
-/* The same with two that wait. */
-void wait_foreign_job_two(void)
-{
-    set_up_waits(true, false);
-    start(wait_inside_job, 0);
-    start(wait_inside_job, 1);
-    start(queue_end, 0);
-    join_all();
-}
-
 /* The only worker waits; an outside thread comes, leaves a job, and goes. */
 void wait_leave_fences(void)
 {

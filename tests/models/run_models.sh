@@ -48,7 +48,7 @@ quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
 quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs
 long  rc11     lent_two_jobs                  1 pusher, 1 lent worker; 2 jobs
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
-quick rc11     loop_help                      1 thief; 3 items, grain 1
+long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
 long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
 long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1

@@ -11,6 +11,23 @@ enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000, LINE_BYTES = 200 };
 
 QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
+/* ---------------------------------------------------------------------------------- forked processes */
+
+static bool has_threads_elsewhere(const quern_jobs *jobs)
+{
+    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count();
+}
+
+quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function)
+{
+    if (QUERN__LIKELY(!has_threads_elsewhere(jobs))) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_THREAD,
+        "%s: this process was forked after job pool '%s' was made, and the pool's threads are in "
+        "the parent; make a pool in this process",
+        function, jobs->name);
+}
+
 /* ------------------------------------------------------------------------------- threads and callers */
 
 static void name_thread(const quern__worker *worker)
@@ -121,6 +138,8 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
         return quern__fail(QUERN_ERROR_POOL_BUSY,
                            "%s: called from inside a job of pool '%s'; call it from outside", function,
                            jobs->name);
+    quern_result result = quern__jobs_check_threads(jobs, function);
+    if (result != QUERN_OK) return result;
     if (quern__jobs_try_enter(jobs)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_POOL_BUSY,
                        "%s: another thread is running work on job pool '%s'; one outside thread at a time "
@@ -248,6 +267,7 @@ static void clear_mask(quern__mask *mask)
 /* What follows from the number of threads. Nobody else is in the pool. */
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count)
 {
+    jobs->fork_count = quern__fork_count();
     jobs->workers = workers;
     jobs->worker_capacity = count;
     jobs->thread_count = count;
@@ -445,6 +465,10 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
+    if (has_threads_elsewhere(jobs)) {
+        release_pool(jobs); /* its jobs are the parent's */
+        return;
+    }
     if (!try_enter_alone(jobs)) {
         quern__violation(QUERN_ERROR_POOL_BUSY,
                          "quern_jobs_destroy: job pool '%s' is running work; it is left as it is",
@@ -477,6 +501,7 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_resize", "jobs");
     quern_result result = check_thread_count(thread_count, "quern_jobs_resize");
+    if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_resize");
     if (result != QUERN_OK) return result;
     thread_count = choose_thread_count(thread_count);
     if (!try_enter_alone(jobs))

@@ -96,6 +96,7 @@ struct quern_jobs {
     uint32_t worker_capacity; /* more than thread_count when the system refused a thread */
     _Atomic bool is_stopping;
     _Atomic uint32_t lent_count; /* calls asked of the user's scheduler that have not returned */
+    uint32_t fork_count;         /* of the process, when the threads were started */
     pthread_mutex_t outside_mutex;
     pthread_cond_t outside_condition; /* a sleeper from outside has fired, or worker 0 has left */
     quern__queues queues;
@@ -136,6 +137,10 @@ void quern__jobs_leave(quern_jobs *jobs);
 
 /* The same without a message: false when another thread is worker 0. */
 bool quern__jobs_try_enter(quern_jobs *jobs);
+
+/* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To be
+ * asked by calls from outside before they hand anything in, or wait. */
+quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
 
 /* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a
  * scheduler of the user's: the worker is given away by clearing its bit in idle, and comes back when

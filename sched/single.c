@@ -358,9 +358,11 @@ static quern_result submit_to(quern__worker *worker, const quern_job_def *def)
 static quern_result submit_outside(quern_jobs *jobs, const quern_job_def *def)
 {
     bool is_plain = def->priority == QUERN_PRIORITY_NORMAL && !def->caller_only;
+    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit");
+    if (result != QUERN_OK) return result;
     quern__jobs_begin_outside_call(jobs);
     bool has_entered = is_plain && quern__jobs_try_enter(jobs);
-    quern_result result = has_entered ? submit_to(&jobs->workers[0], def) : submit_to_queue(jobs, def);
+    result = has_entered ? submit_to(&jobs->workers[0], def) : submit_to_queue(jobs, def);
     if (has_entered) quern__jobs_leave(jobs);
     quern__jobs_end_outside_call(jobs);
     return result;
@@ -384,6 +386,8 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->counter is `after` itself; the job would wait for "
             "its own end. Count it with another counter");
+    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit_after");
+    if (result != QUERN_OK) return result;
     quern__node *node = make_node(jobs, def);
     if (node == NULL) return fail_memory("quern_jobs_submit_after");
     count_job(def);
@@ -472,6 +476,8 @@ quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
     if (worker != NULL) {
         wait_inside(worker, counter);
     } else if (!quern_counter_is_done(counter)) {
+        quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_wait");
+        if (result != QUERN_OK) return result;
         bool has_entered = quern__jobs_try_enter(jobs);
         if (has_entered)
             wait_inside(&jobs->workers[0], counter);

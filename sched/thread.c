@@ -74,6 +74,25 @@ void quern__thread_pin(uint32_t index)
 
 #endif
 
+static uint32_t fork_count; /* written by a child that has one thread yet */
+
+static void count_fork(void)
+{
+    fork_count++;
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+uint32_t quern__fork_count(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return fork_count;
+}
+
 /* --------------------------------------------------------------------------------- fence for everybody */
 
 #if HAS_MEMBARRIER && !QUERN__FENCE_FREE

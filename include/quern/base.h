@@ -57,10 +57,10 @@ typedef enum quern_result {
     QUERN_ERROR_UNDECLARED_ACCESS,   /* a system touched what it had not declared */
     QUERN_ERROR_SCHEDULE_CONFLICT,   /* systems whose declarations contradict each other (cycle, lookup) */
     QUERN_ERROR_POOL_BUSY,           /* another thread is running work on this job pool */
-    QUERN_ERROR_THREAD,              /* the system refused to start a thread */
-    QUERN_ERROR_FILE,                /* writing to a file failed */
-    QUERN_ERROR_UNAVAILABLE,         /* the system does not have, or does not allow, what was asked for */
-    QUERN_ERROR_CORRUPT /* validation found a broken invariant: a bug in Quern or a stray write */
+    QUERN_ERROR_THREAD,      /* the system refused to start a thread, or they are in another process */
+    QUERN_ERROR_FILE,        /* writing to a file failed */
+    QUERN_ERROR_UNAVAILABLE, /* the system does not have, or does not allow, what was asked for */
+    QUERN_ERROR_CORRUPT      /* validation found a broken invariant: a bug in Quern or a stray write */
 } quern_result;
 
 /* The name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers. Never NULL.

@@ -10,7 +10,9 @@
  * quern_jobs_wait or quern_graph_run from outside takes part as worker 0 until the call returns. One
  * outside thread at a time may do so (POOL_BUSY otherwise); calls made from inside a job are always
  * allowed, nest to any depth, and help instead of blocking. Idle workers spin for a bounded time, then
- * sleep; a pool left alone uses no processor time. docs/jobs.md explains what to use when. */
+ * sleep; a pool left alone uses no processor time. A process that is forked has none of a pool's threads:
+ * calls of pools with threads are THREAD there, but quern_jobs_destroy, which gives back the memory.
+ * docs/jobs.md explains what to use when. */
 
 #include <quern/base.h>
 

@@ -186,6 +186,11 @@ uint64_t quern__clock_ns(void)
     return 0;
 }
 
+uint32_t quern__fork_count(void)
+{
+    return 0;
+}
+
 void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
 {
     (void)worker, (void)now_ns;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -691,4 +692,50 @@ Test(jobs, parker_hands_memory_over)
     pthread_join(thread, NULL);
     quern__parker_deinit(&game.parkers[0]);
     quern__parker_deinit(&game.parkers[1]);
+}
+
+/* ------------------------------------------------------------------------------------ forked processes */
+
+static void count_job(void *argument, uint32_t worker_index)
+{
+    (void)argument;
+    (void)worker_index;
+}
+
+/* In the child: 0 when every call says what is wrong, and a pool of its own works. */
+static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
+{
+    quern_job_def job = quern_job_def_default();
+    quern_counter counter = {0}, held = {0};
+    job.function = count_job;
+    job.counter = &counter;
+    quern_counter_hold(&held);
+    if (quern_jobs_parallel_for(parents, 100, 1, do_nothing, NULL) != QUERN_ERROR_THREAD) return 1;
+    if (strstr(quern_error_message(), "quern_jobs_parallel_for: this process was forked") == NULL) return 2;
+    if (quern_jobs_submit(parents, &job) != QUERN_ERROR_THREAD || !quern_counter_is_done(&counter))
+        return 3;
+    if (quern_jobs_submit_after(parents, &job, &held) != QUERN_ERROR_THREAD) return 4;
+    if (quern_jobs_wait(parents, &held) != QUERN_ERROR_THREAD) return 5;
+    if (quern_jobs_resize(parents, 2) != QUERN_ERROR_THREAD) return 6;
+    quern_jobs_destroy(parents);
+    if (quern_jobs_parallel_for(alone, 100, 1, do_nothing, NULL) != QUERN_OK) return 7;
+    quern_jobs_destroy(alone);
+    return 0;
+}
+
+Test(jobs, a_forked_process_is_told_that_the_threads_are_elsewhere)
+{
+    quern_jobs *jobs = open_pool(3), *alone = open_pool(1);
+    cr_assert_eq(quern_jobs_parallel_for(jobs, 100, 1, do_nothing, NULL), QUERN_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(use_pools_of(jobs, alone));
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
+    cr_assert_eq(quern_jobs_parallel_for(jobs, 100, 1, do_nothing, NULL), QUERN_OK);
+    quern_jobs_destroy(jobs);
+    quern_jobs_destroy(alone);
 }

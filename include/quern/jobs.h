@@ -149,7 +149,8 @@ typedef enum quern_priority {
 } quern_priority;
 
 #ifndef QUERN_JOB_PAYLOAD_BYTES
-#define QUERN_JOB_PAYLOAD_BYTES 40 /* another number needs another QUERN__JOB_DATA_WORDS: sched/deque.h */
+#define QUERN_JOB_PAYLOAD_BYTES \
+    40 /* another number needs another QUERN__JOB_DATA_WORDS: sched/jobs/deque.h */
 #endif
 
 /* Start from quern_job_def_default(); one that was not is refused. May be used for many jobs. */

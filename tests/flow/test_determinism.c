@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule.h"
+#include "sched/schedule/schedule.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule.h"
+#include "sched/schedule/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/random.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* What systems get to see when they share passes, and when they must not: the same as one after another, at
- * every thread count and in every style. Which systems share a pass is in sched/test_fuse.c. */
+ * every thread count and in every style. Which systems share a pass is in sched/schedule/test_fuse.c. */
 
 enum { CROWD = 3000, FRAMES = 3 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/command.h"
-#include "core/world.h"
+#include "core/commands/command.h"
+#include "core/world/world.h"
 #include "tests/flow/flow_setup.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/context.h"
-#include "sched/jobs.h"
-#include "sched/thread.h"
-#include "sched/trace.h"
+#include "sched/frame/context.h"
+#include "sched/jobs/jobs.h"
+#include "sched/jobs/thread.h"
+#include "sched/observe/trace.h"
 #include "tests/flow/flow_setup.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/model.h"
 
-#include "sched/deque.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/deque.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* The deque: an owner that pushes and pops, and thieves. Checked: every job is taken once, whole, by one
  * taker; what its pusher wrote is visible to the taker; nothing is lost. */

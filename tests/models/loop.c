@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Loops that several workers share (sched/loop.c): slots, claims and thefts of items, offers, and the wait of
+/* Loops that several workers share (sched/jobs/loop.c): slots, claims and thefts of items, offers, and the wait of
  * the caller. Checked: when the caller returns every item has run once, and what it wrote is visible; nobody
  * touches the loop afterwards, which lies on the caller's stack; the wait ends. */
 

@@ -35,17 +35,17 @@ static void wait_for_broadcast(pthread_mutex_t *mutex);
 #endif
 
 /* Static functions of one name in several of the sources. */
-#include "sched/deque.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "sched/queue.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "sched/search.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/deque.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/queue.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/search.c" /* NOLINT(bugprone-suspicious-include) */
 #define pop_own pop_own_part
-#include "sched/wait.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
-#include "sched/single.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/single.c" /* NOLINT(bugprone-suspicious-include) */
 #define call call_items
-#include "sched/loop.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
-#include "sched/jobs.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* --------------------------------------------------------------------------------------- the pool */
 

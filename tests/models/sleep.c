@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Workers without a job: how they look for one and sleep, and how pushers wake them (sched/search.c).
+/* Workers without a job: how they look for one and sleep, and how pushers wake them (sched/jobs/search.c).
  * Checked: at the end no job lies there that a sleeping worker could run, when nobody who is awake is on his
  * way to it and no sleeper has a permit.
  *

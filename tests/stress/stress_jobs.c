@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/jobs.h>
 
-#include "sched/jobs.h"
+#include "sched/jobs/jobs.h"
 #include "tests/support/random.h"
 
 #include <criterion/criterion.h>

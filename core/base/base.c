@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+enum { MESSAGE_BYTES = 512 };
+
+/* ----------------------------------------------------------------------------------------- results */
+
+static const char *const result_names[] = {
+    [QUERN_OK] = "QUERN_OK",
+    [QUERN_ERROR_NULL_ARGUMENT] = "QUERN_ERROR_NULL_ARGUMENT",
+    [QUERN_ERROR_INVALID_ARGUMENT] = "QUERN_ERROR_INVALID_ARGUMENT",
+    [QUERN_ERROR_OUT_OF_MEMORY] = "QUERN_ERROR_OUT_OF_MEMORY",
+    [QUERN_ERROR_LIMIT] = "QUERN_ERROR_LIMIT",
+    [QUERN_ERROR_NULL_ENTITY] = "QUERN_ERROR_NULL_ENTITY",
+    [QUERN_ERROR_STALE_ENTITY] = "QUERN_ERROR_STALE_ENTITY",
+    [QUERN_ERROR_FOREIGN_ENTITY] = "QUERN_ERROR_FOREIGN_ENTITY",
+    [QUERN_ERROR_PROVISIONAL_ENTITY] = "QUERN_ERROR_PROVISIONAL_ENTITY",
+    [QUERN_ERROR_UNKNOWN_COMPONENT] = "QUERN_ERROR_UNKNOWN_COMPONENT",
+    [QUERN_ERROR_UNKNOWN_RESOURCE] = "QUERN_ERROR_UNKNOWN_RESOURCE",
+    [QUERN_ERROR_UNKNOWN_SYSTEM] = "QUERN_ERROR_UNKNOWN_SYSTEM",
+    [QUERN_ERROR_COMPONENT_PRESENT] = "QUERN_ERROR_COMPONENT_PRESENT",
+    [QUERN_ERROR_COMPONENT_ABSENT] = "QUERN_ERROR_COMPONENT_ABSENT",
+    [QUERN_ERROR_DUPLICATE_COMPONENT] = "QUERN_ERROR_DUPLICATE_COMPONENT",
+    [QUERN_ERROR_DUPLICATE_NAME] = "QUERN_ERROR_DUPLICATE_NAME",
+    [QUERN_ERROR_COMPONENT_TOO_LARGE] = "QUERN_ERROR_COMPONENT_TOO_LARGE",
+    [QUERN_ERROR_BAD_ALIGNMENT] = "QUERN_ERROR_BAD_ALIGNMENT",
+    [QUERN_ERROR_LAYOUT_MISMATCH] = "QUERN_ERROR_LAYOUT_MISMATCH",
+    [QUERN_ERROR_TOO_MANY_COMPONENTS] = "QUERN_ERROR_TOO_MANY_COMPONENTS",
+    [QUERN_ERROR_WORLD_LOCKED] = "QUERN_ERROR_WORLD_LOCKED",
+    [QUERN_ERROR_STRUCTURE_CHANGED] = "QUERN_ERROR_STRUCTURE_CHANGED",
+    [QUERN_ERROR_UNDECLARED_ACCESS] = "QUERN_ERROR_UNDECLARED_ACCESS",
+    [QUERN_ERROR_SCHEDULE_CONFLICT] = "QUERN_ERROR_SCHEDULE_CONFLICT",
+    [QUERN_ERROR_POOL_BUSY] = "QUERN_ERROR_POOL_BUSY",
+    [QUERN_ERROR_THREAD] = "QUERN_ERROR_THREAD",
+    [QUERN_ERROR_FILE] = "QUERN_ERROR_FILE",
+    [QUERN_ERROR_UNAVAILABLE] = "QUERN_ERROR_UNAVAILABLE",
+    [QUERN_ERROR_CORRUPT] = "QUERN_ERROR_CORRUPT",
+};
+
+const char *quern_result_string(quern_result result)
+{
+    if ((size_t)result >= QUERN__COUNT_OF(result_names)) return "unknown result";
+    return result_names[result];
+}
+
+static _Thread_local char error_message[MESSAGE_BYTES];
+
+const char *quern_error_message(void)
+{
+    return error_message;
+}
+
+const void *quern__this_thread(void)
+{
+    return error_message;
+}
+
+bool quern_has_checks(void)
+{
+    return QUERN_CHECKS != 0;
+}
+
+quern_result(quern__fail)(quern_result code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error_message, sizeof error_message, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+quern_result(quern__fail_null)(const char *function, const char *argument)
+{
+    return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function, argument);
+}
+
+/* Puts a text before what stands at `from` in the message, which then ends where there is no more room. */
+static void put_before(size_t from, const char *text)
+{
+    const size_t text_bytes = strlen(text);
+    size_t rest_bytes = strlen(error_message + from);
+    if (text_bytes + rest_bytes >= MESSAGE_BYTES) rest_bytes = MESSAGE_BYTES - 1 - text_bytes;
+    memmove(error_message + text_bytes, error_message + from, rest_bytes);
+    memcpy(error_message, text, text_bytes);
+    error_message[text_bytes + rest_bytes] = '\0';
+}
+
+/* Frames may see many commands fail, on entities that are gone, so this formats nothing anew. */
+quern_result quern__name_failure(quern_result code, const char *function, const char *system)
+{
+    static const char any_call[] = "quern_", any_system[] = "system '";
+    const size_t bytes = strlen(function);
+    const bool is_named = strncmp(error_message, function, bytes) == 0 && error_message[bytes] == ':';
+    if (!is_named && strncmp(error_message, any_call, sizeof any_call - 1) == 0) return code;
+    size_t from = is_named ? bytes + sizeof ": " - 1 : 0;
+    if (system != NULL && strncmp(error_message + from, any_system, sizeof any_system - 1) != 0) {
+        put_before(from, "': ");
+        put_before(0, system);
+        put_before(0, any_system);
+        from = 0;
+    }
+    put_before(from, ": ");
+    put_before(0, function);
+    return code;
+}
+
+quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker)
+{
+    if (cookie == QUERN__COOKIE) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: the definition is not initialised; start from %s()", function, maker);
+}
+
+quern_result quern__check_name(const char *name, const char *what)
+{
+    if (name == NULL || name[0] == '\0')
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "a %s needs a name", what);
+    if (strlen(name) > QUERN_MAX_NAME_BYTES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s name '%.20s...' has %zu bytes; the limit is %d (QUERN_MAX_NAME_BYTES)", what,
+                           name, strlen(name), QUERN_MAX_NAME_BYTES);
+    return QUERN_OK;
+}
+
+void quern__append(char *text, size_t text_bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, text_bytes - used, format, arguments);
+    va_end(arguments);
+}
+
+/* ------------------------------------------------------------------------------------------- hooks */
+
+static void log_default(void *context, quern_log_level level, const char *message)
+{
+    (void)context;
+    if (level == QUERN_LOG_INFO) return;
+    fprintf(stderr, "quern: %s: %s\n", level == QUERN_LOG_ERROR ? "error" : "warning", message);
+}
+
+/* Written only while no frame runs (see quern_log_set), so workers may read them without atomics: starting
+ * a frame synchronises with them. */
+static quern_log_function *log_function = log_default;
+static void *log_context;
+
+void quern_log_set(quern_log_function *function, void *context)
+{
+    log_function = function ? function : log_default;
+    log_context = function ? context : NULL;
+}
+
+void quern__log(quern_log_level level, const char *format, ...)
+{
+    char message[MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    log_function(log_context, level, message);
+}
+
+static void assert_default(void *context, const char *message)
+{
+    (void)context;
+    fprintf(stderr, "quern: check failed: %s\n", message);
+    abort();
+}
+
+static quern_assert_function *assert_function = assert_default;
+static void *assert_context;
+
+void quern_assert_set(quern_assert_function *function, void *context)
+{
+    assert_function = function ? function : assert_default;
+    assert_context = function ? context : NULL;
+}
+
+quern_result quern__violation(quern_result code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error_message, sizeof error_message, format, arguments);
+    va_end(arguments);
+    quern__log(QUERN_LOG_ERROR, "%s", error_message);
+    if (QUERN_CHECKS) assert_function(assert_context, error_message);
+    return code;
+}
+
+/* ------------------------------------------------------------------------------------------ memory */
+
+static void *allocate_default(void *context, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)context;
+    return aligned_alloc(alignment_bytes, quern__align_up(size_bytes, alignment_bytes));
+}
+
+static void release_default(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes)
+{
+    (void)context;
+    (void)size_bytes;
+    (void)alignment_bytes;
+    free(pointer);
+}
+
+quern_allocator quern_allocator_default(void)
+{
+    return (quern_allocator){.allocate = allocate_default, .release = release_default, .context = NULL};
+}
+
+void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes)
+{
+    assert(size_bytes > 0 && quern__is_power_of_two(alignment_bytes));
+    return allocator->allocate(allocator->context, size_bytes, alignment_bytes);
+}
+
+void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
+                    size_t alignment_bytes)
+{
+    if (pointer != NULL) allocator->release(allocator->context, pointer, size_bytes, alignment_bytes);
+}
+
+void quern__advise_huge_pages(void *memory, size_t size_bytes)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    madvise(memory, size_bytes, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)size_bytes;
+#endif
+}
+
+void quern__collapse_huge_page(void *memory, size_t size_bytes)
+{
+    quern__advise_huge_pages(memory, size_bytes);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE of Linux 6.1, which C libraries have later */
+    madvise(memory, size_bytes, COLLAPSE);
+#endif
+}
+
+quern_result quern__check_allocator(const quern_allocator *allocator, const char *function)
+{
+    if (allocator->allocate != NULL && allocator->release != NULL) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: the allocator lacks its %s function; give both, or quern_allocator_default()",
+                       function, allocator->allocate ? "release" : "allocate");
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_BASE_H
+#define QUERN_CORE_BASE_BASE_H
+
+/* The floor everything stands on: how a call fails, how misuse is reported, where memory comes from. */
+
+#include <quern/base.h>
+
+#include <assert.h>
+#include <string.h>
+
+#ifndef QUERN_CHECKS
+#define QUERN_CHECKS 0
+#endif
+
+#define QUERN__PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#define QUERN__COUNT_OF(array)                   (sizeof(array) / sizeof((array)[0]))
+#define QUERN__LIKELY(condition)                 __builtin_expect(!!(condition), 1)
+#define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
+
+/* A function that would only be in the way of the instructions around its calls. */
+#define QUERN__SLOW_PATH __attribute__((noinline, cold))
+
+/* What _default() functions write into a definition, so that one that was never initialised is caught. */
+#define QUERN__COOKIE 0x51554E31u
+
+/* Remembers the message for quern_error_message() and gives the code back:
+ *     return quern__fail(QUERN_ERROR_LIMIT, "component '%s': ...", name);  */
+quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* A call with a NULL where it must not be. */
+quern_result quern__fail_null(const char *function, const char *argument);
+
+/* Both give back the code they are given; said here, where the compiler can see it. */
+static inline quern_result quern__first(quern_result code, quern_result same)
+{
+    (void)same;
+    return code;
+}
+#define quern__fail(code, ...) quern__first((code), (quern__fail)((code), __VA_ARGS__))
+#define quern__fail_null(function, argument) \
+    quern__first(QUERN_ERROR_NULL_ARGUMENT, (quern__fail_null)((function), (argument)))
+
+/* Puts the call in which something failed deep inside before what was said of it, and the system that made
+ * the call, where that is not NULL: "quern_entity_add: entity 1:1 does not live any more". A message that
+ * names a call already keeps it. Returns code. */
+QUERN__SLOW_PATH quern_result quern__name_failure(quern_result code, const char *function,
+                                                  const char *system);
+
+/* For the end of a public function: names it when it fails. */
+static inline quern_result quern__in_call(quern_result result, const char *function)
+{
+    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__name_failure(result, function, NULL);
+    return result;
+}
+
+/* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
+quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);
+
+/* 1 to QUERN_MAX_NAME_BYTES bytes. `what` names the kind of thing in the message. */
+quern_result quern__check_name(const char *name, const char *what);
+
+/* Appends to a text in a buffer of text_bytes bytes, and cuts off what does not fit. For lists in
+ * messages. */
+void quern__append(char *text, size_t text_bytes, const char *format, ...) QUERN__PRINTF(3, 4);
+
+void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* An address that stands for the calling thread as long as it lives. */
+const void *quern__this_thread(void);
+
+/* Misuse by a running system: it is logged as an error, becomes the error message, and in a build with
+ * QUERN_CHECKS goes to the assert hook. The caller then refuses the access. Returns code. */
+quern_result quern__violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
+
+/* ------------------------------------------------------------------------------------------ memory */
+
+/* NULL when there is none; size 0 is not asked for. Sets no message. */
+void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes);
+
+/* pointer may be NULL. */
+void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
+                    size_t alignment_bytes);
+
+/* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
+void quern__advise_huge_pages(void *memory, size_t size_bytes);
+
+/* Makes a huge page of memory that is mostly in use already, where the system can. Takes it some hundreds
+ * of microseconds. */
+void quern__collapse_huge_page(void *memory, size_t size_bytes);
+
+/* Both functions of a user's allocator must be there. */
+quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
+
+static inline size_t quern__align_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+static inline bool quern__is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+#endif

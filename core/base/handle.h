@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_HANDLE_H
+#define QUERN_CORE_BASE_HANDLE_H
+
+/* The 32 bits of component and resource handles: index + 1 below, world tag on top, zero in between. And the
+ * upper half of entity handles, the stamp: generation below, world tag on top.
+ *
+ * Tags are few and come back, so the slots of each world begin with another generation: worlds that have the
+ * same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from each
+ * other. What depends on the world alone is which life of its slot a handle stands for. */
+
+#include "core/base/base.h"
+
+#include <quern/id.h>
+
+enum {
+    QUERN__MAX_GENERATION = 0xFFFFFF,
+    QUERN__STRETCH_GENERATIONS = 1 << 12,
+    QUERN__STRETCH_COUNT = (QUERN__MAX_GENERATION + 1) / QUERN__STRETCH_GENERATIONS
+};
+
+static inline uint32_t quern__handle_bits(uint32_t world_tag, uint32_t index)
+{
+    return world_tag << 24 | (index + 1);
+}
+
+/* The index of bits that quern__handle_is_valid. */
+static inline uint32_t quern__handle_index(uint32_t bits)
+{
+    return (bits & 0xFFFF) - 1;
+}
+
+/* Whether the bits are those of one of the first `count` indices of the world; every bit counts. */
+static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uint32_t count)
+{
+    return bits - quern__handle_bits(world_tag, 0) < count;
+}
+
+/* What slots of the world begin with that is the n-th with its tag, from 0. The step from stretch to stretch
+ * is odd, so that it takes QUERN__STRETCH_COUNT worlds to come back, and near the golden section of all, so
+ * that none comes near one before it sooner than it must. Generation 0 is none. */
+static inline uint32_t quern__stamp_first(uint32_t world_tag, uint32_t n)
+{
+    const uint32_t stretch = n * 2531 % QUERN__STRETCH_COUNT;
+    return world_tag << 24 | (stretch > 0 ? stretch * QUERN__STRETCH_GENERATIONS : 1);
+}
+
+/* Which life of its slot a generation is, from 1, in a world whose slots begin with that stamp. 0 for
+ * generation 0, which handles do not have. */
+static inline uint32_t quern__stamp_life(uint32_t first_stamp, uint32_t generation)
+{
+    const uint32_t first = first_stamp & QUERN__MAX_GENERATION;
+    if (generation == 0) return 0;
+    return generation - first + 1 + (generation < first ? QUERN__MAX_GENERATION : 0);
+}
+
+/* A handle for comparing with other worlds: index and life. Of handles that are another world's nothing is
+ * known but the generation. */
+static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_stamp)
+{
+    uint32_t generation = quern_entity_generation(entity);
+    if (quern_entity_world_tag(entity) == first_stamp >> 24)
+        generation = quern__stamp_life(first_stamp, generation);
+    return (uint64_t)generation << 32 | quern_entity_index(entity);
+}
+
+#endif

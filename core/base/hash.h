@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_HASH_H
+#define QUERN_CORE_BASE_HASH_H
+
+/* Mixing functions for hash tables and for the world hash. Stable: the same input gives the same value on
+ * every machine of the same byte order. */
+
+#include "core/base/base.h"
+
+/* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit changes every output bit. */
+static inline uint64_t quern__hash_mix(uint64_t value)
+{
+    value ^= value >> 30;
+    value *= 0xBF58476D1CE4E5B9ull;
+    value ^= value >> 27;
+    value *= 0x94D049BB133111EBull;
+    return value ^ (value >> 31);
+}
+
+static inline uint64_t quern__hash_word(uint64_t hash, uint64_t word)
+{
+    return quern__hash_mix((hash ^ word) + 0x9E3779B97F4A7C15ull);
+}
+
+uint64_t quern__hash_bytes(uint64_t hash, const void *bytes, size_t count);
+
+uint64_t quern__hash_string(const char *string);
+
+#endif

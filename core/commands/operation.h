@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_COMMANDS_OPERATION_H
+#define QUERN_CORE_COMMANDS_OPERATION_H
+
+/* What a command does, apart from the entity and the values: which components it creates, adds or removes,
+ * and where in a recorded item their values stand. A recorder makes each operation once and keeps it, so
+ * checking lists of components and computing layouts is not done per command. */
+
+#include "core/base/map.h"
+#include "core/storage/component.h"
+
+typedef enum quern__operation_kind {
+    QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
+    QUERN__OPERATION_DESTROY,
+    QUERN__OPERATION_ADD,   /* one operand; with a value it is a set */
+    QUERN__OPERATION_REMOVE /* one operand, no value */
+} quern__operation_kind;
+
+typedef struct quern__operand {
+    const quern__type *type;
+    quern_component component;
+    uint16_t component_index;
+    uint16_t size_bytes;
+    uint16_t offset_bytes; /* of the value in an item; 0: none is given */
+    bool is_plain;         /* the type has no hooks */
+} quern__operand;
+
+/* What an item begins with. */
+typedef struct quern__item {
+    quern_entity entity;
+    uintptr_t location; /* where it was when the command was recorded; 0 with a provisional handle */
+} quern__item;
+
+/* An item is | quern__item | values, each as its type asks | a byte per operand, with has_destroy only |.
+ * Such a byte says that the value lives: it is cleared when the value has been moved out. */
+typedef struct quern__operation {
+    uint64_t key; /* equal for equal operations, whoever made them; seldom for others */
+    uint32_t item_bytes;
+    uint32_t alignment_bytes; /* of an item; at least 8, and item_bytes is a multiple of it */
+    uint32_t command_count;   /* that one item counts as: a create with n components is 1 + n */
+    uint16_t operand_count;
+    uint16_t living_offset_bytes;
+    uint8_t kind;
+    bool has_destroy; /* some given value has to be destroyed when nobody wants it */
+    bool has_entity_fields;
+    struct quern__operation *next_same_key; /* in the recorder's list */
+    quern__operand operands[];
+} quern__operation;
+
+extern const quern__operation quern__operation_destroy;
+
+/* Variants of operations on one component. */
+typedef enum quern__operation_variant {
+    QUERN__VARIANT_ADD,
+    QUERN__VARIANT_SET,
+    QUERN__VARIANT_REMOVE,
+    QUERN__VARIANT_COUNT
+} quern__operation_variant;
+
+typedef struct quern__operations {
+    /* [component index * QUERN__VARIANT_COUNT + variant], NULL until asked for */
+    QUERN__ARRAY(quern__operation *) singles;
+    quern__map creates;            /* key -> first operation with it */
+    quern__operation *last_create; /* the latest that was asked for */
+} quern__operations;
+
+void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);
+
+/* The operation on one component, which has been checked. NULL when there is no memory. */
+const quern__operation *quern__operations_single(quern__operations *operations,
+                                                 const quern__components *components,
+                                                 const quern_allocator *allocator, uint32_t component_index,
+                                                 quern__operation_variant variant);
+
+/* The operation that creates entities with this list of components; a value is given where values[i] is not
+ * NULL (values itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
+ * COMPONENT_TOO_LARGE, OUT_OF_MEMORY. */
+quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
+                                      const quern_allocator *allocator, const quern_component *list,
+                                      const void *const *values, uint32_t count,
+                                      const quern__operation **out_operation);
+
+/* Whether two operations do the same and lay out their items alike. */
+bool quern__operation_equal(const quern__operation *a, const quern__operation *b);
+
+#endif

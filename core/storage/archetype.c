@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/archetype.h"
+
+enum { ARRAY_ALIGNMENT_BYTES = 64, MAX_RUN_CHUNKS = 16 };
+
+/* See the top of archetype.h. */
+enum {
+    COLOUR_STEP = 8,
+    COLOUR_COUNT = 32,
+    LATE_INDEX = COLOUR_STEP * COLOUR_COUNT,
+    LATE_COLOUR_COUNT = 64
+};
+
+/* ------------------------------------------------------------------------------------- definition */
+
+/* The chunk bytes that `rows` rows need. */
+static size_t layout_bytes(const quern__archetype *archetype, uint32_t rows)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        bytes += quern__column_bytes(archetype->columns[i].size_bytes, rows);
+    return quern__layout_bytes(bytes, rows);
+}
+
+/* The most rows that fit a chunk that is shorter by that many bytes. */
+static uint32_t find_row_capacity(const quern__archetype *archetype, size_t unused_bytes)
+{
+    size_t row_bytes = sizeof(quern_entity);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        row_bytes += archetype->columns[i].size_bytes;
+    size_t chunk_bytes = QUERN__CHUNK_BYTES - unused_bytes;
+    uint32_t rows = (uint32_t)((chunk_bytes - QUERN__CHUNK_HEADER_BYTES) / row_bytes);
+    while (rows > 0 && layout_bytes(archetype, rows) > chunk_bytes)
+        rows--;
+    return rows;
+}
+
+/* Chooses capacity and colour. Rows so wide that the colour would cost an eighth of them, a third of late
+ * ones, get none. */
+static size_t find_colour_bytes(quern__archetype *archetype)
+{
+    const bool is_late = archetype->index >= LATE_INDEX;
+    const uint32_t colour_count = is_late ? LATE_COLOUR_COUNT : COLOUR_COUNT;
+    const uint32_t colour = archetype->index / COLOUR_STEP % colour_count;
+    const uint32_t unused_lines = is_late ? colour_count : colour;
+    const uint32_t most = find_row_capacity(archetype, 0);
+    const uint32_t rows = find_row_capacity(archetype, (size_t)unused_lines * QUERN__PART_ALIGNMENT_BYTES);
+    const bool is_cheap = rows >= most - most / (is_late ? 3 : 8);
+    archetype->row_capacity = is_cheap ? rows : most;
+    return is_cheap ? (size_t)colour * QUERN__PART_ALIGNMENT_BYTES : 0;
+}
+
+/* Returns where the next part may begin. */
+static size_t place_part(quern__archetype *archetype, uint32_t part, size_t offset_bytes)
+{
+    if (part == archetype->column_count) {
+        archetype->entities_offset_bytes = (uint32_t)offset_bytes;
+        return offset_bytes + quern__column_bytes(sizeof(quern_entity), archetype->row_capacity);
+    }
+    quern__column *column = &archetype->columns[part];
+    column->offset_bytes = (uint16_t)offset_bytes;
+    archetype->places[column->component_index] =
+        (quern__place){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
+    return offset_bytes + quern__column_bytes(column->size_bytes, archetype->row_capacity);
+}
+
+static quern_result lay_out(quern__archetype *archetype)
+{
+    size_t offset_bytes = QUERN__CHUNK_HEADER_BYTES + find_colour_bytes(archetype);
+    if (archetype->row_capacity == 0)
+        return quern__fail(
+            QUERN_ERROR_COMPONENT_TOO_LARGE,
+            "the %u components of the entity need %zu bytes of chunk together; a chunk has %d",
+            archetype->component_count, layout_bytes(archetype, 1), QUERN__CHUNK_BYTES);
+    uint32_t part_count = archetype->column_count + 1; /* the handles are the last */
+    uint32_t first_part = archetype->index / (COLOUR_STEP * LATE_COLOUR_COUNT);
+    for (uint32_t i = 0; i < part_count; i++)
+        offset_bytes = place_part(archetype, (first_part + i) % part_count, offset_bytes);
+    return QUERN_OK;
+}
+
+static bool compile_relocation(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (!archetype->is_plain) return true;
+    quern__copy copies[QUERN_MAX_ENTITY_COMPONENTS];
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        copies[i] = (quern__copy){.source_offset_bytes = column->offset_bytes,
+                                  .target_offset_bytes = column->offset_bytes,
+                                  .size_bytes = column->size_bytes};
+    }
+    archetype->relocation = quern__copy_compile(allocator, copies, archetype->column_count);
+    return archetype->relocation != NULL;
+}
+
+/* Columns for those components that have values, and the map from component to column. */
+static void fill_columns(quern__archetype *archetype, const quern__components *components)
+{
+    memset(archetype->column_of, QUERN__COLUMN_NONE, archetype->column_of_count);
+    memset(archetype->places, 0, archetype->column_of_count * sizeof *archetype->places);
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        uint16_t index = archetype->component_indices[i];
+        const quern__type *type = quern__components_type(components, index);
+        archetype->column_of[index] = type->size_bytes ? (uint8_t)columns : (uint8_t)QUERN__COLUMN_TAG;
+        if (type->size_bytes == 0) continue;
+        archetype->has_destroy |= type->hooks.destroy != NULL;
+        archetype->is_plain &= type->hooks.destroy == NULL && type->hooks.move == NULL &&
+                               type->size_bytes <= QUERN__COPY_MAX_BYTES;
+        archetype->columns[columns++] = (quern__column){
+            .type = type, .component_index = index, .size_bytes = (uint16_t)type->size_bytes};
+    }
+    archetype->column_count = columns;
+}
+
+/* The parts of one allocation: the archetype with its places, its columns (one per component at
+ * most), set and map. */
+typedef struct archetype_parts {
+    size_t columns_offset, set_offset, map_offset, total_bytes;
+} archetype_parts;
+
+static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_count)
+{
+    archetype_parts parts;
+    size_t places_end = sizeof(quern__archetype) + column_of_count * sizeof(quern__place);
+    parts.columns_offset = quern__align_up(places_end, _Alignof(quern__column));
+    parts.set_offset = parts.columns_offset + component_count * sizeof(quern__column);
+    parts.map_offset = parts.set_offset + component_count * sizeof(uint16_t);
+    parts.total_bytes = parts.map_offset + column_of_count;
+    return parts;
+}
+
+static bool is_filtered(const quern__components *components, const uint16_t *component_indices,
+                        uint32_t component_count)
+{
+    for (uint32_t i = 0; i < component_count; i++)
+        if (components->list.items[component_indices[i]]->filter_count > 0) return true;
+    return false;
+}
+
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (archetype->versions.items != NULL ||
+        quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity,
+                              archetype->column_count))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the change versions of %u chunks",
+                       archetype->slot_capacity);
+}
+
+static quern__archetype *archetype_allocate(const quern_allocator *allocator,
+                                            const uint16_t *component_indices, uint32_t component_count)
+{
+    uint32_t column_of_count = component_count ? component_indices[component_count - 1] + 1u : 0;
+    archetype_parts parts = parts_of(component_count, column_of_count);
+    char *memory = quern__allocate(allocator, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+    if (memory == NULL) return NULL;
+    quern__archetype *archetype = (quern__archetype *)(void *)memory;
+    *archetype = (quern__archetype){
+        .component_count = component_count,
+        .is_plain = true,
+        .columns = (quern__column *)(void *)(memory + parts.columns_offset),
+        .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
+        .column_of = (uint8_t *)(memory + parts.map_offset),
+        .column_of_count = column_of_count,
+        .slots = &archetype->first_slot,
+        .slot_capacity = 1,
+    };
+    if (component_count > 0)
+        memcpy(archetype->component_indices, component_indices,
+               component_count * sizeof *component_indices);
+    return archetype;
+}
+
+quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
+                                     const uint16_t *component_indices, uint32_t component_count,
+                                     uint32_t index, const uint64_t *clock,
+                                     quern__archetype **out_archetype)
+{
+    quern__archetype *archetype = archetype_allocate(allocator, component_indices, component_count);
+    if (archetype == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
+                           component_count);
+    archetype->index = index;
+    archetype->versions.clock = clock;
+    fill_columns(archetype, components);
+    quern_result result = lay_out(archetype);
+    if (result == QUERN_OK && !compile_relocation(archetype, allocator))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
+    if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
+        result = quern__archetype_track(archetype, allocator);
+    if (result != QUERN_OK)
+        quern__archetype_release(archetype, allocator);
+    else
+        *out_archetype = archetype;
+    return result;
+}
+
+static void release_slots(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    if (archetype->slots != &archetype->first_slot)
+        quern__release(allocator, archetype->slots, archetype->slot_capacity * sizeof *archetype->slots,
+                       ARRAY_ALIGNMENT_BYTES);
+}
+
+void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator)
+{
+    release_slots(archetype, allocator);
+    quern__map_release(&archetype->plans, allocator);
+    quern__copy_release(allocator, archetype->relocation);
+    quern__versions_release(&archetype->versions, allocator);
+    archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
+    quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
+}
+
+void quern__archetype_destroy_values(quern__archetype *archetype)
+{
+    if (!archetype->has_destroy) return;
+    for (uint32_t c = 0; c < archetype->column_count; c++) {
+        const quern__column *column = &archetype->columns[c];
+        if (column->type->hooks.destroy == NULL) continue;
+        for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+            const quern__chunk_slot *slot = &archetype->slots[i];
+            quern__type_destroy(column->type, quern__column_value(column, slot->chunk, 0), slot->row_count);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+static bool grow_slots(quern__archetype *archetype, const quern_allocator *allocator, uint32_t wanted)
+{
+    if (wanted <= archetype->slot_capacity) return true;
+    uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
+    if (capacity < wanted) capacity = wanted;
+    if (!quern__versions_grow(&archetype->versions, allocator, capacity)) return false;
+    quern__chunk_slot *slots = quern__allocate(allocator, capacity * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
+    if (slots == NULL) return false;
+    memcpy(slots, archetype->slots, archetype->held_count * sizeof *slots);
+    release_slots(archetype, allocator);
+    archetype->slots = slots;
+    archetype->slot_capacity = capacity;
+    return true;
+}
+
+/* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one behind the other, so that a pass streams. */
+static uint32_t run_count(uint32_t chunk_count)
+{
+    if (chunk_count > MAX_RUN_CHUNKS) return MAX_RUN_CHUNKS;
+    return chunk_count > 0 ? chunk_count : 1;
+}
+
+static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const quern_allocator *allocator)
+{
+    uint32_t count = run_count(archetype->held_count);
+    if (!grow_slots(archetype, allocator, archetype->held_count + count)) return false;
+    quern__chunk *chunk = quern__chunk_allocate_run(slabs, allocator, &count);
+    if (chunk == NULL) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        chunk->archetype = archetype;
+        chunk->sheet_index = 0;
+        chunk->index = archetype->held_count;
+        archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
+        chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
+    }
+    return true;
+}
+
+static void unhold_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                          const quern_allocator *allocator, uint32_t keep_count)
+{
+    while (archetype->held_count > keep_count)
+        quern__chunk_release(slabs, allocator, archetype->slots[--archetype->held_count].chunk);
+}
+
+void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
+                           const quern_allocator *allocator)
+{
+    uint32_t keep = archetype->chunk_count + run_count(archetype->chunk_count);
+    if (keep >= archetype->held_count) return;
+    uint64_t promised = quern__archetype_row_count(archetype) + archetype->reserved_count;
+    uint32_t needed = (uint32_t)((promised + archetype->row_capacity - 1) / archetype->row_capacity);
+    unhold_chunks(archetype, slabs, allocator, needed > keep ? needed : keep);
+}
+
+quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                             const quern_allocator *allocator, uint32_t count)
+{
+    uint32_t held_before = archetype->held_count;
+    while (quern__archetype_available_count(archetype) < count) {
+        if (hold_chunks(archetype, slabs, allocator)) continue;
+        unhold_chunks(archetype, slabs, allocator, held_before);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %u more rows of %u components", count,
+                           archetype->component_count);
+    }
+    return quern__archetype_reserve(archetype, slabs, allocator, count);
+}
+
+void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator)
+{
+    archetype->reserved_count = 0;
+    quern__archetype_trim(archetype, slabs, allocator);
+}
+
+void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
+                               const quern_allocator *allocator)
+{
+    archetype->chunk_count = 0;
+    quern__archetype_trim(archetype, slabs, allocator);
+}
+
+void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator)
+{
+    unhold_chunks(archetype, slabs, allocator, archetype->chunk_count);
+}

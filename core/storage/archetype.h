@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_ARCHETYPE_H
+#define QUERN_CORE_STORAGE_ARCHETYPE_H
+
+/* One archetype: all entities with exactly the same set of components, in chunks.
+ *
+ *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
+ *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
+ *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
+ *   rows in all + reserved_count <= held_count * row_capacity
+ *
+ * The table of slots is what a pass walks: it never has to touch a chunk's header.
+ *
+ * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned
+ * to 16 KiB, so without that the first rows of many small archetypes would all fall on the same few sets of
+ * the caches. Not i % 32: archetypes made one after the other have chunks one behind the other, so that
+ * colours would go in step with the addresses.
+ *
+ * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity
+ * that shrinks with the colour draws the later parts together again; and with every 512 archetypes another
+ * part, column or handles, comes first. That costs up to a third of the rows in a chunk, but where
+ * archetypes are that many, most hold few. */
+
+#include "core/base/array.h"
+#include "core/base/map.h"
+#include "core/storage/chunk.h"
+#include "core/storage/component.h"
+#include "core/storage/row.h"
+#include "core/storage/version.h"
+
+#include <quern/id.h>
+
+/* One component's array inside every chunk of the archetype. Tags have none. */
+typedef struct quern__column {
+    const quern__type *type;
+    uint16_t component_index;
+    uint16_t offset_bytes; /* from the chunk; a multiple of 64 */
+    uint16_t size_bytes;   /* of one value */
+} quern__column;
+
+/* Where a component's values are in every chunk; offset 0: nowhere. What a random get needs, in one
+ * word. */
+typedef struct quern__place {
+    uint16_t offset_bytes;
+    uint16_t size_bytes;
+} quern__place;
+
+/* The way to the archetype with one component more or less. */
+typedef struct quern__edge {
+    uint64_t key;                        /* quern__edge_key; 0: no edge */
+    const struct quern__move_plan *plan; /* see storage.h */
+} quern__edge;
+
+typedef struct quern__chunk_slot {
+    quern__chunk *chunk;
+    uint32_t row_count;
+} quern__chunk_slot;
+
+/* The first line is what a query touches of an archetype with one chunk, the second what single rows that
+ * come and go touch besides. */
+typedef struct quern__archetype {
+    quern__chunk_slot *slots; /* first_slot, until there are more */
+    quern__chunk_slot first_slot;
+    uint32_t chunk_count;
+    uint32_t row_capacity; /* of one chunk */
+    uint32_t entities_offset_bytes;
+    uint32_t number;          /* by which records know it; when it is gone, another's */
+    uint32_t column_of_count; /* components from here on are absent */
+    uint32_t column_count;
+    uint32_t held_count;
+    uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
+
+    quern__edge latest_edge;      /* the one asked for latest */
+    quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
+    bool is_plain;     /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool has_destroy;  /* some type has such a hook */
+    bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_collected; /* about to be taken out: see core/world/reclaim.c */
+    quern__versions versions;
+
+    quern__column *columns;      /* ascending by component */
+    uint16_t *component_indices; /* tags too; ascending */
+    uint8_t *column_of;          /* by component index: a column, QUERN__COLUMN_TAG or QUERN__COLUMN_NONE */
+    uint32_t component_count;
+    uint32_t slot_capacity;
+    quern__map plans; /* to other archetypes: see storage.h */
+    uint64_t set_hash;
+    uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
+    uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/world/reclaim.c */
+    struct quern__move_plan *incoming; /* plans of others that lead here */
+    struct quern__archetype *next_same_hash;
+    quern__place places[]; /* by component index, as column_of */
+} quern__archetype;
+
+enum { QUERN__COLUMN_NONE = 255, QUERN__COLUMN_TAG = 254, QUERN__PART_ALIGNMENT_BYTES = 64 };
+_Static_assert(QUERN_MAX_ENTITY_COMPONENTS < QUERN__COLUMN_TAG, "columns are numbered in a byte");
+
+/* An archetype without chunks, number `index`, for a sorted set of components. It keeps change versions if
+ * some component is filtered. Errors: COMPONENT_TOO_LARGE (a row does not fit a chunk), OUT_OF_MEMORY. */
+quern_result quern__archetype_create(const quern_allocator *allocator, const quern__components *components,
+                                     const uint16_t *component_indices, uint32_t component_count,
+                                     uint32_t index, const uint64_t *clock,
+                                     quern__archetype **out_archetype);
+
+/* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */
+quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator);
+
+/* The chunk bytes that a column takes. */
+static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)
+{
+    return quern__align_up((size_t)rows * value_bytes, QUERN__PART_ALIGNMENT_BYTES);
+}
+
+/* The chunk bytes that rows with these columns take, given the sum of quern__column_bytes over the
+ * columns. */
+static inline size_t quern__layout_bytes(size_t columns_bytes, uint32_t rows)
+{
+    return QUERN__CHUNK_HEADER_BYTES + columns_bytes + quern__column_bytes(sizeof(quern_entity), rows);
+}
+
+/* Releases the archetype but neither its chunks (they go with their slabs) nor the values in them. */
+void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Destroys every value that has a destroy hook. */
+void quern__archetype_destroy_values(quern__archetype *archetype);
+
+static inline uint64_t quern__archetype_row_count(const quern__archetype *archetype)
+{
+    if (archetype->chunk_count == 0) return 0;
+    uint32_t last = archetype->chunk_count - 1;
+    return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
+}
+
+static inline uint32_t quern__archetype_column(const quern__archetype *archetype, uint32_t component_index)
+{
+    return component_index < archetype->column_of_count ? archetype->column_of[component_index]
+                                                        : (uint32_t)QUERN__COLUMN_NONE;
+}
+
+static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)
+{
+    return quern__archetype_column(archetype, component_index) != QUERN__COLUMN_NONE;
+}
+
+static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,
+                                                      const quern__chunk *chunk)
+{
+    return (quern_entity *)(void *)((char *)(uintptr_t)chunk + archetype->entities_offset_bytes);
+}
+
+static inline void *quern__column_value(const quern__column *column, const quern__chunk *chunk,
+                                        uint32_t row)
+{
+    return (char *)(uintptr_t)chunk + column->offset_bytes + (size_t)row * column->size_bytes;
+}
+
+/* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at
+ * once. Never 0, not even for the null component. */
+static inline uint64_t quern__edge_key(uint32_t component_bits, bool adds)
+{
+    return (adds ? 1ull : 2ull) << 32 | component_bits;
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+/* The part of quern__archetype_reserve that needs more chunks. */
+quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
+                                             const quern_allocator *allocator, uint32_t count);
+
+/* Rows that can be promised without another chunk. */
+static inline uint64_t quern__archetype_available_count(const quern__archetype *archetype)
+{
+    return (uint64_t)archetype->held_count * archetype->row_capacity -
+           quern__archetype_row_count(archetype) - archetype->reserved_count;
+}
+
+/* Promises room for `count` more appends. On failure nothing is held that was not before. */
+static inline quern_result quern__archetype_reserve(quern__archetype *archetype, quern__slabs *slabs,
+                                                    const quern_allocator *allocator, uint32_t count)
+{
+    if (QUERN__UNLIKELY(quern__archetype_available_count(archetype) < count))
+        return quern__archetype_reserve_chunks(archetype, slabs, allocator, count);
+    archetype->reserved_count += count;
+    return QUERN_OK;
+}
+
+/* Gives chunks without rows back, but for those promised and a few that are kept for the next rows. */
+void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
+                           const quern_allocator *allocator);
+
+/* Takes back all promises that were not used. */
+void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
+                                const quern_allocator *allocator);
+
+/* The slot that the next row goes to, or NULL when it needs another chunk than those held. */
+static inline quern__chunk_slot *quern__archetype_open_slot(quern__archetype *archetype)
+{
+    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
+    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+        if (archetype->chunk_count == archetype->held_count) return NULL;
+        last = archetype->chunk_count++;
+        archetype->slots[last].row_count = 0;
+    }
+    quern__versions_note_rows(&archetype->versions, last);
+    return &archetype->slots[last];
+}
+
+/* A new last row, out of those reserved; its columns and handle are raw memory. */
+static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
+{
+    assert(archetype->reserved_count > 0);
+    archetype->reserved_count--;
+    quern__chunk_slot *slot = quern__archetype_open_slot(archetype);
+    return quern__location_make(slot->chunk, slot->row_count++);
+}
+
+/* New last rows in one chunk, out of those reserved: at least 1, at most `wanted`. The first one's
+ * location. */
+static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype, uint32_t wanted,
+                                                    uint32_t *out_count)
+{
+    uintptr_t first = quern__archetype_append(archetype);
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    uint32_t left = archetype->row_capacity - slot->row_count;
+    uint32_t more = wanted - 1 < left ? wanted - 1 : left;
+    slot->row_count += more;
+    archetype->reserved_count -= more;
+    *out_count = 1 + more;
+    return first;
+}
+
+/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_trim
+ * does. */
+void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
+                               const quern_allocator *allocator);
+
+/* Takes the last row out, whose columns are raw memory already, and returns where it was. When it was the
+ * only one of its chunk (its index is 0), quern__storage_drop_chunk must follow. */
+static inline quern__row quern__archetype_drop_last(quern__archetype *archetype)
+{
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    return (quern__row){(char *)slot->chunk, --slot->row_count};
+}
+
+/* Gives back every chunk without rows. */
+void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,
+                                 const quern_allocator *allocator);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_CHUNK_H
+#define QUERN_CORE_STORAGE_CHUNK_H
+
+/* Chunks: 16 KiB each, aligned to their size, so that masking any address inside one finds its header. They
+ * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when it is
+ * nearly full, so that a small world stays small.
+ *
+ *   chunk:  | header, 64 bytes | column | column | ... | entity handles |  in any order, each aligned to 64
+ *
+ * How many rows a chunk holds, and how many it has, is known to the archetype alone. */
+
+#include "core/base/array.h"
+
+enum {
+    QUERN__CHUNK_BYTES = 16 * 1024,
+    QUERN__CHUNK_HEADER_BYTES = 64,
+    QUERN__SLAB_BYTES = 2 * 1024 * 1024,
+    QUERN__SLAB_CHUNKS = QUERN__SLAB_BYTES / QUERN__CHUNK_BYTES
+};
+
+typedef struct quern__chunk {
+    struct quern__archetype *archetype; /* that holds it */
+    uint32_t index;                     /* in the archetype's table */
+    uint32_t slab_index;
+    uint32_t sheet_index; /* a note of playback's: see quern__playback_sheet */
+} quern__chunk;
+
+typedef struct quern__slab {
+    char *memory;          /* NULL: the entry is unused */
+    uint64_t free_mask[2]; /* one bit per chunk */
+    uint32_t free_count;
+    bool is_huge; /* advised to be a huge page */
+} quern__slab;
+
+/* A slab whose chunks are all free is given back to the allocator, but for one that is kept, so that a
+ * world that breathes around a slab's edge does not ask for it again and again. */
+typedef struct quern__slabs {
+    QUERN__ARRAY(quern__slab) list;
+    uint32_t first_index; /* no slab below it has a free chunk */
+    uint32_t empty_count; /* slabs whose chunks are all free: 0 or 1 between calls */
+    uint32_t free_count;  /* free chunks in all slabs */
+    uint32_t slab_count;  /* entries in use */
+} quern__slabs;
+
+void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);
+
+/* The first of *count chunks that lie one behind the other, each with slab_index set, the rest
+ * undefined; NULL when there is no memory. *count: wanted, at least 1; as many as were found in one
+ * place, at least 1. */
+quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
+                                        uint32_t *count);
+
+void quern__chunk_release(quern__slabs *slabs, const quern_allocator *allocator, quern__chunk *chunk);
+
+/* Gives every slab back whose chunks are all free. */
+void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator);
+
+/* The chunk that an address inside it belongs to. */
+static inline quern__chunk *quern__chunk_of(uintptr_t address)
+{
+    return (quern__chunk *)(address & ~(uintptr_t)(QUERN__CHUNK_BYTES - 1));
+}
+
+/* A row's location is the chunk's address with the row in the low bits (see entity.h). */
+static inline uint32_t quern__location_row(uintptr_t location)
+{
+    return (uint32_t)(location & (QUERN__CHUNK_BYTES - 1));
+}
+
+static inline uintptr_t quern__location_make(const quern__chunk *chunk, uint32_t row)
+{
+    return (uintptr_t)chunk | row;
+}
+
+#endif

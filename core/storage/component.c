@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/component.h"
+
+quern_component_def quern_component_def_default(void)
+{
+    return (quern_component_def){.alignment_bytes = 1, .cookie = QUERN__COOKIE};
+}
+
+quern_component quern__component_handle(const quern__components *components, uint32_t index)
+{
+    return (quern_component){.bits = components->first_bits + index};
+}
+
+quern_result quern__components_fail_unknown(const quern__components *components, quern_component component)
+{
+    if (component.bits == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                           "the component handle is null: register it first");
+    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                       "component handle %#x is not of this world (tag %u); components are registered "
+                       "in each world",
+                       component.bits, components->first_bits >> 24);
+}
+
+quern_component quern__components_find(const quern__components *components, const char *name)
+{
+    for (uint32_t i = 0; i < components->list.count; i++)
+        if (strcmp(components->list.items[i]->type.name, name) == 0)
+            return quern__component_handle(components, i);
+    return (quern_component){0};
+}
+
+static void component_release(quern__component *component, const quern_allocator *allocator)
+{
+    quern__type_release(&component->type, allocator);
+    quern__array_release(allocator, &component->archetypes);
+    quern__release(allocator, component, sizeof *component, _Alignof(quern__component));
+}
+
+void quern__components_release(quern__components *components, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < components->list.count; i++)
+        component_release(components->list.items[i], allocator);
+    quern__array_release(allocator, &components->list);
+}
+
+/* The name is taken: fine when the layout is the same, and then nothing is kept of the newcomer. */
+static quern_result settle_known(const quern__components *components, quern_component known,
+                                 const quern__component *newcomer, quern_component *out_component)
+{
+    const quern__type *type = quern__components_type(components, quern__component_index(known));
+    if (!quern__type_same_layout(type, &newcomer->type))
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' is registered with another layout (%u bytes aligned to %u, "
+                           "now %u aligned to %u, or other hooks or fields)",
+                           type->name, type->size_bytes, type->alignment_bytes, newcomer->type.size_bytes,
+                           newcomer->type.alignment_bytes);
+    *out_component = known;
+    return QUERN_OK;
+}
+
+static quern_result append(quern__components *components, const quern_allocator *allocator,
+                           quern__component *component, quern_component *out_component)
+{
+    if (components->list.count == QUERN_MAX_COMPONENTS)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "component '%s': the world has %d component types already (QUERN_MAX_COMPONENTS)",
+            component->type.name, QUERN_MAX_COMPONENTS);
+    if (!quern__array_reserve(allocator, &components->list, components->list.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
+                           component->type.name);
+    components->list.items[components->list.count++] = component;
+    *out_component = quern__component_handle(components, components->list.count - 1);
+    return QUERN_OK;
+}
+
+static quern_result init(quern__component *component, const quern_allocator *allocator,
+                         const quern_component_def *def)
+{
+    *component = (quern__component){0};
+    if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
+        return quern__fail(
+            QUERN_ERROR_COMPONENT_TOO_LARGE,
+            "component '%.63s' has %u bytes; the limit is %d (QUERN_MAX_COMPONENT_BYTES): keep "
+            "large data elsewhere and a pointer or index in the component",
+            def->name, def->size_bytes, QUERN_MAX_COMPONENT_BYTES);
+    if (def->size_bytes == 0 && quern__hooks_any(&def->hooks))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
+                           def->name ? def->name : "");
+    quern_result result =
+        quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
+                         def->alignment_bytes, &def->hooks, def->fields, def->field_count);
+    if (result == QUERN_OK && def->size_bytes % def->alignment_bytes != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' has %u bytes, which is not a multiple of its alignment %u",
+                           def->name, def->size_bytes, def->alignment_bytes);
+    return result;
+}
+
+quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
+                                        const quern_component_def *def, quern_component *out_component)
+{
+    quern__component *component = quern__allocate(allocator, sizeof *component, _Alignof(quern__component));
+    if (component == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register a component");
+    quern_result result = init(component, allocator, def);
+    if (result == QUERN_OK) {
+        quern_component known = quern__components_find(components, component->type.name);
+        if (known.bits == 0) {
+            result = append(components, allocator, component, out_component);
+            if (result == QUERN_OK) return QUERN_OK;
+        } else {
+            result = settle_known(components, known, component, out_component);
+        }
+    }
+    component_release(component, allocator);
+    return result;
+}

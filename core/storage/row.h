@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_ROW_H
+#define QUERN_CORE_STORAGE_ROW_H
+
+/* Bringing the values of one row, plain bytes, to another place, by a program that was compiled beforehand:
+ * a list of pieces of a register or two. Pieces of columns whose values have the same size stand together,
+ * so that the way from a column's start to the row is worked out once for them.
+ *
+ *   program:  group, its pieces, group, its pieces, ..., group of 0 pieces
+ *
+ * Nothing here calls a function: what it is inlined into need not save registers. */
+
+#include "core/storage/chunk.h"
+
+/* A location taken apart. */
+typedef struct quern__row {
+    char *chunk;
+    size_t index;
+} quern__row;
+
+static inline quern__row quern__row_of(uintptr_t location)
+{
+    return (quern__row){(char *)quern__chunk_of(location), quern__location_row(location)};
+}
+
+static inline uintptr_t quern__row_location(quern__row row)
+{
+    return (uintptr_t)row.chunk | row.index;
+}
+
+/* What fits a byte; larger values are better copied by memcpy. */
+enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
+
+/* What is known of one column when a program is compiled. */
+typedef struct quern__copy {
+    uint16_t source_offset_bytes; /* from the chunk */
+    uint16_t target_offset_bytes;
+    uint16_t size_bytes; /* of one value; at most QUERN__COPY_MAX_BYTES */
+} quern__copy;
+
+/* One word of a program. */
+typedef union quern__copy_word {
+    struct {
+        uint8_t value_bytes;  /* of the columns */
+        uint8_t piece_bytes;  /* 16, 12, 8, 4 or 1 */
+        uint16_t piece_count; /* that follow; 0: the end */
+    } group;
+    struct {
+        uint16_t source_offset_bytes, target_offset_bytes;
+    } piece;
+} quern__copy_word;
+
+/* The program for some columns, or NULL when there is no memory. Sorts the copies. */
+quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies,
+                                      uint32_t count);
+
+/* NULL is allowed. */
+void quern__copy_release(const quern_allocator *allocator, quern__copy_word *program);
+
+/* Copies a value of any size; the places do not overlap. */
+static inline void quern__copy_value(char *target, const char *source, size_t size_bytes)
+{
+    for (; size_bytes >= 16; size_bytes -= 16, target += 16, source += 16)
+        memcpy(target, source, 16);
+    if (size_bytes & 8) {
+        memcpy(target, source, 8);
+        target += 8;
+        source += 8;
+    }
+    if (size_bytes & 4) {
+        memcpy(target, source, 4);
+        target += 4;
+        source += 4;
+    }
+    if (size_bytes & 2) {
+        memcpy(target, source, 2);
+        target += 2;
+        source += 2;
+    }
+    if (size_bytes & 1) *target = *source;
+}
+
+/* The pieces of one group. to and from: where the row would be in a column at offset 0; piece_bytes
+ * is a constant. */
+static inline void quern__copy_pieces(const quern__copy_word *word, const quern__copy_word *end, char *to,
+                                      const char *from, size_t piece_bytes)
+{
+    do
+        memcpy(to + word->piece.target_offset_bytes, from + word->piece.source_offset_bytes, piece_bytes);
+    while (++word < end);
+}
+
+static inline void quern__copy_run(const quern__copy_word *program, quern__row target, quern__row source)
+{
+    for (const quern__copy_word *group = program, *end; group->group.piece_count > 0; group = end) {
+        end = group + 1 + group->group.piece_count;
+        char *to = target.chunk + target.index * group->group.value_bytes;
+        const char *from = source.chunk + source.index * group->group.value_bytes;
+        switch (group->group.piece_bytes) {
+        case 16:
+            quern__copy_pieces(group + 1, end, to, from, 16);
+            break;
+        case 12:
+            quern__copy_pieces(group + 1, end, to, from, 12);
+            break;
+        case 8:
+            quern__copy_pieces(group + 1, end, to, from, 8);
+            break;
+        case 4:
+            quern__copy_pieces(group + 1, end, to, from, 4);
+            break;
+        default:
+            quern__copy_pieces(group + 1, end, to, from, 1);
+            break;
+        }
+    }
+}
+
+#endif

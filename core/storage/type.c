@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/type.h"
+
+#include "core/base/handle.h"
+#include "core/base/hash.h"
+
+static const uint8_t field_bytes[] = {
+    [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
+    [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
+    [QUERN_FIELD_U64] = 8,  [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8, [QUERN_FIELD_ENTITY] = 8,
+};
+
+/* ------------------------------------------------------------------------------------- definition */
+
+static quern_result check_field(const quern_field *field, const char *owner, uint32_t size_bytes)
+{
+    quern_result result = quern__check_name(field->name, "field");
+    if (result != QUERN_OK) return result;
+    if ((size_t)field->type >= QUERN__COUNT_OF(field_bytes))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s': field '%s' has unknown type %d", owner,
+                           field->name, (int)field->type);
+    uint64_t bytes = (uint64_t)field_bytes[field->type] * (field->count ? field->count : 1);
+    if (field->offset_bytes + bytes > size_bytes)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s': field '%s' ends at byte %llu, beyond the size of %u bytes", owner,
+                           field->name, (unsigned long long)(field->offset_bytes + bytes), size_bytes);
+    return QUERN_OK;
+}
+
+static quern_result check_alignment(const char *what, const char *name, uint32_t alignment_bytes)
+{
+    if (!quern__is_power_of_two(alignment_bytes) || alignment_bytes > QUERN_MAX_ALIGNMENT_BYTES)
+        return quern__fail(QUERN_ERROR_BAD_ALIGNMENT,
+                           "%s '%s' has alignment %u; use a power of two up to %d "
+                           "(QUERN_MAX_ALIGNMENT_BYTES)",
+                           what, name, alignment_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    return QUERN_OK;
+}
+
+static quern_result copy_fields(quern__type *type, const quern_allocator *allocator,
+                                const quern_field *fields, uint32_t field_count)
+{
+    if (field_count == 0) return QUERN_OK;
+    type->fields = quern__allocate(allocator, field_count * sizeof *type->fields, _Alignof(quern__type));
+    if (type->fields == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u fields", type->name,
+                           field_count);
+    type->field_count = field_count;
+    for (uint32_t i = 0; i < field_count; i++) {
+        quern__field *field = &type->fields[i];
+        *field = (quern__field){.type = fields[i].type,
+                                .offset_bytes = fields[i].offset_bytes,
+                                .count = fields[i].count ? fields[i].count : 1};
+        memcpy(field->name, fields[i].name, strlen(fields[i].name) + 1);
+        type->has_entity_fields |= field->type == QUERN_FIELD_ENTITY;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
+                              const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
+                              const quern_hooks *hooks, const quern_field *fields, uint32_t field_count)
+{
+    quern_result result = quern__check_name(name, what);
+    if (result == QUERN_OK) result = check_alignment(what, name, alignment_bytes);
+    if (result != QUERN_OK) return result;
+    if (field_count > QUERN_MAX_FIELDS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s '%s' describes %u fields; the limit is %d "
+                           "(QUERN_MAX_FIELDS)",
+                           what, name, field_count, QUERN_MAX_FIELDS);
+    if (field_count > 0 && fields == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s '%s': 'fields' is NULL, but field_count is %u",
+                           what, name, field_count);
+    for (uint32_t i = 0; i < field_count; i++) {
+        result = check_field(&fields[i], name, size_bytes);
+        if (result != QUERN_OK) return result;
+    }
+    *type = (quern__type){.size_bytes = size_bytes, .alignment_bytes = alignment_bytes, .hooks = *hooks};
+    memcpy(type->name, name, strlen(name) + 1);
+    return copy_fields(type, allocator, fields, field_count);
+}
+
+void quern__type_release(quern__type *type, const quern_allocator *allocator)
+{
+    quern__release(allocator, type->fields, type->field_count * sizeof *type->fields,
+                   _Alignof(quern__type));
+    type->fields = NULL;
+    type->field_count = 0;
+}
+
+static bool same_hooks(const quern_hooks *a, const quern_hooks *b)
+{
+    return a->construct == b->construct && a->copy == b->copy && a->move == b->move &&
+           a->destroy == b->destroy && a->context == b->context;
+}
+
+bool quern__type_same_layout(const quern__type *a, const quern__type *b)
+{
+    if (a->size_bytes != b->size_bytes || a->alignment_bytes != b->alignment_bytes) return false;
+    if (!same_hooks(&a->hooks, &b->hooks) || a->field_count != b->field_count) return false;
+    for (uint32_t i = 0; i < a->field_count; i++) {
+        const quern__field *x = &a->fields[i], *y = &b->fields[i];
+        if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->offset_bytes != y->offset_bytes ||
+            x->count != y->count)
+            return false;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------- lifecycle */
+
+void quern__type_construct(const quern__type *type, void *values, uint32_t count)
+{
+    if (type->hooks.construct)
+        type->hooks.construct(values, count, type->hooks.context);
+    else
+        memset(values, 0, (size_t)type->size_bytes * count);
+}
+
+void quern__type_copy(const quern__type *type, void *targets, const void *sources, uint32_t count)
+{
+    if (type->hooks.copy)
+        type->hooks.copy(targets, sources, count, type->hooks.context);
+    else
+        memcpy(targets, sources, (size_t)type->size_bytes * count);
+}
+
+void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count)
+{
+    if (type->hooks.move)
+        type->hooks.move(targets, sources, count, type->hooks.context);
+    else
+        memcpy(targets, sources, (size_t)type->size_bytes * count);
+}
+
+void quern__type_destroy(const quern__type *type, void *values, uint32_t count)
+{
+    if (type->hooks.destroy) type->hooks.destroy(values, count, type->hooks.context);
+}
+
+/* ----------------------------------------------------------------------------------------- fields */
+
+static uint64_t hash_field(const quern__field *field, uint64_t hash, const char *at, uint32_t first_stamp)
+{
+    if (field->type != QUERN_FIELD_ENTITY)
+        return quern__hash_bytes(hash, at, (size_t)field_bytes[field->type] * field->count);
+    for (uint32_t i = 0; i < field->count; i++) {
+        quern_entity entity;
+        memcpy(&entity, at + i * sizeof entity, sizeof entity);
+        hash = quern__hash_word(hash, quern__entity_relative(entity, first_stamp));
+    }
+    return hash;
+}
+
+uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value, uint32_t first_stamp)
+{
+    if (type->field_count == 0) return quern__hash_bytes(hash, value, type->size_bytes);
+    for (uint32_t i = 0; i < type->field_count; i++)
+        hash = hash_field(&type->fields[i], hash, (const char *)value + type->fields[i].offset_bytes,
+                          first_stamp);
+    return hash;
+}
+
+bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern__field *field = &type->fields[i];
+        const uint32_t bytes = field_bytes[field->type] * field->count;
+        if (field->offset_bytes < offset_bytes + size_bytes && offset_bytes < field->offset_bytes + bytes)
+            return true;
+    }
+    return false;
+}
+
+/* to may be NULL: then the walk only looks. */
+static void walk_entities(const quern__type *type, const char *from, char *to, quern__remap_function *remap,
+                          void *argument)
+{
+    if (!type->has_entity_fields) return;
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern__field *field = &type->fields[i];
+        if (field->type != QUERN_FIELD_ENTITY) continue;
+        for (uint32_t k = 0; k < field->count; k++) {
+            size_t offset_bytes = field->offset_bytes + k * sizeof(quern_entity);
+            quern_entity entity; /* through memcpy: fields need not be aligned */
+            memcpy(&entity, from + offset_bytes, sizeof entity);
+            entity = remap(argument, entity);
+            if (to != NULL) memcpy(to + offset_bytes, &entity, sizeof entity);
+        }
+    }
+}
+
+void quern__type_visit_entities(const quern__type *type, const void *value, quern__remap_function *remap,
+                                void *argument)
+{
+    walk_entities(type, value, NULL, remap, argument);
+}
+
+void quern__type_remap(const quern__type *type, void *value, quern__remap_function *remap, void *argument)
+{
+    walk_entities(type, value, value, remap, argument);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_VERSION_H
+#define QUERN_CORE_STORAGE_VERSION_H
+
+/* Change versions: when the rows of a chunk, and each of its columns, were last written. Only archetypes
+ * that some `changed` filter looks at keep them; for the others, writing costs a look at a NULL.
+ *
+ * Time is the storage's clock, which only grows. A filter remembers the time of its latest look; what has a
+ * later version is new to it.
+ *
+ *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed
+ *   items[slot * stride + 1 + c]  column c was written
+ *
+ * The first is written where rows are: by whoever owns the world, or at a sync point. The others also by
+ * systems, each the columns that it may write, in the chunk that its job owns. */
+
+#include "core/base/base.h"
+
+typedef struct quern__versions {
+    uint64_t *items; /* NULL: not kept */
+    uint32_t slot_capacity, stride;
+    const uint64_t *clock;
+} quern__versions;
+
+/* Starts to keep versions for that many slots, all of them now. False when there is no memory. */
+bool quern__versions_start(quern__versions *versions, const quern_allocator *allocator,
+                           uint32_t slot_capacity, uint32_t column_count);
+
+/* Room for more slots, if they are kept. False, with nothing changed, when there is no memory. */
+bool quern__versions_grow(quern__versions *versions, const quern_allocator *allocator,
+                          uint32_t slot_capacity);
+
+void quern__versions_release(quern__versions *versions, const quern_allocator *allocator);
+
+/* The versions of one chunk, or NULL. */
+static inline uint64_t *quern__versions_of(const quern__versions *versions, uint32_t slot)
+{
+    return versions->items != NULL ? versions->items + (size_t)slot * versions->stride : NULL;
+}
+
+static inline void quern__versions_note_rows(const quern__versions *versions, uint32_t slot)
+{
+    if (QUERN__UNLIKELY(versions->items != NULL)) *quern__versions_of(versions, slot) = *versions->clock;
+}
+
+static inline void quern__versions_note_column(const quern__versions *versions, uint32_t slot,
+                                               uint32_t column)
+{
+    if (QUERN__UNLIKELY(versions->items != NULL))
+        quern__versions_of(versions, slot)[1 + column] = *versions->clock;
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of bulk.h: whole runs of rows at a time. As with single entities, everything that may fail
+ * comes before the first change. */
+
+#include <quern/bulk.h>
+
+#include "core/world/query.h"
+#include "core/world/world.h"
+
+#include <stdio.h>
+
+/* ----------------------------------------------------------------------------------------- create */
+
+/* Rows that a create has just appended to one chunk. */
+typedef struct new_rows {
+    const quern__archetype *archetype;
+    uintptr_t first;
+    uint32_t count;
+    uint32_t number; /* of the first one, within the call */
+} new_rows;
+
+static void fill_column(const quern_world *world, const new_rows *rows, quern_component component,
+                        const void *column)
+{
+    uint32_t index = quern__component_index(component);
+    void *targets = quern__storage_value(rows->archetype, rows->first, index);
+    if (targets == NULL) return;
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    if (column != NULL)
+        quern__type_copy(type, targets, (const char *)column + (size_t)rows->number * type->size_bytes,
+                         rows->count);
+    else
+        quern__type_construct(type, targets, rows->count);
+}
+
+/* What a create does with each run of new rows. */
+typedef struct bulk_create {
+    const quern_component *components;
+    const void *const *columns; /* or NULL */
+    uint32_t component_count;
+    quern_fill_function *fill; /* or NULL */
+    void *argument;
+    const quern_view_column *view_columns; /* for fill */
+} bulk_create;
+
+static void call_fill(quern_world *world, const bulk_create *create, const new_rows *rows)
+{
+    quern__chunk *chunk = quern__chunk_of(rows->first);
+    uint32_t row = quern__location_row(rows->first);
+    quern_view view = {
+        .count = rows->count,
+        .entities = quern__archetype_entities(rows->archetype, chunk) + row,
+        .first_row = row,
+        .term_count = create->component_count,
+        .chunk = (char *)chunk,
+        .columns = create->view_columns,
+    };
+    world->locked = true; /* the rest of the rows is still to come */
+    create->fill(create->argument, &view, rows->number);
+    world->locked = false;
+}
+
+static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,
+                       quern_entity *out_entities)
+{
+    for (uint32_t i = 0; i < create->component_count; i++)
+        fill_column(world, rows, create->components[i], create->columns ? create->columns[i] : NULL);
+    if (create->fill != NULL) call_fill(world, create, rows);
+    if (out_entities == NULL) return;
+    const quern_entity *handles = quern__archetype_entities(rows->archetype, quern__chunk_of(rows->first)) +
+                                  quern__location_row(rows->first);
+    memcpy(out_entities + rows->number, handles, rows->count * sizeof *handles);
+}
+
+static quern_result create_rows(quern_world *world, quern__archetype *archetype, const bulk_create *create,
+                                uint32_t count, quern_entity *out_entities)
+{
+    quern__storage *storage = &world->storage;
+    quern_result result = quern__storage_reserve_new(storage, archetype, count);
+    if (result != QUERN_OK) return result;
+    new_rows rows = {.archetype = archetype};
+    for (; rows.number < count; rows.number += rows.count) {
+        rows.first = quern__archetype_append_run(archetype, count - rows.number, &rows.count);
+        quern__storage_insert_run(storage, archetype, rows.first, rows.count);
+        create_run(world, create, &rows, out_entities);
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_create(const quern_world *world, const quern_component *components,
+                                 uint32_t component_count, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (component_count > 0 && components == NULL) return quern__fail_null(function, "components");
+    return quern__world_check_unlocked(world, function);
+}
+
+static quern_result create_many(quern_world *world, const quern_component *components,
+                                const void *const *columns, uint32_t component_count, uint32_t count,
+                                quern_entity *out_entities)
+{
+    quern_result result = check_create(world, components, component_count, "quern_entity_create_many");
+    quern__archetype *archetype = NULL;
+    if (result == QUERN_OK) result = quern__world_archetype(world, components, component_count, &archetype);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_many");
+    bulk_create create = {.components = components, .columns = columns, .component_count = component_count};
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_many");
+}
+
+quern_result quern_entity_create_many(quern_world *world, const quern_component *components,
+                                      const void *const *columns, uint32_t component_count, uint32_t count,
+                                      quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world,
+                             create_many(world, components, columns, component_count, count, out_entities));
+}
+
+/* The columns of the archetype in the order in which the user listed the components, all to be written. */
+static void list_view_columns(const quern__archetype *archetype, const quern_component *components,
+                              uint32_t count, quern_view_column *out_columns)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        quern__place place = archetype->places[quern__component_index(components[i])];
+        out_columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
+                                             .size_bytes = place.size_bytes,
+                                             .access = QUERN_WRITE,
+                                             .present = true};
+    }
+}
+
+static quern_result create_filled(quern_world *world, const quern_component *components,
+                                  uint32_t component_count, uint32_t count, quern_fill_function *fill,
+                                  void *argument, quern_entity *out_entities)
+{
+    quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
+    if (result != QUERN_OK) return result;
+    if (fill == NULL) return quern__fail_null("quern_entity_create_filled", "fill");
+    if (component_count > QUERN_MAX_TERMS)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_entity_create_filled: %u components; a view has at most %d (QUERN_MAX_TERMS)",
+            component_count, QUERN_MAX_TERMS);
+    quern__archetype *archetype;
+    result = quern__world_archetype(world, components, component_count, &archetype);
+    if (result != QUERN_OK || count == 0) return quern__in_call(result, "quern_entity_create_filled");
+    quern_view_column columns[QUERN_MAX_TERMS];
+    list_view_columns(archetype, components, component_count, columns);
+    bulk_create create = {.components = components,
+                          .component_count = component_count,
+                          .fill = fill,
+                          .argument = argument,
+                          .view_columns = columns};
+    return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
+                          "quern_entity_create_filled");
+}
+
+quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
+                                        uint32_t component_count, uint32_t count, quern_fill_function *fill,
+                                        void *argument, quern_entity *out_entities)
+{
+    if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(
+        world, create_filled(world, components, component_count, count, fill, argument, out_entities));
+}
+
+/* ---------------------------------------------------------------------------------------- destroy */
+
+static quern_result check_listed(const quern__storage *storage, const quern_entity *entities, uint32_t i)
+{
+    quern_result result = quern__entities_check(&storage->entities, entities[i]);
+    if (result == QUERN_OK) return QUERN_OK;
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
+}
+
+static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    if (world == NULL) return quern__fail_null("quern_entity_destroy_many", "world");
+    if (count > 0 && entities == NULL) return quern__fail_null("quern_entity_destroy_many", "entities");
+    quern_result result = quern__world_check_unlocked(world, "quern_entity_destroy_many");
+    quern__storage *storage = &world->storage;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = check_listed(storage, entities, i);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++)
+        if (quern__entities_find(&storage->entities, entities[i]) !=
+            NULL) /* it may stand in the list twice */
+            quern__storage_erase(storage, entities[i]);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_many(world, entities, count));
+}
+
+/* A query of an unlocked world, with all its matches. */
+static quern_result check_query(quern_query *query, const char *function)
+{
+    if (query == NULL) return quern__fail_null(function, "query");
+    quern_result result = quern__world_check_unlocked(query->world, function);
+    return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
+}
+
+static quern_result destroy_entities(quern_query *query, uint64_t *out_count)
+{
+    quern_result result = check_query(query, "quern_query_destroy_entities");
+    if (result != QUERN_OK) return result;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        quern__archetype *archetype = query->matches.items[i].archetype;
+        count += quern__archetype_row_count(archetype);
+        quern__storage_erase_all(query->storage, archetype);
+    }
+    if (out_count != NULL) *out_count = count;
+    return QUERN_OK;
+}
+
+quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_destroy_entities")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_entities(query, out_count));
+}
+
+/* ------------------------------------------------------------------------------------ add, remove */
+
+/* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
+ * have it, the others lack it. */
+typedef struct toggle_all {
+    quern_query *query;
+    uint32_t component_index;
+    bool adds;
+    const void *value;
+} toggle_all;
+
+static bool is_source(const toggle_all *toggle, const quern__archetype *archetype)
+{
+    return quern__archetype_row_count(archetype) > 0 &&
+           quern__archetype_has(archetype, toggle->component_index) != toggle->adds;
+}
+
+/* Plan and room for one match. More rows than a promise can count are more than there are records. */
+static quern_result reserve_match(const toggle_all *toggle, quern__archetype *source)
+{
+    quern__storage *storage = toggle->query->storage;
+    const quern__move_plan *plan;
+    quern_result result = quern__storage_toggle(storage, source, toggle->component_index, &plan);
+    if (result != QUERN_OK) return result;
+    return quern__storage_reserve_rows(storage, plan->target, (uint32_t)quern__archetype_row_count(source));
+}
+
+/* The plan of a match that has been reserved: it is there. */
+static const quern__move_plan *plan_of(const toggle_all *toggle, quern__archetype *source)
+{
+    const quern__move_plan *plan = NULL;
+    quern__storage_toggle(toggle->query->storage, source, toggle->component_index, &plan);
+    assert(plan != NULL);
+    return plan;
+}
+
+static quern_result reserve_all(const toggle_all *toggle)
+{
+    const quern_query *query = toggle->query;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        quern__archetype *source = query->matches.items[i].archetype;
+        quern_result result = is_source(toggle, source) ? reserve_match(toggle, source) : QUERN_OK;
+        if (result == QUERN_OK) continue;
+        while (i-- > 0)
+            if (is_source(toggle, query->matches.items[i].archetype))
+                quern__storage_unreserve_rows(query->storage,
+                                              plan_of(toggle, query->matches.items[i].archetype)->target);
+        return result;
+    }
+    return QUERN_OK;
+}
+
+/* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved,
+ * and rows are moved before any chunk is given back. */
+static uint64_t move_all(const toggle_all *toggle)
+{
+    quern_query *query = toggle->query;
+    uint64_t count = 0;
+    for (uint32_t round = 0; round < 3; round++)
+        for (uint32_t i = 0; i < query->matches.count; i++) {
+            quern__archetype *source = query->matches.items[i].archetype;
+            if (!is_source(toggle, source)) continue;
+            if (round == 0)
+                quern__storage_append_all(source, plan_of(toggle, source), toggle->value);
+            else if (round == 1)
+                quern__storage_move_all(query->storage, source, plan_of(toggle, source));
+            else {
+                count += quern__archetype_row_count(source);
+                quern__storage_drop_rows(query->storage, source);
+            }
+        }
+    return count;
+}
+
+static quern_result run_toggle(const toggle_all *toggle, uint64_t *out_count)
+{
+    quern_result result = reserve_all(toggle);
+    if (result != QUERN_OK) return result;
+    uint64_t count = move_all(toggle);
+    if (out_count != NULL) *out_count = count;
+    return QUERN_OK;
+}
+
+static quern_result add_component(quern_query *query, quern_component component, const void *value,
+                                  uint64_t *out_count)
+{
+    quern_result result = check_query(query, "quern_query_add_component");
+    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_add_component");
+    uint32_t index = quern__component_index(component);
+    const quern__type *type = quern__components_type(&query->storage->components, index);
+    if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_query_add_component: '%s' has a destroy hook and no copy hook, so one value cannot be "
+            "given to many entities",
+            type->name);
+    toggle_all toggle = {.query = query, .component_index = index, .adds = true, .value = value};
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_add_component");
+}
+
+quern_result quern_query_add_component(quern_query *query, quern_component component, const void *value,
+                                       uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_add_component")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_component(query, component, value, out_count));
+}
+
+static quern_result remove_component(quern_query *query, quern_component component, uint64_t *out_count)
+{
+    quern_result result = check_query(query, "quern_query_remove_component");
+    if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_remove_component");
+    toggle_all toggle = {
+        .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_remove_component");
+}
+
+quern_result quern_query_remove_component(quern_query *query, quern_component component,
+                                          uint64_t *out_count)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, "quern_query_remove_component")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_component(query, component, out_count));
+}

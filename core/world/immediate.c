@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
+ * everything that may fail, and then changes the world. */
+
+#include "core/world/world.h"
+
+static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
+                                                 const char *function)
+{
+    return quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+}
+
+static QUERN__SLOW_PATH quern_result fail_component(const quern_world *world, quern_component component,
+                                                    const char *function)
+{
+    return quern__in_call(quern__components_check(&world->storage.components, component), function);
+}
+
+/* A living entity of an unlocked world, or what is wrong. */
+static inline quern_result check_entity(const quern_world *world, quern_entity entity, const char *function,
+                                        quern__record **out_record)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    *out_record = quern__entities_find(&world->storage.entities, entity);
+    if (QUERN__UNLIKELY(*out_record == NULL)) return fail_entity(world, entity, function);
+    return QUERN_OK;
+}
+
+static inline quern_result check_entity_and_component(const quern_world *world, quern_entity entity,
+                                                      quern_component component, const char *function,
+                                                      quern__record **out_record)
+{
+    quern_result result = check_entity(world, entity, function, out_record);
+    if (result != QUERN_OK) return result;
+    const quern__components *components = &world->storage.components;
+    if (quern__components_distance(components, component) < components->list.count) return QUERN_OK;
+    return fail_component(world, component, function);
+}
+
+/* The record of a living entity of an unlocked world, or NULL: then check_entity says what is wrong. */
+static inline quern__record *find_quickly(const quern_world *world, quern_entity entity)
+{
+    if (QUERN__UNLIKELY(world == NULL || world->locked)) return NULL;
+    return quern__entities_find(&world->storage.entities, entity);
+}
+
+static const char *component_name(const quern_world *world, quern_component component)
+{
+    return quern__components_type(&world->storage.components, quern__component_index(component))->name;
+}
+
+static quern_result fail_absent(const quern_world *world, quern_entity entity, quern_component component,
+                                const char *function)
+{
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "%s: entity %u:%u does not have '%s'", function,
+                       quern_entity_index(entity), quern_entity_generation(entity),
+                       component_name(world, component));
+}
+
+/* ----------------------------------------------------------------------------------------- create */
+
+/* Turns raw memory into a copy of value, or a new value where that is NULL. */
+static inline void fill_value(const quern__type *type, void *target, const void *value)
+{
+    if (value == NULL)
+        quern__type_construct(type, target, 1);
+    else if (type->hooks.copy != NULL)
+        quern__type_copy(type, target, value, 1);
+    else
+        quern__copy_value(target, value, type->size_bytes);
+}
+
+static void fill_component(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
+                           quern_component component, const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    void *target = quern__storage_value(archetype, location, index);
+    if (target != NULL)
+        fill_value(quern__components_type(&world->storage.components, index), target, value);
+}
+
+static void write_recipe(quern_world *world, quern__archetype *archetype, const quern_component *components,
+                         uint32_t count)
+{
+    quern__recipe *recipe = &world->recipe;
+    recipe->archetype = archetype;
+    recipe->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = quern__component_index(components[i]);
+        recipe->components[i] = components[i];
+        recipe->places[i] = archetype->places[index];
+        recipe->types[i] = quern__components_type(&world->storage.components, index);
+    }
+}
+
+/* The recipe for this list, or NULL for a list that is too long to have one; *out_result says when it
+ * fails. */
+static const quern__recipe *find_recipe(quern_world *world, const quern_component *components,
+                                        uint32_t count, quern_result *out_result)
+{
+    quern__recipe *recipe = &world->recipe;
+    *out_result = QUERN_OK;
+    bool is_known = recipe->archetype != NULL && recipe->count == count;
+    for (uint32_t i = 0; is_known && i < count; i++)
+        is_known = recipe->components[i].bits == components[i].bits;
+    if (is_known) return recipe;
+    if (count > QUERN__RECIPE_COMPONENTS) return NULL;
+    quern__archetype *archetype;
+    *out_result = quern__world_archetype(world, components, count, &archetype);
+    if (*out_result != QUERN_OK) return NULL;
+    write_recipe(world, archetype, components, count);
+    return recipe;
+}
+
+/* A new entity in the archetype, its values raw memory. */
+static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity *out_entity, uintptr_t *out_location)
+{
+    quern_result result = quern__storage_reserve_new(storage, archetype, 1);
+    if (result != QUERN_OK) return result;
+    *out_entity = quern__entities_take(&storage->entities);
+    *out_location = quern__storage_insert(storage, *out_entity, archetype);
+    return QUERN_OK;
+}
+
+static quern_result create_by_recipe(quern_world *world, const quern__recipe *recipe,
+                                     const void *const *values, quern_entity *out_entity)
+{
+    uintptr_t location = 0;
+    quern_result result = create_raw(&world->storage, recipe->archetype, out_entity, &location);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < recipe->count; i++) {
+        quern__place place = recipe->places[i];
+        if (place.offset_bytes != 0)
+            fill_value(recipe->types[i], quern__place_value(place, location), values ? values[i] : NULL);
+    }
+    return QUERN_OK;
+}
+
+/* For lists too long for a recipe. */
+static quern_result create_by_list(quern_world *world, const quern_component *components,
+                                   const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    quern__archetype *archetype;
+    uintptr_t location = 0;
+    quern_result result = quern__world_archetype(world, components, count, &archetype);
+    if (result == QUERN_OK) result = create_raw(&world->storage, archetype, out_entity, &location);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count; i++)
+        fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
+                                      const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    static const char function[] = "quern_entity_create_with";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return quern__world_left(world, result);
+    quern_entity entity;
+    const quern__recipe *recipe = find_recipe(world, components, count, &result);
+    if (result == QUERN_OK)
+        result = recipe ? create_by_recipe(world, recipe, values, &entity)
+                        : create_by_list(world, components, values, count, &entity);
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        return quern__world_left(world, quern__name_failure(result, function, NULL));
+    if (out_entity != NULL) *out_entity = entity;
+    return quern__world_left(world, QUERN_OK);
+}
+
+static quern_result create(quern_world *world, quern_entity *out_entity)
+{
+    static const char function[] = "quern_entity_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    uintptr_t location;
+    quern__archetype *without_components = world->storage.archetypes.items[0];
+    return quern__in_call(create_raw(&world->storage, without_components, out_entity, &location), function);
+}
+
+quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
+{
+    if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, out_entity));
+}
+
+static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)
+{
+    quern__record *record;
+    quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
+    if (result == QUERN_OK) quern__storage_erase(&world->storage, entity);
+    return result;
+}
+
+static quern_result destroy(quern_world *world, quern_entity entity)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return destroy_slowly(world, entity);
+    quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
+        return destroy_slowly(world, entity);
+    return quern__storage_erase_plain(&world->storage, archetype, entity, record);
+}
+
+quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
+{
+    if (!quern__world_enter(world, "quern_entity_destroy")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy(world, entity));
+}
+
+bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
+{
+    return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
+}
+
+uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_entity_life", "world");
+        return 0;
+    }
+    const uint32_t first_stamp = world->storage.entities.first_stamp;
+    if (quern_entity_world_tag(entity) == first_stamp >> 24)
+        return quern__stamp_life(first_stamp, quern_entity_generation(entity));
+    quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
+                : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
+                                                      : QUERN_ERROR_FOREIGN_ENTITY,
+                "quern_entity_life: handle %#llx is none of this world (%u)",
+                (unsigned long long)entity.bits, first_stamp >> 24);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------ add, remove */
+
+/* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
+static quern_result toggle(quern_world *world, quern_entity entity, quern__record *record,
+                           quern_component component, const void *value)
+{
+    quern__storage *storage = &world->storage;
+    quern__archetype *source = quern__storage_archetype_of(storage, record);
+    const quern__move_plan *plan;
+    quern_result result = quern__storage_toggle(storage, source, quern__component_index(component), &plan);
+    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, plan->target, 1);
+    if (result != QUERN_OK) return result;
+    uintptr_t location = quern__archetype_append(plan->target);
+    fill_component(world, plan->target, location, component, value);
+    quern__storage_move(storage, entity, record, plan, location);
+    return QUERN_OK;
+}
+
+static bool has(const quern_world *world, const quern__record *record, quern_component component)
+{
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    return quern__archetype_has(archetype, quern__component_index(component));
+}
+
+/* The plan of the edge that the archetype took latest, if that is the one asked for and needs no hooks; or
+ * NULL: then the slow path finds the edge, calls the hooks, or says what is wrong. */
+static inline const quern__move_plan *find_plan_quickly(const quern__archetype *source,
+                                                        quern_component component, bool adds)
+{
+    if (source->latest_edge.key != quern__edge_key(component.bits, adds)) return NULL;
+    const quern__move_plan *plan = source->latest_edge.plan;
+    return plan->is_plain ? plan : NULL;
+}
+
+static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
+{
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, "quern_entity_add", &record);
+    if (result != QUERN_OK) return result;
+    if (has(world, record, component))
+        return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
+                           "quern_entity_add: entity %u:%u has '%s' already; quern_entity_set gives it a "
+                           "new value",
+                           quern_entity_index(entity), quern_entity_generation(entity),
+                           component_name(world, component));
+    return quern__in_call(toggle(world, entity, record, component, value), "quern_entity_add");
+}
+
+static quern_result add(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__move_plan *plan = find_plan_quickly(source, component, true);
+    if (QUERN__UNLIKELY(plan == NULL || (value == NULL && plan->added.size_bytes > 0)))
+        return add_slowly(world, entity, component, value);
+    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
+    if (QUERN__UNLIKELY(slot == NULL)) return add_slowly(world, entity, component, value);
+    const quern__row to = {(char *)slot->chunk, slot->row_count++};
+    quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
+    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+}
+
+quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_add")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add(world, entity, component, value));
+}
+
+static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
+                                                   quern_component component)
+{
+    quern__record *record;
+    quern_result result =
+        check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
+    return quern__in_call(toggle(world, entity, record, component, NULL), "quern_entity_remove");
+}
+
+static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component);
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__move_plan *plan = find_plan_quickly(source, component, false);
+    if (QUERN__UNLIKELY(plan == NULL)) return remove_slowly(world, entity, component);
+    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
+    if (QUERN__UNLIKELY(slot == NULL)) return remove_slowly(world, entity, component);
+    const quern__row to = {(char *)slot->chunk, slot->row_count++};
+    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+}
+
+quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_remove")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_component(world, entity, component));
+}
+
+/* ----------------------------------------------------------------------------------------- values */
+
+static void replace_value(quern_world *world, const quern__record *record, quern_component component,
+                          const void *value)
+{
+    uint32_t index = quern__component_index(component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    void *target = quern__storage_value(archetype, record->location, index);
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    quern__storage_note_write(archetype, record->location, index);
+    quern__storage_note_set(&world->storage, index);
+    if (target == NULL || target == value) return;
+    quern__type_destroy(type, target, 1);
+    quern__type_copy(type, target, value, 1);
+}
+
+static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
+                                                quern_component component, const void *value)
+{
+    static const char function[] = "quern_entity_set";
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result != QUERN_OK) return result;
+    uint32_t index = quern__component_index(component);
+    if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
+        return quern__fail_null(function, "value");
+    if (!has(world, record, component))
+        return quern__in_call(toggle(world, entity, record, component, value), function);
+    replace_value(world, record, component, value);
+    return QUERN_OK;
+}
+
+static quern_result set(quern_world *world, quern_entity entity, quern_component component,
+                        const void *value)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL || value == NULL))
+        return set_slowly(world, entity, component, value);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    if (quern__storage_value(archetype, record->location, index) == NULL)
+        return set_slowly(world, entity, component, value);
+    replace_value(world, record, component, value);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
+                              const void *value)
+{
+    if (!quern__world_enter(world, "quern_entity_set")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set(world, entity, component, value));
+}
+
+/* For every call of quern_entity_get that finds nothing: says what is wrong, if anything is. */
+static QUERN__SLOW_PATH void *get_nothing(const quern_world *world, quern_entity entity,
+                                          quern_component component)
+{
+    static const char function[] = "quern_entity_get";
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, function, &record) != QUERN_OK) return NULL;
+    if (quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes ==
+        0)
+        (void)quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: '%s' is a tag and has no value: quern_entity_has tells whether an entity has it", function,
+            component_name(world, component));
+    return NULL;
+}
+
+/* Looks first and asks questions afterwards: what is checked here in passing is told apart only on
+ * failure. */
+void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return get_nothing(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t index = quern__components_distance(&world->storage.components, component);
+    void *value = quern__storage_value(archetype, record->location, index);
+    if (QUERN__UNLIKELY(value == NULL)) return get_nothing(world, entity, component);
+    quern__storage_note_lent(&world->storage, index);
+    return value;
+}
+
+static quern_result mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    quern_result result =
+        check_entity_and_component(world, entity, component, "quern_entity_mark_changed", &record);
+    if (result != QUERN_OK) return result;
+    if (!has(world, record, component))
+        return fail_absent(world, entity, component, "quern_entity_mark_changed");
+    quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
+                              quern__component_index(component));
+    return QUERN_OK;
+}
+
+quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, quern_component component)
+{
+    if (!quern__world_enter(world, "quern_entity_mark_changed")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, mark_changed(world, entity, component));
+}
+
+bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_has", &record) != QUERN_OK)
+        return false;
+    return has(world, record, component);
+}

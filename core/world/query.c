@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/query.h"
+
+#include "core/world/world.h"
+
+enum { PREFETCH_MATCHES = 4 };
+
+/* ------------------------------------------------------------------------------------- definition */
+
+static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
+{
+    const quern_term *term = &terms[i];
+    quern_result result = quern__components_check(&storage->components, term->component);
+    if (result != QUERN_OK) return result;
+    const char *name =
+        quern__components_type(&storage->components, quern__component_index(term->component))->name;
+    if ((unsigned)term->match > QUERN_MATCH_ANY || (unsigned)term->access > QUERN_WRITE)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "term %u ('%s') has unknown match %d or access %d",
+                           i, name, (int)term->match, (int)term->access);
+    if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks for access to it: what is not there cannot be touched", i,
+            name);
+    if (term->match == QUERN_MATCH_NONE && term->changed)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "term %u excludes '%s' and asks whether it has changed: what is not there cannot "
+            "change",
+            i, name);
+    for (uint32_t k = 0; k < i; k++)
+        if (quern_component_equal(terms[k].component, term->component))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
+                               name, k, i);
+    return QUERN_OK;
+}
+
+/* Few archetypes have the rarest component: looking only at those spares the others. */
+static uint32_t find_driver(const quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    uint32_t driver = QUERN__NO_DRIVER, fewest = UINT32_MAX;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (terms[i].match != QUERN_MATCH_ALL) continue;
+        uint32_t index = quern__component_index(terms[i].component);
+        uint32_t count = storage->components.list.items[index]->archetypes.count;
+        if (count < fewest) {
+            fewest = count;
+            driver = index;
+        }
+    }
+    return driver;
+}
+
+static void unfilter(quern__storage *storage, const quern_term *terms, uint32_t term_count)
+{
+    for (uint32_t i = 0; i < term_count; i++)
+        if (terms[i].changed) quern__storage_unfilter(storage, quern__component_index(terms[i].component));
+}
+
+static quern_result filter(quern__storage *storage, const quern_term *terms, uint32_t term_count,
+                           uint32_t *out_filter_count)
+{
+    *out_filter_count = 0;
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (!terms[i].changed) continue;
+        quern_result result = quern__storage_filter(storage, quern__component_index(terms[i].component));
+        for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+            quern__query_list_again(query); /* some archetypes may have begun to keep versions */
+        if (result != QUERN_OK) {
+            unfilter(storage, terms, i);
+            return result;
+        }
+        ++*out_filter_count;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
+                               uint32_t term_count)
+{
+    if (term_count > QUERN_MAX_TERMS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%u terms; the limit is %d (QUERN_MAX_TERMS)",
+                           term_count, QUERN_MAX_TERMS);
+    for (uint32_t i = 0; i < term_count; i++) {
+        quern_result result = check_term(storage, terms, i);
+        if (result != QUERN_OK) return result;
+    }
+    uint32_t filter_count;
+    quern_result result = filter(storage, terms, term_count, &filter_count);
+    if (result != QUERN_OK) return result;
+    *query = (quern__query){.storage = storage,
+                            .term_count = term_count,
+                            .filter_count = filter_count,
+                            .stops_version = QUERN__NO_VERSION,
+                            .walked_version = QUERN__NO_VERSION};
+    if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
+    query->driver = find_driver(storage, terms, term_count);
+    query->next = storage->first_query;
+    if (query->next != NULL) query->next->previous = query;
+    storage->first_query = query;
+    return QUERN_OK;
+}
+
+static size_t block_bytes(const quern__query *query)
+{
+    return (size_t)QUERN__QUERY_BLOCK_MATCHES * query->term_count * sizeof(quern_view_column);
+}
+
+/* Where the columns of the i-th match are. */
+static quern_view_column *columns_at(const quern__query *query, uint32_t i)
+{
+    size_t first = (size_t)(i % QUERN__QUERY_BLOCK_MATCHES) * query->term_count;
+    return query->blocks.items[i / QUERN__QUERY_BLOCK_MATCHES] + first;
+}
+
+void quern__query_release(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    unfilter(query->storage, query->terms, query->term_count);
+    for (uint32_t i = 0; i < query->blocks.count; i++)
+        quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
+    quern__array_release(allocator, &query->blocks);
+    quern__array_release(allocator, &query->matches);
+    quern__array_release(allocator, &query->stops);
+    if (query->next != NULL) query->next->previous = query->previous;
+    if (query->previous != NULL) query->previous->next = query->next;
+    if (query->storage->first_query == query) query->storage->first_query = query->next;
+}
+
+void quern__query_forget_collected(quern__query *query, uint32_t first)
+{
+    uint32_t kept = query->matches.count;
+    while (kept > 0 && query->matches.items[kept - 1].archetype->index >= first)
+        kept--;
+    const uint32_t count = query->matches.count;
+    query->matches.count = kept;
+    for (uint32_t i = kept; i < count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        if (match->archetype->is_collected) continue;
+        quern_view_column *columns = columns_at(query, query->matches.count);
+        memmove(columns, match->columns, query->term_count * sizeof *columns);
+        query->matches.items[query->matches.count++] =
+            (quern__query_match){.archetype = match->archetype, .columns = columns};
+    }
+    if (query->matches.count < count) query->collected_count++;
+}
+
+/* --------------------------------------------------------------------------------------- matching */
+
+static bool matches(const quern__query *query, const quern__archetype *archetype)
+{
+    bool wants_any = false, has_any = false;
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        bool has = quern__archetype_has(archetype, quern__component_index(term->component));
+        if (term->match == QUERN_MATCH_ALL && !has) return false;
+        if (term->match == QUERN_MATCH_NONE && has) return false;
+        if (term->match == QUERN_MATCH_ANY) {
+            wants_any = true;
+            has_any |= has;
+        }
+    }
+    return !wants_any || has_any;
+}
+
+static quern_view_column view_column(const quern__archetype *archetype, const quern_term *term)
+{
+    uint32_t column = quern__archetype_column(archetype, quern__component_index(term->component));
+    quern_view_column view = {.access = (uint8_t)term->access, .present = column != QUERN__COLUMN_NONE};
+    if (column < QUERN__COLUMN_TAG) {
+        view.offset_bytes = archetype->columns[column].offset_bytes;
+        view.size_bytes = archetype->columns[column].size_bytes;
+        view.version_index = (uint8_t)(1 + column);
+    }
+    return view;
+}
+
+/* A block for the columns of the next match, if it is the first of a block. */
+static bool reserve_block(quern__query *query)
+{
+    const quern_allocator *allocator = &query->storage->allocator;
+    if (query->matches.count < query->blocks.count * QUERN__QUERY_BLOCK_MATCHES) return true;
+    if (!quern__array_reserve(allocator, &query->blocks, query->blocks.count + 1)) return false;
+    quern_view_column *block = quern__allocate(allocator, block_bytes(query), _Alignof(max_align_t));
+    if (block == NULL) return false;
+    query->blocks.items[query->blocks.count++] = block;
+    return true;
+}
+
+static quern_result append_match(quern__query *query, quern__archetype *archetype)
+{
+    uint32_t count = query->matches.count;
+    if (!quern__array_reserve(&query->storage->allocator, &query->matches, count + 1) ||
+        !reserve_block(query))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query", count);
+    quern_view_column *columns = columns_at(query, count);
+    for (uint32_t i = 0; i < query->term_count; i++)
+        columns[i] = view_column(archetype, &query->terms[i]);
+    query->matches.items[query->matches.count++] =
+        (quern__query_match){.archetype = archetype, .columns = columns};
+    return QUERN_OK;
+}
+
+quern_result quern__query_refresh(quern__query *query)
+{
+    const quern__storage *storage = query->storage;
+    bool driven = query->driver != QUERN__NO_DRIVER;
+    const quern__component *driver = driven ? storage->components.list.items[query->driver] : NULL;
+    uint32_t candidates = driven ? driver->archetypes.count : storage->archetypes.count;
+    for (; query->scanned_count < candidates; query->scanned_count++) {
+        uint32_t index = driven ? driver->archetypes.items[query->scanned_count] : query->scanned_count;
+        quern__archetype *archetype = storage->archetypes.items[index];
+        if (!matches(query, archetype)) continue;
+        quern_result result = append_match(query, archetype);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------- filters */
+
+/* A component without values changes with the rows only: its version index is 0, that of the rows. */
+bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
+                                 const uint64_t *versions, uint64_t seen_version)
+{
+    if (versions == NULL) return false;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].changed && columns[i].present &&
+            (versions[0] > seen_version || versions[columns[i].version_index] > seen_version))
+            return true;
+    return false;
+}
+
+/* What a loop over a query with filters writes has the version of the query's own look, and so is not new
+ * to it, unless somebody has looked since, inside the loop: then it is new to all, for better once too
+ * often than never. */
+uint64_t quern__query_write_version(const quern_query *query)
+{
+    const uint64_t clock = query->storage->clock;
+    const bool is_latest_look = query->filter_count > 0 && query->seen_version + 1 == clock;
+    return is_latest_look ? query->seen_version : clock;
+}
+
+/* -------------------------------------------------------------------------------------- refusals */
+
+static const char *const access_verbs[] = {"match", "read", "write"};
+
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        const quern__type *type =
+            quern__components_type(&query->storage->components, quern__component_index(term->component));
+        quern__append(text, text_bytes, "%s%s %s", i > 0 ? ", " : "",
+                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name);
+    }
+}
+
+/* Whose view it is, for messages. */
+static void name_owner(const quern_view *view, char *text, size_t text_bytes)
+{
+    const quern__scope *scope = (const quern__scope *)view->context;
+    text[0] = '\0';
+    if (scope != NULL)
+        quern__append(text, text_bytes, "system '%s'", scope->system_name);
+    else
+        quern__append(text, text_bytes, "%s",
+                      view->query != NULL ? "a walk over a query" : "a fill callback");
+}
+
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+{
+    const char *function = access == QUERN_WRITE ? "quern_view_write" : "quern_view_read";
+    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    if (view->query != NULL && view->query->term_count > 0)
+        quern__query_declared(view->query, declared, sizeof declared);
+    name_owner(view, owner, sizeof owner);
+    quern_result result;
+    if (term >= view->term_count || view->query == NULL)
+        result = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                  "%s: %s asked for term %u; there are %u, from 0 (declared: %s)", function,
+                                  owner, term, view->term_count, declared);
+    else
+        result = quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)", function,
+            owner, access_verbs[access],
+            quern__components_type(&view->query->storage->components,
+                                   quern__component_index(view->query->terms[term].component))
+                ->name,
+            term, declared);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------------- public calls */
+
+quern_query_def quern_query_def_default(void)
+{
+    return (quern_query_def){.cookie = QUERN__COOKIE};
+}
+
+static quern_result check_def(const quern_query_def *def)
+{
+    quern_result result = quern__check_cookie(def->cookie, "quern_query_create", "quern_query_def_default");
+    if (result != QUERN_OK) return result;
+    if (def->term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_query_create: a query needs at least one term");
+    if (def->terms == NULL) return quern__fail_null("quern_query_create", "def->terms");
+    return QUERN_OK;
+}
+
+static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (world == NULL) return quern__fail_null("quern_query_create", "world");
+    if (def == NULL) return quern__fail_null("quern_query_create", "def");
+    if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
+    quern_result result = quern__world_check_unlocked(world, "quern_query_create");
+    if (result == QUERN_OK) result = check_def(def);
+    if (result != QUERN_OK) return result;
+
+    const quern_allocator *allocator = &world->storage.allocator;
+    quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
+    if (query == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_query_create: no memory for a query");
+    result = quern__query_init(query, &world->storage, def->terms, def->term_count);
+    if (result == QUERN_OK) {
+        query->world = world;
+        result = quern__query_refresh(query);
+        if (result == QUERN_OK) {
+            world->user_count++;
+            *out_query = query;
+            return QUERN_OK;
+        }
+        quern__query_release(query);
+    }
+    quern__release(allocator, query, sizeof *query, _Alignof(quern__query));
+    return quern__in_call(result, "quern_query_create");
+}
+
+quern_result quern_query_create(quern_world *world, const quern_query_def *def, quern_query **out_query)
+{
+    if (!quern__world_enter(world, "quern_query_create")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, create(world, def, out_query));
+}
+
+void quern_query_destroy(quern_query *query)
+{
+    if (query == NULL) return;
+    if (query->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_query_destroy: " QUERN__WORLD_LOCKERS " is running on the query's world");
+        return;
+    }
+    query->world->user_count--;
+    quern__query_release(query);
+    quern__release(&query->storage->allocator, query, sizeof *query, _Alignof(quern__query));
+}
+
+uint64_t quern_query_count(quern_query *query)
+{
+    if (query == NULL) {
+        quern__fail_null("quern_query_count", "query");
+        return 0;
+    }
+    if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
+        quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
+        return 0;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += quern__archetype_row_count(query->matches.items[i].archetype);
+    return count;
+}
+
+static uint64_t count_stops(const quern__query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += query->matches.items[i].archetype->chunk_count;
+    return count;
+}
+
+/* Without memory there is no list, and walks go from match to match as the first one does. */
+static void list_stops(quern__query *query)
+{
+    const uint64_t count = count_stops(query);
+    query->stops_version = QUERN__NO_VERSION;
+    query->stops.count = 0;
+    if (count > UINT32_MAX ||
+        !quern__array_reserve(&query->storage->allocator, &query->stops, (uint32_t)count))
+        return;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
+            query->stops.items[query->stops.count++] = (quern_query_stop){
+                .chunk = (char *)match->archetype->slots[k].chunk,
+                .columns = match->columns,
+                .count = match->archetype->slots[k].row_count,
+                .entities_offset_bytes = match->archetype->entities_offset_bytes,
+                .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
+                .slot = k,
+            };
+    }
+    query->stops_version = query->storage->structure_version;
+}
+
+void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop)
+{
+    iterator->view.versions = quern__versions_of(stop->versions, stop->slot);
+}
+
+quern_result quern__query_list(quern__query *query)
+{
+    if (query->stops_version != query->storage->structure_version) list_stops(query);
+    if (query->stops_version == query->storage->structure_version) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
+                       (unsigned long long)count_stops(query));
+}
+
+/* There is room: the list is as long as it was. So walks under way go on. */
+void quern__query_list_again(quern__query *query)
+{
+    if (query->stops_version == query->storage->structure_version) list_stops(query);
+}
+
+/* Lists the stops when that pays: for the second walk over a structure, since another may follow. */
+static void take_stops(quern__query *query, quern_query_iterator *iterator)
+{
+    const uint64_t version = query->storage->structure_version;
+    if (query->filter_count > 0) return;
+    if (query->walked_version == version && query->stops_version != version) list_stops(query);
+    query->walked_version = version;
+    if (query->stops_version != version || query->stops.count == 0) return;
+    iterator->next_stop = query->stops.items;
+    iterator->end_stop = query->stops.items + query->stops.count;
+}
+
+/* For builds with QUERN_CHECKS: the views of a walk stay good while frames run. */
+static void note_lent(const quern__query *query)
+{
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].access == QUERN_WRITE)
+            quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
+}
+
+quern_query_iterator quern_query_iterate(quern_query *query)
+{
+    quern_query_iterator iterator = {.query = query, .view = {.query = query}};
+    if (query == NULL) {
+        iterator.result = quern__fail_null("quern_query_iterate", "query");
+        return iterator;
+    }
+    iterator.current_version = &query->storage->structure_version;
+    iterator.expected_version = query->storage->structure_version;
+    iterator.is_locked = &query->world->locked;
+    iterator.view.term_count = query->term_count;
+    iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
+    if (iterator.result == QUERN_OK)
+        iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
+    if (iterator.result == QUERN_OK) take_stops(query, &iterator);
+    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
+    iterator.seen_version = query->seen_version;
+    if (iterator.result == QUERN_OK && query->filter_count > 0)
+        query->seen_version = query->storage->clock++;
+    return iterator;
+}
+
+/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a
+ * trip to memory otherwise, for there is no order in which a prefetcher could foresee them. */
+static void prefetch_ahead(const quern__query *query, uint32_t match_index)
+{
+    if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
+    __builtin_prefetch(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
+    const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
+    if (match->archetype->chunk_count == 0) return;
+    const char *chunk = (const char *)match->archetype->slots[0].chunk;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_NO_ACCESS)
+            __builtin_prefetch(chunk + match->columns[i].offset_bytes);
+}
+
+/* Moves on to the next chunk that has rows, in this match or a later one. */
+static bool advance(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    for (; iterator->match_index < query->matches.count;
+         iterator->match_index++, iterator->chunk_index = 0) {
+        const quern__query_match *match = &query->matches.items[iterator->match_index];
+        if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
+        while (iterator->chunk_index < match->archetype->chunk_count) {
+            quern__view_set(&iterator->view, query, match,
+                            &match->archetype->slots[iterator->chunk_index++]);
+            if (!quern__query_passes(query, match->columns, iterator->view.versions,
+                                     iterator->seen_version))
+                continue;
+            iterator->view.ordinal = iterator->view_count++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the iterator may go on; if not, its result says why, and stays. */
+static bool may_go_on(quern_query_iterator *iterator)
+{
+    if (iterator->result != QUERN_OK) return false;
+    iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
+    if (iterator->result == QUERN_OK && *iterator->current_version != iterator->expected_version)
+        iterator->result =
+            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
+                                                       "while a query was iterated: collect the entities "
+                                                       "first and change them after the loop");
+    return iterator->result == QUERN_OK;
+}
+
+bool quern__query_next(quern_query_iterator *iterator)
+{
+    if (iterator == NULL) {
+        quern__fail_null("quern_query_next", "iterator");
+        return false;
+    }
+    bool is_listed = iterator->end_stop != NULL;
+    iterator->next_stop = iterator->end_stop; /* whatever comes, the list will not be looked at again */
+    return may_go_on(iterator) && !is_listed && advance(iterator);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_WORLD_QUERY_H
+#define QUERN_CORE_WORLD_QUERY_H
+
+/* Queries: which archetypes match some terms, and where the terms' columns lie in each of them. Matches are
+ * cached; refreshing looks only at archetypes that appeared since the last time, of these only at those
+ * that have the query's rarest component. */
+
+#include "core/base/array.h"
+#include "core/storage/storage.h"
+
+#include <quern/query.h>
+
+typedef struct quern_query quern__query;
+
+/* An archetype that matches. */
+typedef struct quern__query_match {
+    quern__archetype *archetype;
+    quern_view_column *columns; /* one per term, in a block of the query */
+} quern__query_match;
+
+struct quern_query {
+    quern_world *world; /* NULL for a system's own query */
+    quern__storage *storage;
+    quern_term terms[QUERN_MAX_TERMS];
+    uint32_t term_count;
+    uint32_t filter_count;  /* terms that are `changed` */
+    uint64_t seen_version;  /* of the latest look of a query with filters */
+    uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
+    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
+    QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
+    /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
+     * point at them. */
+    QUERN__ARRAY(quern_view_column *) blocks;
+    /* The chunks with rows, in order, when the structure's version was stops_version. They are listed when
+     * a second walk begins at the same version: so a walk that a change follows costs nothing besides. */
+    QUERN__ARRAY(quern_query_stop) stops;
+    uint64_t stops_version;        /* QUERN__NO_VERSION: never */
+    uint64_t walked_version;       /* when the latest walk began */
+    uint32_t collected_count;      /* how often matches have been taken out: who counts them starts again */
+    quern__query *previous, *next; /* in the storage's list */
+};
+
+#define QUERN__NO_DRIVER  UINT32_MAX
+#define QUERN__NO_VERSION UINT64_MAX
+
+enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
+
+/* What a refused access needs to know of the system that asked. First member of every quern_context. */
+typedef struct quern__scope {
+    const char *system_name;
+    quern_result refused; /* the latest refusal, or QUERN_OK */
+} quern__scope;
+
+/* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
+ * Nothing to release on failure. Filters have seen nothing yet. */
+quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
+                               uint32_t term_count);
+
+void quern__query_release(quern__query *query);
+
+/* Forgets the matches whose archetype is_collected, none of which comes before `first` in the order. All
+ * matches must have been taken up before. */
+void quern__query_forget_collected(quern__query *query, uint32_t first);
+
+/* Makes the list of stops be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
+quern_result quern__query_list(quern__query *query);
+
+/* For all queries, when archetypes begin to keep change versions. */
+void quern__query_list_again(quern__query *query);
+
+/* Takes up the archetypes that are new. Errors: OUT_OF_MEMORY, with the matches found so far kept. */
+quern_result quern__query_refresh(quern__query *query);
+
+/* Writes "read Velocity, write Position" into text. */
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes);
+
+/* Points a view at row_count rows of a chunk. ordinal, query and context are the caller's. */
+static inline void quern__view_set(quern_view *view, const quern__query *query,
+                                   const quern__query_match *match, const quern__chunk_slot *slot)
+{
+    view->count = slot->row_count;
+    view->entities = quern__archetype_entities(match->archetype, slot->chunk);
+    view->first_row = 0;
+    view->term_count = query->term_count;
+    view->chunk = (char *)slot->chunk;
+    view->columns = match->columns;
+    view->versions =
+        quern__versions_of(&match->archetype->versions, (uint32_t)(slot - match->archetype->slots));
+}
+
+/* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where
+ * the archetype has none of the components that are filtered. */
+bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
+                                 const uint64_t *versions, uint64_t seen_version);
+
+static inline bool quern__query_passes(const quern__query *query, const quern_view_column *columns,
+                                       const uint64_t *versions, uint64_t seen_version)
+{
+    return query->filter_count == 0 || quern__query_passes_filters(query, columns, versions, seen_version);
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+
+/* ----------------------------------------------------------------------------------------- world tags */
+
+/* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional
+ * handles. */
+static _Atomic uint64_t tags_used[4];
+
+/* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible. */
+static _Atomic uint32_t tag_start;
+
+/* How many worlds have had each tag. */
+static _Atomic uint32_t tag_uses[QUERN_MAX_WORLDS + 1];
+
+/* 1 to 255, or 0 when all are in use. */
+static uint32_t tag_take(void)
+{
+    uint32_t start = atomic_load_explicit(&tag_start, memory_order_relaxed);
+    for (uint32_t i = 0; i < QUERN_MAX_WORLDS; i++) {
+        uint32_t tag = 1 + (start + i) % QUERN_MAX_WORLDS;
+        uint64_t bit = 1ull << tag % 64;
+        /* acquire: pairs with the release in tag_give, the last act of the world that had the tag */
+        if ((atomic_fetch_or_explicit(&tags_used[tag / 64], bit, memory_order_acquire) & bit) == 0) {
+            atomic_store_explicit(&tag_start, tag, memory_order_relaxed);
+            return tag;
+        }
+    }
+    return 0;
+}
+
+static void tag_give(uint32_t tag)
+{
+    atomic_fetch_and_explicit(&tags_used[tag / 64], ~(1ull << tag % 64), memory_order_release);
+}
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+quern_world_def quern_world_def_default(void)
+{
+    return (quern_world_def){.allocator = quern_allocator_default(), .cookie = QUERN__COOKIE};
+}
+
+static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_world **out_world)
+{
+    const quern_allocator *allocator = &def->allocator;
+    const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
+    quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
+    if (world == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_create: no memory for a world");
+    *world = (quern_world){.resources = {.world_tag = tag},
+                           .next_serial = (uint64_t)tag << 16,
+                           .collect_per_sync = def->collect_per_sync};
+    quern_result result = quern__storage_init(&world->storage, allocator, quern__stamp_first(tag, uses));
+    if (result == QUERN_OK) {
+        *out_world = world;
+        return QUERN_OK;
+    }
+    quern__storage_release(&world->storage);
+    quern__release(allocator, world, sizeof *world, _Alignof(quern_world));
+    return result;
+}
+
+quern_result quern_world_create(const quern_world_def *def, quern_world **out_world)
+{
+    quern_world_def defaults = quern_world_def_default();
+    if (def == NULL) def = &defaults;
+    if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
+    quern_result result = quern__check_cookie(def->cookie, "quern_world_create", "quern_world_def_default");
+    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_world_create");
+    if (result != QUERN_OK) return result;
+
+    uint32_t tag = tag_take();
+    if (tag == 0)
+        return quern__fail(QUERN_ERROR_LIMIT,
+                           "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS)",
+                           QUERN_MAX_WORLDS);
+    result = world_init(def, tag, out_world);
+    if (result != QUERN_OK) tag_give(tag);
+    return quern__in_call(result, "quern_world_create");
+}
+
+void quern_world_destroy(quern_world *world)
+{
+    if (world == NULL) return;
+    if (world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_world_destroy: " QUERN__WORLD_LOCKERS " is running on this world");
+        return;
+    }
+    if (world->user_count > 0) {
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_world_destroy: %u queries and schedules still use the world; destroy them first",
+            world->user_count);
+        return;
+    }
+    quern_allocator allocator = world->storage.allocator;
+    uint32_t tag = world->resources.world_tag;
+    quern__storage_release(&world->storage); /* first: hooks of components may use resources */
+    quern__resources_release(&world->resources, &allocator);
+    quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));
+    tag_give(tag);
+}
+
+quern_result quern__world_fail_locked(const char *function)
+{
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                       "%s: " QUERN__WORLD_LOCKERS " is running on this world; call it afterwards, or in a "
+                       "system use views, lookups, resources and commands, or make the system exclusive",
+                       function);
+}
+
+/* ---------------------------------------------------------------------------- one thread at a time */
+
+/* A thread that finds itself needs no order with itself. In a locked world calls of others are refused as
+ * everybody's are, and that is said by the call. */
+bool quern__world_enter_checked(quern_world *world, const char *function)
+{
+    const void *nobody = NULL, *me = quern__this_thread();
+    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != me) {
+        if (world->locked) return true;
+        /* acquire: pairs with the release of the one who left latest */
+        if (!atomic_compare_exchange_strong_explicit(&world->changer, &nobody, me, memory_order_acquire,
+                                                     memory_order_relaxed)) {
+            const char *other = atomic_load_explicit(&world->changer_function, memory_order_relaxed);
+            quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                             "%s: another thread is in a call on the same world (%s, world %u); a world is "
+                             "used by one thread at a time",
+                             function, other != NULL ? other : "another call", world->resources.world_tag);
+            return false;
+        }
+        atomic_store_explicit(&world->changer_function, function, memory_order_relaxed);
+    }
+    world->changer_depth++;
+    return true;
+}
+
+void quern__world_leave_checked(quern_world *world)
+{
+    if (atomic_load_explicit(&world->changer, memory_order_relaxed) != quern__this_thread()) return;
+    if (--world->changer_depth == 0) atomic_store_explicit(&world->changer, NULL, memory_order_release);
+}
+
+/* ------------------------------------------------------------------------------------- components */
+
+static quern_result register_component(quern_world *world, const quern_component_def *def,
+                                       quern_component *out_component)
+{
+    if (world == NULL) return quern__fail_null("quern_component_register", "world");
+    if (def == NULL) return quern__fail_null("quern_component_register", "def");
+    if (out_component == NULL) return quern__fail_null("quern_component_register", "out_component");
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_component_register", "quern_component_def_default");
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_component_register");
+    if (result != QUERN_OK) return result;
+    result = quern__components_register(&world->storage.components, &world->storage.allocator, def,
+                                        out_component);
+    return quern__in_call(result, "quern_component_register");
+}
+
+quern_result quern_component_register(quern_world *world, const quern_component_def *def,
+                                      quern_component *out_component)
+{
+    if (!quern__world_enter(world, "quern_component_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_component(world, def, out_component));
+}
+
+quern_result quern__component_register_plain(quern_world *world, const char *name, size_t size_bytes,
+                                             size_t alignment_bytes, quern_component *out_component)
+{
+    quern_component_def def = quern_component_def_default();
+    def.name = name;
+    def.size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes;
+    def.alignment_bytes = alignment_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)alignment_bytes;
+    return quern_component_register(world, &def, out_component);
+}
+
+quern_component quern_component_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_component_find", world ? "name" : "world");
+        return (quern_component){0};
+    }
+    return quern__components_find(&world->storage.components, name);
+}
+
+const char *quern_component_name(const quern_world *world, quern_component component)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_component_name", "world");
+        return NULL;
+    }
+    const quern_result result = quern__components_check(&world->storage.components, component);
+    if (quern__in_call(result, "quern_component_name") != QUERN_OK) return NULL;
+    return quern__components_type(&world->storage.components, quern__component_index(component))->name;
+}
+
+/* -------------------------------------------------------------------------------------- resources */
+
+static quern_result register_resource(quern_world *world, const quern_resource_def *def,
+                                      quern_resource *out_resource)
+{
+    if (world == NULL) return quern__fail_null("quern_resource_register", "world");
+    if (def == NULL) return quern__fail_null("quern_resource_register", "def");
+    if (out_resource == NULL) return quern__fail_null("quern_resource_register", "out_resource");
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_resource_register", "quern_resource_def_default");
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_resource_register");
+    if (result != QUERN_OK) return result;
+    result = quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
+    return quern__in_call(result, "quern_resource_register");
+}
+
+quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
+                                     quern_resource *out_resource)
+{
+    if (!quern__world_enter(world, "quern_resource_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_resource(world, def, out_resource));
+}
+
+quern_resource quern_resource_find(const quern_world *world, const char *name)
+{
+    if (world == NULL || name == NULL) {
+        quern__fail_null("quern_resource_find", world ? "name" : "world");
+        return (quern_resource){0};
+    }
+    return quern__resources_find(&world->resources, name);
+}
+
+void *quern_resource_get(quern_world *world, quern_resource resource)
+{
+    if (world == NULL) {
+        quern__fail_null("quern_resource_get", "world");
+        return NULL;
+    }
+    if (quern__world_check_unlocked(world, "quern_resource_get") != QUERN_OK) return NULL;
+    const quern_result result = quern__resources_check(&world->resources, resource);
+    if (quern__in_call(result, "quern_resource_get") != QUERN_OK) return NULL;
+    return world->resources.list.items[quern__resource_index(resource)].value;
+}
+
+/* ----------------------------------------------------------------------------- lists of components */
+
+typedef struct component_set {
+    uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
+    uint32_t count;
+} component_set;
+
+/* Keeps the set sorted; lists are short, so insertion it is. */
+static quern_result set_insert(component_set *set, const quern_world *world, quern_component component)
+{
+    uint16_t index = (uint16_t)quern__component_index(component);
+    uint32_t i = set->count;
+    for (; i > 0 && set->indices[i - 1] >= index; i--)
+        if (set->indices[i - 1] == index)
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "'%s' stands twice in the list of components",
+                               quern__components_type(&world->storage.components, index)->name);
+    memmove(&set->indices[i + 1], &set->indices[i], (set->count - i) * sizeof set->indices[0]);
+    set->indices[i] = index;
+    set->count++;
+    return QUERN_OK;
+}
+
+static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
+                                component_set *set)
+{
+    if (count > QUERN_MAX_ENTITY_COMPONENTS)
+        return quern__fail(QUERN_ERROR_TOO_MANY_COMPONENTS,
+                           "a list of %u components; the limit is %d "
+                           "(QUERN_MAX_ENTITY_COMPONENTS)",
+                           count, QUERN_MAX_ENTITY_COMPONENTS);
+    set->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern_result result = quern__components_check(&world->storage.components, components[i]);
+        if (result == QUERN_OK) result = set_insert(set, world, components[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                    quern__archetype **out_archetype)
+{
+    component_set set;
+    quern_result result = collect_set(world, components, count, &set);
+    if (result != QUERN_OK) return result;
+    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
+}

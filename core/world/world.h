@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_WORLD_WORLD_H
+#define QUERN_CORE_WORLD_WORLD_H
+
+/* The world: storage, resources, and whether a frame is running on it. */
+
+#include "core/storage/resource.h"
+#include "core/storage/storage.h"
+
+#include <quern/world.h>
+
+#include <stdatomic.h>
+
+enum { QUERN__RECIPE_COMPONENTS = 16 };
+
+/* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that
+ * makes many entities of one kind finds its archetype here, without sorting and hashing the list each time.
+ * Collecting archetypes drops the recipe when it names one of them. */
+typedef struct quern__recipe {
+    quern__archetype *archetype; /* NULL: none yet */
+    uint32_t count;              /* at most QUERN__RECIPE_COMPONENTS */
+    quern_component components[QUERN__RECIPE_COMPONENTS];
+    quern__place places[QUERN__RECIPE_COMPONENTS];
+    const quern__type *types[QUERN__RECIPE_COMPONENTS];
+} quern__recipe;
+
+struct quern_world {
+    quern__storage storage;
+    quern__resources resources;
+    quern__recipe recipe;
+    uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
+    uint32_t user_count;  /* queries and schedules that hold on to the world */
+
+    /* Archetypes taken out at sync points: see core/world/reclaim.c. */
+    uint32_t collect_per_sync; /* of the definition */
+    uint32_t next_visit;       /* the archetype to be looked at next, in the order; 0: a new round begins */
+    uint64_t visit_count;      /* sync points that have looked */
+
+    bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
+
+    /* In builds with QUERN_CHECKS: whose calls are changing the world right now. */
+    _Atomic(const void *) changer;          /* the thread, or NULL */
+    _Atomic(const char *) changer_function; /* its outermost call */
+    uint32_t changer_depth; /* how many calls of its, for hooks may call in; the changer's own */
+};
+
+/* The archetype for a list of components as users give it: in any order. Errors: UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
+quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
+                                    quern__archetype **out_archetype);
+
+/* What may have locked a world, for messages. */
+#define QUERN__WORLD_LOCKERS "a frame, quern_query_run or a fill callback"
+
+quern_result quern__world_fail_locked(const char *function);
+
+/* What a sync point of a world with collect_per_sync does when commands have been applied. */
+void quern__world_collect_some(quern_world *world);
+
+/* WORLD_LOCKED, naming the call, while the world is locked. */
+static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
+{
+    return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------- one thread at a time */
+
+bool quern__world_enter_checked(quern_world *world, const char *function);
+void quern__world_leave_checked(quern_world *world);
+
+/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and said,
+ * while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be NULL. */
+static inline bool quern__world_enter(quern_world *world, const char *function)
+{
+    return !QUERN_CHECKS || world == NULL || quern__world_enter_checked(world, function);
+}
+
+/* The end of such a call, with what it returns. */
+static inline quern_result quern__world_left(quern_world *world, quern_result result)
+{
+    if (QUERN_CHECKS && world != NULL) quern__world_leave_checked(world);
+    return result;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* quern_world_validate: every invariant of the storage, checked from both sides. */
+
+#include "core/world/world.h"
+
+#define REQUIRE(condition, ...)                                                 \
+    do {                                                                        \
+        if (!(condition)) return quern__fail(QUERN_ERROR_CORRUPT, __VA_ARGS__); \
+    } while (0)
+
+static quern_result validate_row(const quern__storage *storage, const quern__archetype *archetype,
+                                 const quern__chunk *chunk, uint32_t row)
+{
+    quern_entity entity = quern__archetype_entities(archetype, chunk)[row];
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    REQUIRE(record != NULL, "archetype %u, chunk %u, row %u holds handle %#llx, which is not alive",
+            archetype->index, chunk->index, row, (unsigned long long)entity.bits);
+    REQUIRE(record->location == quern__location_make(chunk, row) &&
+                record->archetype_number == archetype->number,
+            "entity %u:%u stands in archetype %u, chunk %u, row %u, but its record points elsewhere",
+            quern_entity_index(entity), quern_entity_generation(entity), archetype->index, chunk->index,
+            row);
+    return QUERN_OK;
+}
+
+static quern_result validate_chunk(const quern__storage *storage, const quern__archetype *archetype,
+                                   uint32_t i)
+{
+    const quern__chunk_slot *slot = &archetype->slots[i];
+    REQUIRE(slot->chunk->archetype == archetype && slot->chunk->index == i,
+            "the header of chunk %u of archetype %u was overwritten", i, archetype->index);
+    bool is_last = i + 1 == archetype->chunk_count;
+    REQUIRE(slot->row_count == archetype->row_capacity ||
+                (is_last && slot->row_count > 0 && slot->row_count < archetype->row_capacity),
+            "chunk %u of %u of archetype %u has %u rows of %u", i, archetype->chunk_count, archetype->index,
+            slot->row_count, archetype->row_capacity);
+    for (uint32_t row = 0; row < slot->row_count; row++) {
+        quern_result result = validate_row(storage, archetype, slot->chunk, row);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+static quern_result validate_archetype(const quern__storage *storage, const quern__archetype *archetype)
+{
+    REQUIRE(archetype->chunk_count <= archetype->held_count, "archetype %u uses more chunks than it holds",
+            archetype->index);
+    REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u rows promised", archetype->index,
+            archetype->reserved_count);
+    for (uint32_t i = 1; i < archetype->component_count; i++)
+        REQUIRE(archetype->component_indices[i - 1] < archetype->component_indices[i],
+                "the set of archetype %u is not sorted", archetype->index);
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        quern_result result = validate_chunk(storage, archetype, i);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* With rows checked against records above, equal counts mean that no living entity is without a row. */
+static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
+{
+    REQUIRE(row_count + entities->free_count + entities->retired_count == entities->slot_count,
+            "%llu rows, %u free and %u retired slots do not add up to %u", (unsigned long long)row_count,
+            entities->free_count, entities->retired_count, entities->slot_count);
+    uint32_t count = 0;
+    for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE; count++) {
+        REQUIRE(i < entities->slot_count && count < entities->free_count,
+                "the list of free slots is broken");
+        const quern__record *record = quern__entities_record(entities, i);
+        REQUIRE(record->location == 0, "slot %u is in the free list and alive", i);
+        i = record->archetype_number;
+    }
+    REQUIRE(count == entities->free_count, "the list of free slots has %u of %u", count,
+            entities->free_count);
+    return QUERN_OK;
+}
+
+static quern_result validate_slabs(const quern__storage *storage, uint64_t held_count)
+{
+    uint64_t chunk_count = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_CHUNKS;
+    REQUIRE(held_count + storage->slabs.free_count == chunk_count,
+            "%llu chunks held and %u free, but the slabs have %llu", (unsigned long long)held_count,
+            storage->slabs.free_count, (unsigned long long)chunk_count);
+    return QUERN_OK;
+}
+
+static quern_result validate(const quern_world *world)
+{
+    const quern__storage *storage = &world->storage;
+    uint64_t row_count = 0, held_count = 0;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        REQUIRE(archetype->index == i, "archetype %u is listed as number %u", archetype->index, i);
+        REQUIRE(archetype->number < storage->numbered.count &&
+                    storage->numbered.items[archetype->number] == archetype,
+                "archetype %u does not have its number, %u", i, archetype->number);
+        quern_result result = validate_archetype(storage, archetype);
+        if (result != QUERN_OK) return result;
+        row_count += quern__archetype_row_count(archetype);
+        held_count += archetype->held_count;
+    }
+    quern_result result = validate_entities(&storage->entities, row_count);
+    return result != QUERN_OK ? result : validate_slabs(storage, held_count);
+}
+
+quern_result quern_world_validate(const quern_world *world)
+{
+    if (world == NULL) return quern__fail_null("quern_world_validate", "world");
+    if (world->locked) return quern__world_fail_locked("quern_world_validate");
+    return quern__in_call(validate(world), "quern_world_validate");
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/describe/describe.h"
+
+#include "sched/observe/profile.h"
+#include "sched/schedule/fuse.h"
+
+static quern__conflict conflict_of(const quern__system *earlier, const quern__system *later)
+{
+    return *quern__schedule_conflict(earlier->schedule, earlier->position, later->position);
+}
+
+static bool is_exclusive(const quern__system *system)
+{
+    return quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE);
+}
+
+/* ------------------------------------------------------------------------------------------ order */
+
+static void note_rule(quern__facts *facts, const quern__system *system, const quern__order_rule *rule)
+{
+    const quern_schedule *schedule = facts->schedule;
+    const quern__system *other =
+        quern__schedule_system(schedule, quern_schedule_find(schedule, rule->name));
+    const quern__system *first = rule->is_before ? system : other;
+    const quern__system *second = rule->is_before ? other : system;
+    quern__bitset_add(facts->ruled.items + (size_t)second->position * facts->system_words, first->position);
+}
+
+/* The row of an earlier system is complete when that of a later one is filled from it. */
+static void close_rules(quern__facts *facts, uint32_t later)
+{
+    uint64_t *mine = facts->ruled.items + (size_t)later * facts->system_words;
+    for (uint32_t earlier = 0; earlier < later; earlier++) {
+        if (!quern__bitset_has(mine, earlier)) continue;
+        const uint64_t *row = facts->ruled.items + (size_t)earlier * facts->system_words;
+        for (uint32_t word = 0; word < facts->system_words; word++)
+            mine[word] |= row[word];
+    }
+}
+
+static void gather_rules(quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    for (uint32_t i = 0; i < schedule->order.count; i++) {
+        const quern__system *system = schedule->order.items[i];
+        for (uint32_t k = 0; k < system->rules.count; k++)
+            note_rule(facts, system, &system->rules.items[k]);
+    }
+    for (uint32_t i = 0; i < schedule->order.count; i++)
+        close_rules(facts, i);
+}
+
+bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,
+                                const quern__system *later)
+{
+    if (earlier->phase != later->phase) return false;
+    bool must_keep_order = is_exclusive(earlier) || is_exclusive(later) ||
+                           conflict_of(earlier, later).kind != QUERN__NO_CONFLICT;
+    return must_keep_order &&
+           !quern__bitset_has(facts->ruled.items + (size_t)later->position * facts->system_words,
+                              earlier->position);
+}
+
+/* ------------------------------------------------------------------------------------------ causes */
+
+/* Components over which two systems meet. */
+typedef struct shared {
+    uint64_t terms[QUERN__COMPONENT_WORDS];
+    uint64_t lookups[QUERN__COMPONENT_WORDS];
+} shared;
+
+/* What arises from `a` matching the archetype. */
+static void meet(shared *found, const quern__access *a, const quern__access *b,
+                 const quern__archetype *archetype, bool b_matches)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        uint16_t index = archetype->component_indices[i];
+        bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
+        bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
+        if (a_writes && quern__bitset_has(b->lookups, index)) quern__bitset_add(found->lookups, index);
+        if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
+    }
+}
+
+/* Matches of both are sorted by archetype. */
+static void meet_on_matches(shared *found, const quern__system *a, const quern__system *b)
+{
+    uint32_t other = 0;
+    for (uint32_t i = 0; i < a->query.matches.count; i++) {
+        const quern__archetype *archetype = a->query.matches.items[i].archetype;
+        while (other < b->query.matches.count &&
+               b->query.matches.items[other].archetype->index < archetype->index)
+            other++;
+        bool b_matches =
+            other < b->query.matches.count && b->query.matches.items[other].archetype == archetype;
+        meet(found, &a->access, &b->access, archetype, b_matches);
+    }
+}
+
+/* The first is the one that the schedule goes by; it stands already. */
+static void add_cause(quern__causes *causes, quern__conflict_kind kind, uint32_t index)
+{
+    if (causes->items[0].kind == kind && causes->items[0].index == index) return;
+    causes->items[causes->count++] = (quern__conflict){.kind = (uint8_t)kind, .index = (uint16_t)index};
+}
+
+static void add_components(quern__causes *causes, quern__conflict_kind kind, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(words, i)) add_cause(causes, kind, i);
+}
+
+void quern__facts_causes(const quern__system *earlier, const quern__system *later,
+                         quern__causes *out_causes)
+{
+    out_causes->count = 0;
+    out_causes->items[0] = conflict_of(earlier, later);
+    if (out_causes->items[0].kind == QUERN__NO_CONFLICT) return;
+    out_causes->count = 1;
+    for (uint32_t i = 0; i < earlier->access.resource_count; i++) {
+        const quern__resource_use *use = &earlier->access.resources[i];
+        quern_access other = quern__access_to_resource(&later->access, use->index);
+        if (other > QUERN_READ || (other == QUERN_READ && use->access > QUERN_READ))
+            add_cause(out_causes, QUERN__CONFLICT_RESOURCE, use->index);
+    }
+    shared found = {0};
+    meet_on_matches(&found, earlier, later);
+    meet_on_matches(&found, later, earlier);
+    add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
+    add_components(out_causes, QUERN__CONFLICT_COMPONENT, found.terms);
+}
+
+/* ------------------------------------------------------------------------------------------ passes */
+
+static void number_passes(quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    for (uint32_t i = 0; i < schedule->steps.count; i++) {
+        const quern__step *step = &schedule->steps.items[i];
+        uint32_t first = facts->passes.count;
+        for (uint32_t k = 0; k < step->passes.count; k++) {
+            const quern__pass *pass = step->passes.items[k];
+            facts->passes.items[first + pass->index] = (quern__pass_facts){.pass = pass};
+        }
+        facts->passes.count += step->passes.count;
+        facts->steps.items[facts->steps.count++] =
+            (quern__step_facts){.first_pass = first, .end_pass = facts->passes.count};
+    }
+}
+
+/* As the compiler links passes, from nearer to farther ones; what remains when everything that follows from
+ * other edges is left out does not depend on how one goes about it. */
+static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
+{
+    uint64_t *mine = facts->reached.items + (size_t)later * facts->pass_words;
+    for (uint32_t earlier = later; earlier-- > first;) {
+        if (quern__bitset_has(mine, earlier)) continue;
+        quern__conflict conflict =
+            quern__fuse_conflict(facts->passes.items[earlier].pass, facts->passes.items[later].pass);
+        if (conflict.kind == QUERN__NO_CONFLICT) continue;
+        quern__bitset_add(mine, earlier);
+        quern__bitset_add(facts->waits.items + (size_t)later * facts->pass_words, earlier);
+        const uint64_t *row = facts->reached.items + (size_t)earlier * facts->pass_words;
+        for (uint32_t word = 0; word < facts->pass_words; word++)
+            mine[word] |= row[word];
+    }
+}
+
+bool quern__facts_is_awaited(const quern__facts *facts, const quern__step_facts *step, uint32_t number)
+{
+    for (uint32_t later = number + 1; later < step->end_pass; later++)
+        if (quern__facts_waits(facts, later, number)) return true;
+    return false;
+}
+
+quern__route quern__facts_route(const quern__facts *facts, const quern__step_facts *step,
+                                const quern__system *earlier, const quern__system *later)
+{
+    if (earlier->pass == later->pass) return QUERN__ROUTE_PASS;
+    bool is_edge = quern__facts_waits(facts, quern__facts_number(step, later->pass),
+                                      quern__facts_number(step, earlier->pass));
+    return is_edge ? QUERN__ROUTE_GRAPH : QUERN__ROUTE_IMPLIED;
+}
+
+/* ------------------------------------------------------------------------------------------- fusing */
+
+static quern__alone alone_by_resource(const quern__access *access, uint32_t *out_resource)
+{
+    for (uint32_t i = 0; i < access->resource_count; i++) {
+        if (access->resources[i].access != QUERN_WRITE) continue;
+        *out_resource = access->resources[i].index;
+        return QUERN__ALONE_RESOURCE;
+    }
+    return QUERN__ALONE_SERIAL;
+}
+
+quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_resource)
+{
+    const quern__system *system = pass->systems.items[0];
+    if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
+    if (quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
+    if (quern__system_is(system, QUERN_SYSTEM_SERIAL))
+        return alone_by_resource(&system->access, out_resource);
+    if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
+    return pass->schedule->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
+}
+
+static bool might_join(const quern__system *system, const quern__pass *pass)
+{
+    uint32_t resource;
+    if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
+    return quern__facts_alone(pass, &resource) == QUERN__NOT_ALONE &&
+           quern__facts_alone(system->pass, &resource) == QUERN__NOT_ALONE;
+}
+
+/* A conflict with the pass itself says more than what must come first. */
+static quern__apart find_apart(const quern__step *step, const quern__system *system,
+                               const quern__pass *pass)
+{
+    const quern_schedule *schedule = system->schedule;
+    quern__apart apart = {.kind = QUERN__APART_CHOICE};
+    for (uint32_t i = step->first; i < system->position; i++) {
+        const quern__system *other = schedule->order.items[i];
+        quern__conflict conflict = conflict_of(other, system);
+        if (conflict.kind == QUERN__NO_CONFLICT || other->pass->index < pass->index) continue;
+        if (other->pass != pass)
+            apart = (quern__apart){QUERN__APART_ORDER, other, conflict};
+        else if (!quern__conflict_is_local(conflict.kind))
+            return (quern__apart){QUERN__APART_CONFLICT, other, conflict};
+    }
+    return apart;
+}
+
+bool quern__facts_is_apart(const quern__step *step, const quern__system *system, const quern__pass *pass,
+                           quern__apart *out_apart)
+{
+    if (!might_join(system, pass)) return false;
+    bool is_first = system == system->pass->systems.items[0];
+    if (!is_first && system->schedule->order.items[system->position - 1]->pass != pass) return false;
+    *out_apart = find_apart(step, system, pass);
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------- loads */
+
+uint32_t quern__facts_chunk_count(const quern__system *system)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < system->query.matches.count; i++)
+        count += system->query.matches.items[i].archetype->chunk_count;
+    return count;
+}
+
+static quern__load system_load(const quern__facts *facts, const quern__system *system)
+{
+    if (!system->enabled) return (quern__load){0};
+    uint64_t calls = system->query.term_count > 0 ? quern__facts_chunk_count(system) : 1;
+    uint64_t work = facts->is_timed ? quern__profile_time_ns(facts->schedule, system) : calls;
+    bool is_parallel = system->pass->kind == QUERN__PASS_CHUNKS && calls > 0;
+    return (quern__load){.work = work, .path = is_parallel ? (work + calls - 1) / calls : work};
+}
+
+/* The calls on one chunk come one after another within a lane; lanes may run side by side. */
+static quern__load pass_load(const quern__facts *facts, const quern__pass *pass)
+{
+    quern__load load = {0};
+    for (uint32_t lane = 0; lane < pass->lane_count; lane++) {
+        uint64_t path = 0;
+        for (uint32_t i = 0; i < pass->systems.count; i++) {
+            if (pass->systems.items[i]->lane != lane) continue;
+            quern__load system = system_load(facts, pass->systems.items[i]);
+            load.work += system.work;
+            path += system.path;
+        }
+        if (path > load.path) load.path = path;
+    }
+    return load;
+}
+
+static void count_rows(quern__pass_facts *pass_facts)
+{
+    const quern__pass *pass = pass_facts->pass;
+    for (uint32_t i = 0; i < pass->tables.count; i++) {
+        const quern__pass_table *table = &pass->tables.items[i];
+        bool is_used = false;
+        for (uint32_t k = table->first_call; k < table->end_call; k++)
+            is_used |= pass->calls.items[k].system->enabled;
+        if (!is_used) continue;
+        pass_facts->archetype_count++;
+        pass_facts->chunk_count += table->archetype->chunk_count;
+        pass_facts->entity_count += quern__archetype_row_count(table->archetype);
+    }
+}
+
+/* The longest of the paths that lead to the pass. */
+static uint64_t path_before(const quern__facts *facts, uint32_t first, uint32_t later)
+{
+    uint64_t path = 0;
+    for (uint32_t earlier = first; earlier < later; earlier++)
+        if (quern__facts_waits(facts, later, earlier) && facts->passes.items[earlier].load.path > path)
+            path = facts->passes.items[earlier].load.path;
+    return path;
+}
+
+static void gather_step(quern__facts *facts, quern__step_facts *step)
+{
+    for (uint32_t i = step->first_pass; i < step->end_pass; i++) {
+        quern__pass_facts *pass = &facts->passes.items[i];
+        link_pass(facts, step->first_pass, i);
+        count_rows(pass);
+        pass->load = pass_load(facts, pass->pass);
+        pass->load.path += path_before(facts, step->first_pass, i);
+        step->load.work += pass->load.work;
+        if (pass->load.path > step->load.path) step->load.path = pass->load.path;
+    }
+    facts->load.work += step->load.work;
+    facts->load.path += step->load.path;
+}
+
+/* --------------------------------------------------------------------------------------------- all */
+
+static bool reserve_bits(const quern_allocator *allocator, quern__bits *bits, uint32_t rows, uint32_t words)
+{
+    uint32_t count = rows * words;
+    if (!quern__array_reserve(allocator, bits, count)) return false;
+    if (count > 0) memset(bits->items, 0, count * sizeof *bits->items);
+    bits->count = count;
+    return true;
+}
+
+static bool reserve(quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    const quern_allocator *allocator = quern__schedule_allocator(schedule);
+    uint32_t system_count = schedule->order.count, pass_count = 0;
+    for (uint32_t i = 0; i < schedule->steps.count; i++)
+        pass_count += schedule->steps.items[i].passes.count;
+    facts->system_words = QUERN__BITSET_WORDS(system_count);
+    facts->pass_words = QUERN__BITSET_WORDS(pass_count);
+    return quern__array_reserve(allocator, &facts->steps, schedule->steps.count) &&
+           quern__array_reserve(allocator, &facts->passes, pass_count) &&
+           reserve_bits(allocator, &facts->ruled, system_count, facts->system_words) &&
+           reserve_bits(allocator, &facts->reached, pass_count, facts->pass_words) &&
+           reserve_bits(allocator, &facts->waits, pass_count, facts->pass_words);
+}
+
+quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *schedule)
+{
+    *facts =
+        (quern__facts){.schedule = schedule, .is_timed = schedule->timing && schedule->frame_index > 0};
+    if (!reserve(facts)) {
+        quern__facts_release(facts);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_schedule_describe: no memory to describe %u systems",
+                           schedule->order.count);
+    }
+    gather_rules(facts);
+    number_passes(facts);
+    for (uint32_t i = 0; i < facts->steps.count; i++)
+        gather_step(facts, &facts->steps.items[i]);
+    if (facts->is_timed) {
+        facts->load.work += schedule->stats.sync_ns;
+        facts->load.path += schedule->stats.sync_ns;
+    }
+    return QUERN_OK;
+}
+
+void quern__facts_release(quern__facts *facts)
+{
+    const quern_allocator *allocator = quern__schedule_allocator(facts->schedule);
+    quern__array_release(allocator, &facts->steps);
+    quern__array_release(allocator, &facts->passes);
+    quern__array_release(allocator, &facts->ruled);
+    quern__array_release(allocator, &facts->reached);
+    quern__array_release(allocator, &facts->waits);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/describe/describe.h"
+
+/* The schedule as a text to be read, one line per thing, indented by what belongs to what. */
+
+/* "1 chunk", "2 chunks" */
+static void write_count(quern__writer *writer, uint64_t count, const char *what)
+{
+    quern__write(writer, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
+}
+
+static void write_load(quern__writer *writer, const quern__facts *facts, quern__load load)
+{
+    if (load.path == 0) {
+        quern__write(writer, "nothing to do");
+        return;
+    }
+    uint64_t tenths = (load.work * 10 + load.path / 2) / load.path;
+    quern__write(writer, "parallelism %llu.%llu (", (unsigned long long)(tenths / 10),
+                 (unsigned long long)(tenths % 10));
+    const char *unit = facts->is_timed ? " us" : "";
+    uint64_t scale = facts->is_timed ? 1000 : 1;
+    quern__write(writer, "work %llu%s, critical path %llu%s%s)",
+                 (unsigned long long)((load.work + scale / 2) / scale), unit,
+                 (unsigned long long)((load.path + scale / 2) / scale), unit,
+                 facts->is_timed ? "" : ", in calls");
+}
+
+/* ----------------------------------------------------------------------------------------- systems */
+
+static const char *const access_verbs[] = {
+    [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
+
+/* "read", "optional write", "with", "without", "any" */
+static void write_term(quern__writer *writer, const quern_world *world, const quern_term *term)
+{
+    static const char *const matches[] = {
+        [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
+    bool is_plain = term->match == QUERN_MATCH_ALL;
+    const char *verb = term->access == QUERN_NO_ACCESS ? "with" : access_verbs[term->access];
+    if (!is_plain) quern__write(writer, "%s", matches[term->match]);
+    if (is_plain || term->access != QUERN_NO_ACCESS)
+        quern__write(writer, "%s%s", is_plain ? "" : " ", verb);
+    quern__write_quoted(writer, " ", quern_component_name(world, term->component));
+    if (term->changed) quern__write(writer, " if changed");
+}
+
+/* The separator of what is already there and what comes. */
+static const char *next(const char **separator)
+{
+    const char *now = *separator;
+    *separator = ", ";
+    return now;
+}
+
+static void write_access(quern__writer *writer, const quern__system *system)
+{
+    const quern_world *world = system->schedule->world;
+    const char *separator = ": ";
+    for (uint32_t i = 0; i < system->query.term_count; i++) {
+        quern__write(writer, "%s", next(&separator));
+        write_term(writer, world, &system->query.terms[i]);
+    }
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
+        if (!quern__bitset_has(system->access.lookups, i)) continue;
+        quern__write(writer, "%slook up", next(&separator));
+        quern__write_quoted(writer, " ", quern__components_type(&world->storage.components, i)->name);
+    }
+    for (uint32_t i = 0; i < system->access.resource_count; i++) {
+        const quern__resource_use *use = &system->access.resources[i];
+        quern__write(writer, "%s%s resource", next(&separator), access_verbs[use->access]);
+        quern__write_quoted(writer, " ", world->resources.list.items[use->index].type.name);
+        if (use->access == QUERN_WRITE_CONCURRENT) quern__write(writer, " concurrently");
+    }
+}
+
+static void write_traits(quern__writer *writer, const quern__system *system)
+{
+    if (system->pass->lane_count > 1) quern__write(writer, "; lane %u", system->lane + 1);
+    if (system->condition != NULL) quern__write(writer, "; condition");
+    if (system->interval_seconds > 0) {
+        quern__write(writer, "; every ");
+        quern__write_seconds(writer, system->interval_seconds);
+        quern__write(writer, " s");
+    }
+    if (system->begin != NULL) quern__write(writer, "; begin");
+    if (system->end != NULL) quern__write(writer, "; end");
+    if (system->partial_bytes > 0) {
+        quern__write(writer, "; partial results of ");
+        write_count(writer, system->partial_bytes, "byte");
+    }
+    if (!system->enabled) quern__write(writer, "; disabled");
+}
+
+/* ------------------------------------------------------------------------------------------- edges */
+
+static void write_edge(quern__writer *writer, const quern__facts *facts, const quern__step_facts *step,
+                       const quern__system *earlier, const quern__system *later)
+{
+    quern__causes causes;
+    quern__facts_causes(earlier, later, &causes);
+    if (causes.count == 0) return;
+    quern__route route = quern__facts_route(facts, step, earlier, later);
+    quern__write_quoted(writer, "        after ", earlier->name);
+    if (route != QUERN__ROUTE_PASS)
+        quern__write(writer, " of pass %u", quern__facts_number(step, earlier->pass) + 1);
+    const char *separator = ": ";
+    for (uint32_t i = 0; i < causes.count; i++) {
+        quern__write(writer, "%s", next(&separator));
+        quern__write_cause(writer, earlier, later, causes.items[i]);
+    }
+    quern__write(writer, " (%s%s)\n",
+                 quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind) ? "chunk-local"
+                                                                                      : "whole",
+                 route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
+}
+
+/* What keeps the system out of the pass. */
+static void write_apart(quern__writer *writer, const quern__step_facts *step, const quern__system *system,
+                        const quern__pass *pass, const quern__apart *apart)
+{
+    uint32_t number = quern__facts_number(step, pass) + 1;
+    switch (apart->kind) {
+    case QUERN__APART_CONFLICT:
+        quern__write_quoted(writer, "        not with ", apart->other->name);
+        quern__write(writer, " in pass %u: ", number);
+        quern__write_cause(writer, apart->other, system, apart->conflict);
+        break;
+    case QUERN__APART_ORDER:
+        quern__write(writer, "        not in pass %u:", number);
+        quern__write_quoted(writer, " ", apart->other->name);
+        quern__write(writer,
+                     " of pass %u must come first: ", quern__facts_number(step, apart->other->pass) + 1);
+        quern__write_cause(writer, apart->other, system, apart->conflict);
+        break;
+    case QUERN__APART_CHOICE:
+        quern__write(writer, "        not in pass %u: %s", number,
+                     system->schedule->shuffle_seed != 0 ? "chosen by the shuffle"
+                                                         : "it shares as many components or more here");
+        break;
+    }
+    quern__write(writer, "\n");
+}
+
+static void write_system(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
+                         const quern__system *system)
+{
+    const quern__step *step = &facts->schedule->steps.items[step_index];
+    const quern__step_facts *step_facts = &facts->steps.items[step_index];
+    quern__write_quoted(writer, "      ", system->name);
+    write_access(writer, system);
+    write_traits(writer, system);
+    quern__write(writer, "\n");
+    for (uint32_t i = step_facts->first_pass; i < step_facts->end_pass; i++) {
+        quern__apart apart;
+        if (quern__facts_is_apart(step, system, facts->passes.items[i].pass, &apart))
+            write_apart(writer, step_facts, system, facts->passes.items[i].pass, &apart);
+    }
+    for (uint32_t i = step->first; i < system->position; i++)
+        write_edge(writer, facts, step_facts, facts->schedule->order.items[i], system);
+}
+
+/* ------------------------------------------------------------------------------------------ passes */
+
+static void write_company(quern__writer *writer, const quern__pass *pass)
+{
+    static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
+                                        [QUERN__ALONE_MAIN_THREAD] = "main thread",
+                                        [QUERN__ALONE_RESOURCE] = "serial: writes resource",
+                                        [QUERN__ALONE_SERIAL] = "serial",
+                                        [QUERN__ALONE_NO_TERMS] = "no terms",
+                                        [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
+    uint32_t resource;
+    quern__alone alone = quern__facts_alone(pass, &resource);
+    if (alone == QUERN__NOT_ALONE) {
+        write_count(writer, pass->systems.count, "system");
+        if (pass->systems.count > 1) quern__write(writer, " fused");
+    } else
+        quern__write(writer, "alone, %s", words[alone]);
+    if (alone == QUERN__ALONE_RESOURCE)
+        quern__write_quoted(writer, " ", pass->schedule->world->resources.list.items[resource].type.name);
+    if (pass->lane_count > 1) quern__write(writer, ", %u lanes", pass->lane_count);
+}
+
+static void write_waits(quern__writer *writer, const quern__facts *facts, const quern__step_facts *step,
+                        uint32_t number)
+{
+    const char *separator = "; waits for pass ";
+    for (uint32_t i = step->first_pass; i < number; i++)
+        if (quern__facts_waits(facts, number, i)) quern__write(writer, "%s%u", next(&separator), i + 1);
+}
+
+static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
+                       const quern__pass *pass)
+{
+    const quern__step_facts *step = &facts->steps.items[step_index];
+    uint32_t number = quern__facts_number(step, pass);
+    const quern__pass_facts *pass_facts = &facts->passes.items[number];
+    quern__write(writer, "    pass %u: ", number + 1);
+    write_company(writer, pass);
+    if (pass->kind != QUERN__PASS_ONCE) {
+        quern__write(writer, "; ");
+        write_count(writer, pass_facts->archetype_count, "archetype");
+        quern__write(writer, ", ");
+        write_count(writer, pass_facts->chunk_count, "chunk");
+    }
+    write_waits(writer, facts, step, number);
+    quern__write(writer, "\n");
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        write_system(writer, facts, step_index, pass->systems.items[i]);
+}
+
+static void write_step(quern__writer *writer, const quern__facts *facts, uint32_t step_index)
+{
+    static const char *const names[] = {
+        [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
+    const quern__step *step = &facts->schedule->steps.items[step_index];
+    quern__write(writer, "  %s", names[step->kind]);
+    if (step->kind == QUERN__STEP_RUN) {
+        quern__write(writer, ": ");
+        write_load(writer, facts, facts->steps.items[step_index].load);
+    }
+    quern__write(writer, "\n");
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        write_pass(writer, facts, step_index, step->passes.items[i]);
+}
+
+/* --------------------------------------------------------------------------------------------- all */
+
+static void write_phase(quern__writer *writer, const quern__facts *facts, const quern__phase *phase)
+{
+    quern__write_quoted(writer, "phase ", phase->name);
+    if (phase->step_seconds > 0) {
+        quern__write(writer, ", in steps of ");
+        quern__write_seconds(writer, phase->step_seconds);
+        quern__write(writer, " s, at most %u per frame", phase->max_step_count);
+    }
+    quern__write(writer, "\n");
+    for (uint32_t i = phase->first_step; i < phase->end_step; i++)
+        write_step(writer, facts, i);
+}
+
+static void write_accidents(quern__writer *writer, const quern__facts *facts)
+{
+    const char *heading = "order by registration alone\n";
+    for (uint32_t later = 1; later < facts->schedule->order.count; later++)
+        for (uint32_t earlier = 0; earlier < later; earlier++) {
+            const quern__system *first = facts->schedule->order.items[earlier];
+            const quern__system *second = facts->schedule->order.items[later];
+            if (!quern__facts_is_accidental(facts, first, second)) continue;
+            quern__write(writer, "%s", heading);
+            heading = "";
+            quern__write_quoted(writer, "  ", first->name);
+            quern__write_quoted(writer, " before ", second->name);
+            quern__write(writer, ": ");
+            quern__write_cause(writer, first, second,
+                               *quern__schedule_conflict(facts->schedule, earlier, later));
+            quern__write(writer, "\n");
+        }
+}
+
+void quern__describe_text(quern__writer *writer, const quern__facts *facts)
+{
+    const quern_schedule *schedule = facts->schedule;
+    for (uint32_t i = 0; i < schedule->phase_count; i++)
+        write_phase(writer, facts, &schedule->phases[i]);
+    write_accidents(writer, facts);
+    quern__write(writer, "frame: ");
+    write_load(writer, facts, facts->load);
+    quern__write(writer, "\n");
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/context.h"
+
+#include "sched/frame/frame.h"
+
+#include <stdio.h>
+
+static QUERN__SLOW_PATH bool report_foreign(const char *function)
+{
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: the context was used outside the callback that it was given to, or on another "
+        "thread, such as in the jobs of a parallel loop",
+        function);
+    return true;
+}
+
+/* Whether the call does not come from the callback that the context belongs to, as far as can be told:
+ * while one runs; in a build with checks also on its thread. Nothing of the context is right then, so the
+ * call is reported and gives nothing. */
+static inline bool is_foreign(const quern_context *context, const char *function)
+{
+    const bool is_right = QUERN_CHECKS ? context->thread == quern__this_thread() : context->is_busy;
+    return QUERN__UNLIKELY(!is_right) && report_foreign(function);
+}
+
+/* Most callbacks record nothing: the stream is set when it is asked for. */
+quern_commands *quern_context_commands(quern_context *context)
+{
+    if (is_foreign(context, "quern_context_commands") || context->has_stream) return context->commands;
+    uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
+    uint32_t serial = (uint32_t)(number % QUERN__MAX_SERIAL) + 1;
+    quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->part,
+                            .serial = serial,
+                            .source = context->system->index,
+                            .name = context->system->name};
+    quern__commands_begin(context->commands, &origin);
+    context->has_stream = true;
+    return context->commands;
+}
+
+/* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per
+ * callback: what is wrong for one row is so for all. */
+static void refuse_lookup(quern_context *context, const char *component, const char *function)
+{
+    if (context->scope.refused != QUERN_OK) return;
+    char declared[256];
+    quern__access_list_lookups(&context->system->access, context->schedule->world, declared,
+                               sizeof declared);
+    context->scope.refused =
+        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                         "%s: system '%s' looked up '%s' without declaring it (its lookups: %s)", function,
+                         context->system->name, component, declared);
+}
+
+static void refuse_resource(quern_context *context, const char *resource, bool writes)
+{
+    if (context->scope.refused != QUERN_OK) return;
+    char declared[256];
+    quern__access_list_resources(&context->system->access, context->schedule->world, declared,
+                                 sizeof declared);
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: system '%s' asked to %s resource '%s' without declaring it (its resources: %s)",
+        writes ? "quern_context_resource_write" : "quern_context_resource", context->system->name,
+        writes ? "write" : "read", resource, declared);
+}
+
+/* A handle of no component or resource of this world: one that was never registered, most often. */
+static void *refuse_handle(quern_context *context, const char *what, const char *function)
+{
+    if (context->scope.refused != QUERN_OK) return NULL;
+    char reason[128];
+    snprintf(reason, sizeof reason, "%s", quern_error_message());
+    context->scope.refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                              "%s: system '%s' asked for a %s with a wrong handle: %s",
+                                              function, context->system->name, what, reason);
+    return NULL;
+}
+
+/* Whether the system may look at the component of any entity; its index. */
+static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
+                               uint32_t *out_index)
+{
+    const quern__components *components = &context->schedule->world->storage.components;
+    if (quern__components_check(components, component) != QUERN_OK) {
+        (void)refuse_handle(context, "component", function);
+        return false;
+    }
+    *out_index = quern__component_index(component);
+    if (QUERN__LIKELY(quern__bitset_has(context->system->access.lookups, *out_index))) return true;
+    refuse_lookup(context, quern__components_type(components, *out_index)->name, function);
+    return false;
+}
+
+/* For every lookup that finds nothing: a tag, which has no value, is asked for by another call. */
+static QUERN__SLOW_PATH const void *find_nothing(quern_context *context, uint32_t index)
+{
+    const quern__type *type = quern__components_type(&context->schedule->world->storage.components, index);
+    if (type->size_bytes > 0 || context->scope.refused != QUERN_OK) return NULL;
+    context->scope.refused = quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                                              "quern_context_lookup: system '%s' looked up '%s', a tag, "
+                                              "which has no value: quern_context_has tells "
+                                              "whether an entity has it",
+                                              context->system->name, type->name);
+    return NULL;
+}
+
+const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
+{
+    static const char function[] = "quern_context_lookup";
+    const quern__storage *storage = &context->schedule->world->storage;
+    uint32_t index;
+    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
+    if (!may_look_up(context, component, function, &index)) return NULL;
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (record == NULL) return NULL;
+    const void *value =
+        quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
+    return QUERN__LIKELY(value != NULL) ? value : find_nothing(context, index);
+}
+
+bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)
+{
+    static const char function[] = "quern_context_has";
+    const quern__storage *storage = &context->schedule->world->storage;
+    uint32_t index;
+    if (QUERN_CHECKS && is_foreign(context, function)) return false;
+    if (!may_look_up(context, component, function, &index)) return false;
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    return record != NULL && quern__archetype_has(quern__storage_archetype_of(storage, record), index);
+}
+
+bool quern_context_is_alive(const quern_context *context, quern_entity entity)
+{
+    if (is_foreign(context, "quern_context_is_alive")) return false;
+    return quern__entities_find(&context->schedule->world->storage.entities, entity) != NULL;
+}
+
+/* The resource, if the system declared at least this access to it. */
+static void *find_resource(quern_context *context, quern_resource resource, bool writes)
+{
+    const quern__resources *resources = &context->schedule->world->resources;
+    if (quern__resources_check(resources, resource) != QUERN_OK)
+        return refuse_handle(context, "resource",
+                             writes ? "quern_context_resource_write" : "quern_context_resource");
+    uint32_t index = quern__resource_index(resource);
+    quern_access access = quern__access_to_resource(&context->system->access, index);
+    if (access >= (writes ? QUERN_WRITE : QUERN_READ)) return resources->list.items[index].value;
+    refuse_resource(context, resources->list.items[index].type.name, writes);
+    return NULL;
+}
+
+const void *quern_context_resource(quern_context *context, quern_resource resource)
+{
+    if (is_foreign(context, "quern_context_resource")) return NULL;
+    return find_resource(context, resource, false);
+}
+
+void *quern_context_resource_write(quern_context *context, quern_resource resource)
+{
+    if (is_foreign(context, "quern_context_resource_write")) return NULL;
+    return find_resource(context, resource, true);
+}
+
+void *quern_context_partial(quern_context *context)
+{
+    if (is_foreign(context, "quern_context_partial")) return NULL;
+    if (context->stage != QUERN__STAGE_RUN) return NULL;
+    return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
+}
+
+uint32_t quern_context_partial_count(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_partial_count")) return 0;
+    return context->system->partial_bytes > 0 ? context->system->view_count : 0;
+}
+
+const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
+{
+    if (is_foreign(context, "quern_context_partial_at")) return NULL;
+    if (context->stage != QUERN__STAGE_END) return NULL;
+    return quern__system_partial(context->system, ordinal);
+}
+
+void *quern_context_user_data(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_user_data")) return NULL;
+    return context->system->user_data;
+}
+
+double quern_context_delta_seconds(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_delta_seconds")) return 0;
+    const quern__system *system = context->system;
+    return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
+}
+
+uint64_t quern_context_frame_index(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_frame_index")) return 0;
+    return context->schedule->frame_index;
+}
+
+uint32_t quern_context_worker_index(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_worker_index")) return 0;
+    return context->worker_index;
+}
+
+quern_jobs *quern_context_jobs(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_jobs")) return NULL;
+    return context->schedule->jobs;
+}
+
+quern_world *quern_context_world(quern_context *context)
+{
+    if (is_foreign(context, "quern_context_world")) return NULL;
+    if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->world;
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS,
+        "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",
+        context->system->name);
+    return NULL;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_FRAME_FRAME_H
+#define QUERN_SCHED_FRAME_FRAME_H
+
+/* Running a frame: the steps of a compiled schedule, one after another.
+ *
+ * Determinism: a stream of commands is known by (position of the system, part), where part is 0 for begin,
+ * 1 + the ordinal for a view, and the last for end; its provisional handles carry a serial that is counted
+ * over the parts of all systems of the step, in order. Neither depends on which worker recorded it. Partial
+ * results lie in an array by ordinal. Nothing else that workers produce outlives the step. */
+
+#include "sched/schedule/schedule.h"
+
+enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
+
+/* quern_schedule_run, for another public function, which messages name. */
+quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                 const char *function);
+
+void quern__frame_release(quern_schedule *schedule);
+
+#endif

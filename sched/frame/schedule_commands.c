@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What a schedule tells about commands that were dropped, and about those that are kept. */
+
+#include "sched/schedule/schedule.h"
+
+uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
+{
+    if (schedule != NULL) return schedule->playback.drops.count;
+    quern__fail_null("quern_schedule_drop_count", "schedule");
+    return 0;
+}
+
+quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i, quern_dropped *out_dropped)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_drop_at", "schedule");
+    if (out_dropped == NULL) return quern__fail_null("quern_schedule_drop_at", "out_dropped");
+    if (i >= schedule->playback.drops.count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_schedule_drop_at: entry %u; there are %u",
+                           i, schedule->playback.drops.count);
+    const quern__drop *drop = &schedule->playback.drops.items[i];
+    *out_dropped = (quern_dropped){.system = {.bits = drop->source + 1},
+                                   .system_name = schedule->systems.items[drop->source]->name,
+                                   .reason = drop->reason,
+                                   .count = drop->count,
+                                   .first = drop->first_entity};
+    return QUERN_OK;
+}
+
+uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
+{
+    if (schedule == NULL) {
+        quern__fail_null("quern_schedule_kept_command_count", "schedule");
+        return 0;
+    }
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < schedule->worker_count && !schedule->is_running; i++)
+        for (uint32_t k = 0; k < schedule->recorders[i].streams.count; k++)
+            count += schedule->recorders[i].streams.items[k].command_count;
+    return count;
+}
+
+quern_result quern_schedule_discard_commands(quern_schedule *schedule)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_discard_commands", "schedule");
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_discard_commands");
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        quern__commands_reset(&schedule->recorders[i]);
+    return QUERN_OK;
+}

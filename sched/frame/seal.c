@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/seal.h"
+
+#include "core/base/hash.h"
+#include "sched/frame/context.h"
+
+enum { ALIGNMENT_BYTES = 64 };
+
+const char quern__seal_nobody[] = "(nobody)";
+
+void quern__seals_release(quern__seals *seals, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < seals->tables.count; i++)
+        quern__release(allocator, seals->tables.items[i].seals,
+                       seals->tables.items[i].capacity * sizeof(quern__seal), ALIGNMENT_BYTES);
+    quern__array_release(allocator, &seals->tables);
+}
+
+/* ------------------------------------------------------------------------------------------- tables */
+
+static bool reserve_tables(quern__seals *seals, const quern_allocator *allocator, uint32_t count)
+{
+    if (!quern__array_reserve(allocator, &seals->tables, count)) return false;
+    while (seals->tables.count < count)
+        seals->tables.items[seals->tables.count++] = (quern__seal_table){.archetype = NULL};
+    return true;
+}
+
+/* Room for the chunks of an archetype. Collecting archetypes gives their numbers to others: then the table
+ * starts again. False when there is no memory. */
+static bool prepare_table(quern__seal_table *table, const quern_allocator *allocator,
+                          const quern__archetype *archetype)
+{
+    uint32_t wanted = archetype->chunk_count * archetype->column_count;
+    bool is_known = table->archetype == archetype && table->set_hash == archetype->set_hash;
+    if (is_known && wanted <= table->capacity) return true;
+    uint32_t capacity = wanted * 2 + 1;
+    quern__seal *fresh = quern__allocate(allocator, capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    if (fresh == NULL) return false;
+    memset(fresh, 0, capacity * sizeof *fresh);
+    if (is_known) memcpy(fresh, table->seals, table->capacity * sizeof *fresh);
+    quern__release(allocator, table->seals, table->capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    *table = (quern__seal_table){
+        .archetype = archetype, .set_hash = archetype->set_hash, .seals = fresh, .capacity = capacity};
+    return true;
+}
+
+static quern__seal *seal_at(const quern_schedule *schedule, const quern__archetype *archetype,
+                            uint32_t slot, uint32_t column)
+{
+    return &schedule->seals.tables.items[archetype->index].seals[slot * archetype->column_count + column];
+}
+
+static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, uint32_t column)
+{
+    const quern__chunk_slot *chunk = &archetype->slots[slot];
+    return quern__hash_bytes(0, quern__column_value(&archetype->columns[column], chunk->chunk, 0),
+                             (size_t)chunk->row_count * archetype->columns[column].size_bytes);
+}
+
+/* What systems can have pointers to. Also what they only read: const can be cast away. */
+static void note_reached(quern_schedule *schedule)
+{
+    quern__seals *seals = &schedule->seals;
+    for (; seals->system_count < schedule->systems.count; seals->system_count++) {
+        const quern__access *access = &schedule->systems.items[seals->system_count]->access;
+        for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+            seals->reached[word] |= access->reads[word] | access->lookups[word];
+        seals->are_whole = false;
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- checks */
+
+static const char *report(const quern_schedule *schedule, const quern__archetype *archetype,
+                          uint32_t column, const quern__seal *seal)
+{
+    char declared[256] = "";
+    if (seal->holder != NULL) quern__query_declared(&seal->holder->query, declared, sizeof declared);
+    const char *component = archetype->columns[column].type->name;
+    const char *when = schedule->seals.when;
+    const unsigned long long frame = schedule->frame_index;
+    if (seal->holder != NULL)
+        quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS,
+            "component '%s' was changed %s frame %llu while no system had a view of it: somebody keeps a "
+            "pointer beyond its call. The latest to have it was system '%s' (declared: %s)",
+            component, when, frame, seal->holder->name, declared);
+    else
+        quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS,
+            "component '%s' was changed %s frame %llu while no system had a view of it, and no system has "
+            "had one to write: somebody keeps a pointer from outside the frame, or has cast const away",
+            component, when, frame);
+    return seal->holder != NULL ? seal->holder->name : quern__seal_nobody;
+}
+
+/* Which column of the archetype a term's is, or UINT32_MAX where it has none. */
+static uint32_t column_of_term(const quern_view *view, uint32_t term)
+{
+    const quern_view_column *column = &view->columns[term];
+    return column->offset_bytes != 0 ? column->version_index - 1u : UINT32_MAX;
+}
+
+static uint32_t slot_of(const quern_view *view)
+{
+    return ((const quern__chunk *)(const void *)view->chunk)->index;
+}
+
+void quern__seals_check(quern_context *context, const quern__archetype *archetype, const quern_view *view)
+{
+    for (uint32_t i = 0; i < view->term_count; i++) {
+        uint32_t column = column_of_term(view, i), slot = slot_of(view);
+        if (column == UINT32_MAX || view->columns[i].access == QUERN_NO_ACCESS) continue;
+        const quern__seal *seal = seal_at(context->schedule, archetype, slot, column);
+        if (seal->hash != hash_column(archetype, slot, column))
+            context->refused_system = report(context->schedule, archetype, column, seal);
+    }
+}
+
+void quern__seals_renew(quern_context *context, const quern__archetype *archetype, const quern_view *view,
+                        bool was_refused)
+{
+    for (uint32_t i = 0; i < view->term_count; i++) {
+        uint32_t column = column_of_term(view, i), slot = slot_of(view);
+        quern_access access = (quern_access)view->columns[i].access;
+        if (column == UINT32_MAX || access == QUERN_NO_ACCESS) continue;
+        if (access != QUERN_WRITE && !was_refused) continue;
+        *seal_at(context->schedule, archetype, slot, column) =
+            (quern__seal){.hash = hash_column(archetype, slot, column), .holder = context->system};
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- all at once */
+
+typedef void seal_visit(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                        uint32_t column);
+
+/* Every seal of the columns that systems can reach. */
+static void visit_all(quern_schedule *schedule, seal_visit *visit)
+{
+    const quern__storage *storage = &schedule->world->storage;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        for (uint32_t column = 0; column < archetype->column_count; column++)
+            if (quern__bitset_has(schedule->seals.reached, archetype->columns[column].component_index))
+                for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
+                    visit(schedule, archetype, slot, column);
+    }
+}
+
+static void seal(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                 uint32_t column)
+{
+    seal_at(schedule, archetype, slot, column)->hash = hash_column(archetype, slot, column);
+}
+
+static void look(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                 uint32_t column)
+{
+    quern__seal *seal = seal_at(schedule, archetype, slot, column);
+    uint64_t hash = hash_column(archetype, slot, column);
+    if (seal->hash == hash) return;
+    const char *name = report(schedule, archetype, column, seal);
+    if (schedule->contexts[0].refused_system == NULL) schedule->contexts[0].refused_system = name;
+    seal->hash = hash; /* told once */
+}
+
+/* Whether others than systems may have written the component since the seals were made. */
+static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
+{
+    const quern__hands *hands = &storage->components.list.items[component_index]->hands;
+    return atomic_load_explicit(&hands->lent_structure, memory_order_relaxed) ==
+               storage->structure_version + 1 ||
+           atomic_load_explicit(&hands->written_look, memory_order_relaxed) == storage->look_count + 1;
+}
+
+static void look_from_outside(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                              uint32_t column)
+{
+    if (is_in_hands(&schedule->world->storage, archetype->columns[column].component_index))
+        seal(schedule, archetype, slot, column);
+    else
+        look(schedule, archetype, slot, column);
+}
+
+void quern__seals_resume(quern_schedule *schedule, const char *when)
+{
+    quern__seals *seals = &schedule->seals;
+    quern__storage *storage = &schedule->world->storage;
+    if (seals->structure_version != storage->structure_version || storage->framed_by != schedule)
+        seals->are_whole = false;
+    note_reached(schedule);
+    seals->when = when;
+    if (seals->are_whole) visit_all(schedule, look_from_outside);
+    storage->framed_by = schedule;
+    storage->look_count++;
+    seals->when = "in";
+}
+
+void quern__seals_break(quern_schedule *schedule)
+{
+    schedule->seals.are_whole = false;
+}
+
+bool quern__seals_close(quern_schedule *schedule)
+{
+    quern__seals *seals = &schedule->seals;
+    const quern__storage *storage = &schedule->world->storage;
+    if (seals->are_whole && seals->structure_version == storage->structure_version) return true;
+    if (!reserve_tables(seals, &storage->allocator, storage->archetypes.count)) return false;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (!prepare_table(&seals->tables.items[i], &storage->allocator, storage->archetypes.items[i]))
+            return false;
+    visit_all(schedule, seal);
+    seals->structure_version = storage->structure_version;
+    seals->are_whole = true;
+    return true;
+}
+
+void quern__seals_look(quern_schedule *schedule)
+{
+    visit_all(schedule, look);
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* The life of a pool: threads, and outside threads that come in. How workers find jobs is in search.c. */
+
+enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000, LINE_BYTES = 200 };
+
+QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
+
+/* ---------------------------------------------------------------------------------- forked processes */
+
+static bool has_threads_elsewhere(const quern_jobs *jobs)
+{
+    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count();
+}
+
+quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function)
+{
+    if (QUERN__LIKELY(!has_threads_elsewhere(jobs))) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_THREAD,
+        "%s: this process was forked after job pool '%s' was made, and the pool's threads are in "
+        "the parent; make a pool in this process",
+        function, jobs->name);
+}
+
+/* ------------------------------------------------------------------------------- threads and callers */
+
+static void name_thread(const quern__worker *worker)
+{
+    char number[QUERN__THREAD_NAME_BYTES];
+    char name[2 * QUERN__THREAD_NAME_BYTES]; /* more than is used, for compilers that do the sum */
+    int number_length = snprintf(number, sizeof number, "/%u", (unsigned)worker->index);
+    int room = QUERN__THREAD_NAME_BYTES - 1 - number_length;
+    snprintf(name, sizeof name, "%.*s%s", room, worker->jobs->name, number);
+    quern__thread_set_name(name);
+}
+
+/* Acquire pairs with end_threads, which also gives a permit to end the sleep. */
+static bool is_stopping(const quern_jobs *jobs)
+{
+    return atomic_load_explicit(&jobs->is_stopping, memory_order_acquire);
+}
+
+/* Ends when there is no job left: one that another worker is still to submit runs on that worker. */
+static void *worker_main(void *argument)
+{
+    quern__worker *worker = argument;
+    quern_jobs *jobs = worker->jobs;
+    quern__job job;
+    quern__current_worker = worker;
+    name_thread(worker);
+    if (jobs->pin_threads) quern__thread_pin(worker->index);
+    for (;;) {
+        if (quern__worker_next(worker, &job))
+            quern__worker_run(worker, &job);
+        else if (!is_stopping(jobs))
+            quern__worker_sleep(worker);
+        else if (!quern__jobs_any(jobs))
+            break;
+    }
+    /* Worker 0 waits for the last one; see end_workers. Release: all of this thread's work. */
+    atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
+    quern__parker_give(&jobs->workers[0].parker);
+    return NULL;
+}
+
+/* An idle worker gives itself back by its bit, and is somebody else's as soon as that is cleared again. */
+static bool goes_idle(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    uint32_t index = worker->index;
+    quern__worker_fall_asleep(worker);
+    atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
+    quern__mask_set(&jobs->idle, index);
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    if (!quern__jobs_any(jobs) || !quern__mask_clear(&jobs->idle, index)) return true;
+    atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    (void)quern__worker_wake_up(worker);
+    return false;
+}
+
+void quern__jobs_lend(void *argument)
+{
+    quern__worker *worker = argument;
+    quern_jobs *jobs = worker->jobs;
+    quern__job job;
+    worker->outer = quern__current_worker;
+    quern__current_worker = worker;
+    worker->has_slept = true;
+    (void)quern__worker_wake_up(worker);
+    atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    if (quern__parker_has_permit(&worker->parker)) quern__parker_take(&worker->parker);
+    quern__worker *outer = worker->outer;
+    do
+        while (quern__worker_next(worker, &job))
+            quern__worker_run(worker, &job);
+    while (!goes_idle(worker));
+    quern__current_worker = outer;
+    /* The mutex is the last that is touched of the pool; see end_lent. */
+    pthread_mutex_lock(&jobs->outside_mutex);
+    atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
+quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
+{
+    quern__worker *worker = quern__current_worker;
+    while (worker != NULL && worker->jobs != jobs)
+        worker = worker->outer;
+    return worker;
+}
+
+bool quern__jobs_try_enter(quern_jobs *jobs)
+{
+    /* Acquire pairs with the release in leave: worker 0 passes from one thread to the next. seq_cst: see
+     * is_last_one in wait.c. */
+    if (atomic_exchange_explicit(&jobs->is_entered, true, memory_order_seq_cst)) return false;
+    quern__worker *caller = &jobs->workers[0];
+    caller->outer = quern__current_worker;
+    quern__current_worker = caller;
+    return true;
+}
+
+quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
+{
+    quern__worker *inside = quern__jobs_current_worker(jobs);
+    if (inside != NULL && inside->is_resting) {
+        inside->is_resting = false;
+        inside->again_count++;
+        return QUERN_OK;
+    }
+    if (inside != NULL)
+        return quern__fail(QUERN_ERROR_POOL_BUSY,
+                           "%s: called from inside a job of pool '%s'; call it from outside", function,
+                           jobs->name);
+    quern_result result = quern__jobs_check_threads(jobs, function);
+    if (result != QUERN_OK) return result;
+    if (quern__jobs_try_enter(jobs)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_POOL_BUSY,
+                       "%s: another thread is running work on job pool '%s'; one outside thread at a time "
+                       "may",
+                       function, jobs->name);
+}
+
+/* Worker 0 has left. All others may be asleep in waits, and jobs be left that it might have run; and a
+ * thread that waits outside may come in and help. */
+static void tell_others(quern_jobs *jobs)
+{
+    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
+    pthread_mutex_lock(&jobs->outside_mutex);
+    pthread_cond_broadcast(&jobs->outside_condition);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
+void quern__jobs_leave(quern_jobs *jobs)
+{
+    quern__worker *caller = &jobs->workers[0];
+    if (caller->again_count > 0) {
+        caller->again_count--;
+        caller->is_resting = true;
+        return;
+    }
+    quern__worker_settle(caller);
+    quern__current_worker = caller->outer;
+    atomic_store_explicit(&jobs->is_entered, false, QUERN__HANDSHAKE_RELEASE);
+    /* The write and the read of a handshake with those who sleep while there is a worker 0; they make up
+     * for a fence that is missing. */
+    if (!jobs->is_asymmetric) quern__handshake_fence();
+    atomic_signal_fence(memory_order_seq_cst);
+    uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
+                        atomic_load_explicit(&jobs->outside_count, QUERN__HANDSHAKE_RELAXED);
+    if (QUERN__UNLIKELY(sleepers != 0)) tell_others(jobs);
+}
+
+/* ---------------------------------------------------------------------------------------- lifetime */
+
+quern_jobs_def quern_jobs_def_default(void)
+{
+    return (quern_jobs_def){.thread_count = 0,
+                            .spin_ns = DEFAULT_SPIN_NS,
+                            .pin_threads = false,
+                            .name = "quern",
+                            .allocator = quern_allocator_default(),
+                            .cookie = QUERN__COOKIE};
+}
+
+static quern_result check_thread_count(uint32_t thread_count, const char *function)
+{
+    if (thread_count <= QUERN_MAX_THREADS) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: %u threads asked for; the limit is %d (QUERN_MAX_THREADS)", function,
+                       (unsigned)thread_count, QUERN_MAX_THREADS);
+}
+
+static quern_result check_def(const quern_jobs_def *def)
+{
+    quern_result result = quern__check_cookie(def->cookie, "quern_jobs_create", "quern_jobs_def_default");
+    if (result == QUERN_OK) result = quern__check_name(def->name, "job pool");
+    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_jobs_create");
+    if (result == QUERN_OK) result = check_thread_count(def->thread_count, "quern_jobs_create");
+    return result;
+}
+
+static uint32_t choose_thread_count(uint32_t asked_count)
+{
+    if (asked_count != 0) return asked_count;
+    uint32_t processor_count = quern_processor_count();
+    return processor_count < QUERN_MAX_THREADS ? processor_count : QUERN_MAX_THREADS;
+}
+
+/* ----------------------------------------------------------------------------------------- workers */
+
+static void release_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count, uint32_t parker_count)
+{
+    for (uint32_t index = 0; index < parker_count; index++)
+        quern__parker_deinit(&workers[index].parker);
+    quern__release(&jobs->allocator, workers, count * sizeof(quern__worker), _Alignof(quern__worker));
+}
+
+static bool init_worker(quern_jobs *jobs, quern__worker *worker, uint32_t index, bool is_alone)
+{
+    memset((void *)worker, 0, sizeof *worker);
+    quern__deque_init(&worker->deque, is_alone);
+    atomic_init(&worker->serving, NULL);
+    atomic_init(&worker->serving_from, 0);
+    atomic_init(&worker->waiting, NULL);
+    worker->jobs = jobs;
+    worker->index = index;
+    worker->random = index;
+    return quern__parker_init(&worker->parker);
+}
+
+/* NULL, with nothing left behind, when there is no memory. */
+static quern__worker *make_workers(quern_jobs *jobs, uint32_t count)
+{
+    quern__worker *workers =
+        quern__allocate(&jobs->allocator, count * sizeof(quern__worker), _Alignof(quern__worker));
+    if (workers == NULL) return NULL;
+    for (uint32_t index = 0; index < count; index++) {
+        if (init_worker(jobs, &workers[index], index, count == 1)) continue;
+        release_workers(jobs, workers, count, index);
+        return NULL;
+    }
+    return workers;
+}
+
+static quern_result fail_workers(const char *function, const char *name, uint32_t count)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "%s: no memory for job pool '%s' of %u threads (%zu bytes)", function, name,
+                       (unsigned)count, sizeof(quern_jobs) + count * sizeof(quern__worker));
+}
+
+/* ----------------------------------------------------------------------------------- start and end */
+
+static void clear_mask(quern__mask *mask)
+{
+    for (uint32_t word = 0; word < QUERN__MASK_WORDS; word++)
+        atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
+}
+
+/* What follows from the number of threads. Nobody else is in the pool. */
+static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count)
+{
+    jobs->fork_count = quern__fork_count();
+    jobs->workers = workers;
+    jobs->worker_capacity = count;
+    jobs->thread_count = count;
+    jobs->spin_ns = count > quern_processor_count() ? 0 : jobs->def_spin_ns;
+    jobs->is_asymmetric = (count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
+    clear_mask(&jobs->idle);
+    clear_mask(&jobs->blocked);
+    atomic_store_explicit(&jobs->sleeper_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&jobs->is_stopping, false, memory_order_relaxed);
+    atomic_store_explicit(&jobs->lent_count, 0, memory_order_relaxed);
+}
+
+/* Workers of the user's scheduler begin idle. */
+static void offer_workers(quern_jobs *jobs)
+{
+    atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
+    for (uint32_t index = 1; index < jobs->thread_count; index++) {
+        quern__worker_run_dry(&jobs->workers[index], quern__clock_ns());
+        quern__worker_fall_asleep(&jobs->workers[index]);
+        quern__mask_set(&jobs->idle, index);
+    }
+}
+
+/* Returns how many there are, worker 0 included. */
+static uint32_t start_threads(quern_jobs *jobs)
+{
+    for (uint32_t index = 1; index < jobs->thread_count; index++) {
+        quern__worker *worker = &jobs->workers[index];
+        atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        quern__worker_run_dry(worker, quern__clock_ns()); /* until it comes */
+        if (quern__thread_start(&worker->thread, worker_main, worker)) continue;
+        atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        return index;
+    }
+    return jobs->thread_count;
+}
+
+static quern_result start_workers(quern_jobs *jobs, const char *function)
+{
+    if (jobs->scheduler.submit != NULL) {
+        offer_workers(jobs);
+        return QUERN_OK;
+    }
+    uint32_t count = start_threads(jobs);
+    if (count == jobs->thread_count) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_THREAD, "%s: the system refused thread %u of %u of job pool '%s'",
+                       function, (unsigned)count, (unsigned)jobs->thread_count - 1, jobs->name);
+}
+
+static void drain(quern_jobs *jobs)
+{
+    quern__worker *caller = &jobs->workers[0];
+    quern__job job;
+    while (quern__worker_take_any(caller, &job) ||
+           quern__queues_take(&jobs->queues, QUERN__QUEUE_CALLER, NULL, &job)) {
+        quern__worker_run(caller, &job);
+        quern__worker_settle(caller);
+    }
+}
+
+/* Acquire: what the workers did. */
+static bool workers_have_ended(const quern__wait *wait)
+{
+    const quern_jobs *jobs = wait->target;
+    return atomic_load_explicit(&jobs->lent_count, memory_order_acquire) == 0;
+}
+
+/* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. */
+static void end_threads(quern_jobs *jobs, uint32_t count)
+{
+    quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_have_ended};
+    atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
+    for (uint32_t index = 1; index < count; index++)
+        quern__parker_give(&jobs->workers[index].parker);
+    quern__worker_wait(&jobs->workers[0], &wait);
+    for (uint32_t index = 1; index < count; index++)
+        quern__thread_join(&jobs->workers[index].thread);
+}
+
+/* Calls end when there is nothing to do; how long that takes is up to the user's scheduler. */
+static void end_lent(quern_jobs *jobs)
+{
+    while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
+        drain(jobs);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    }
+    /* The last call is out of the mutex, too. */
+    pthread_mutex_lock(&jobs->outside_mutex);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
+/* Threads from outside that have submitted or released something, and are not through with it. */
+static void wait_for_outside_calls(const quern_jobs *jobs)
+{
+    while (atomic_load_explicit(&jobs->outside_calls, memory_order_acquire) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+}
+
+/* By the caller, who has entered; count threads have been started, itself included. Everything that was
+ * submitted has run afterwards. */
+static void end_workers(quern_jobs *jobs, uint32_t count)
+{
+    drain(jobs);
+    if (jobs->scheduler.submit != NULL)
+        end_lent(jobs);
+    else
+        end_threads(jobs, count);
+    wait_for_outside_calls(jobs);
+    drain(jobs);
+}
+
+/* Whoever resizes or destroys the pool has it alone: as soon as those are gone who have just let him go on. */
+static bool try_enter_alone(quern_jobs *jobs)
+{
+    if (quern__jobs_current_worker(jobs) != NULL) return false;
+    wait_for_outside_calls(jobs);
+    return quern__jobs_try_enter(jobs);
+}
+
+/* ---------------------------------------------------------------------------------------- the calls */
+
+static bool init_locks(quern_jobs *jobs)
+{
+    if (pthread_mutex_init(&jobs->outside_mutex, NULL) != 0) return false;
+    if (pthread_cond_init(&jobs->outside_condition, NULL) == 0) {
+        if (quern__queues_init(&jobs->queues, &jobs->allocator)) return true;
+        pthread_cond_destroy(&jobs->outside_condition);
+    }
+    pthread_mutex_destroy(&jobs->outside_mutex);
+    return false;
+}
+
+static void release_pool(quern_jobs *jobs)
+{
+    quern_allocator allocator = jobs->allocator;
+    release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
+    quern__queues_deinit(&jobs->queues);
+    pthread_cond_destroy(&jobs->outside_condition);
+    pthread_mutex_destroy(&jobs->outside_mutex);
+    quern__trace_remove_user(jobs->trace);
+    quern__release(&allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
+}
+
+static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_count)
+{
+    quern_jobs *jobs = quern__allocate(&def->allocator, sizeof *jobs, _Alignof(quern_jobs));
+    if (jobs == NULL) return NULL;
+    memset((void *)jobs, 0, sizeof *jobs);
+    jobs->allocator = def->allocator;
+    jobs->scheduler = def->scheduler;
+    jobs->trace = def->trace;
+    jobs->def_spin_ns = def->spin_ns;
+    jobs->pin_threads = def->pin_threads;
+    snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
+    quern__worker *workers = make_workers(jobs, thread_count);
+    if (workers != NULL && init_locks(jobs)) {
+        set_workers(jobs, workers, thread_count);
+        quern__trace_add_user(jobs->trace);
+        return jobs;
+    }
+    if (workers != NULL) release_workers(jobs, workers, thread_count, thread_count);
+    quern__release(&def->allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
+    return NULL;
+}
+
+/* Nothing was submitted yet. */
+static void give_up(quern_jobs *jobs)
+{
+    if (quern__jobs_try_enter(jobs)) {
+        end_workers(jobs, atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1);
+        quern__jobs_leave(jobs);
+    }
+    release_pool(jobs);
+}
+
+quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
+{
+    if (out_jobs == NULL) return quern__fail_null("quern_jobs_create", "out_jobs");
+    *out_jobs = NULL;
+    quern_jobs_def default_def = quern_jobs_def_default();
+    if (def == NULL) def = &default_def;
+    quern_result result = check_def(def);
+    if (result != QUERN_OK) return result;
+    uint32_t thread_count = choose_thread_count(def->thread_count);
+    quern_jobs *jobs = allocate_pool(def, thread_count);
+    if (jobs == NULL) return fail_workers("quern_jobs_create", def->name, thread_count);
+    result = start_workers(jobs, "quern_jobs_create");
+    if (result == QUERN_OK)
+        *out_jobs = jobs;
+    else
+        give_up(jobs);
+    return result;
+}
+
+void quern_jobs_destroy(quern_jobs *jobs)
+{
+    if (jobs == NULL) return;
+    if (has_threads_elsewhere(jobs)) {
+        release_pool(jobs); /* its jobs are the parent's */
+        return;
+    }
+    if (!try_enter_alone(jobs)) {
+        quern__violation(QUERN_ERROR_POOL_BUSY,
+                         "quern_jobs_destroy: job pool '%s' is running work; it is left as it is",
+                         jobs->name);
+        return;
+    }
+    end_workers(jobs, jobs->thread_count);
+    quern__jobs_leave(jobs);
+    release_pool(jobs);
+}
+
+static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
+{
+    quern__worker *workers = make_workers(jobs, thread_count);
+    if (workers == NULL) {
+        quern__jobs_leave(jobs);
+        return fail_workers("quern_jobs_resize", jobs->name, thread_count);
+    }
+    end_workers(jobs, jobs->thread_count);
+    quern__jobs_leave(jobs);
+    release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
+    set_workers(jobs, workers, thread_count);
+    quern_result result = start_workers(jobs, "quern_jobs_resize");
+    if (result != QUERN_OK)
+        jobs->thread_count = atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1;
+    return result;
+}
+
+quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
+{
+    if (jobs == NULL) return quern__fail_null("quern_jobs_resize", "jobs");
+    quern_result result = check_thread_count(thread_count, "quern_jobs_resize");
+    if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_resize");
+    if (result != QUERN_OK) return result;
+    thread_count = choose_thread_count(thread_count);
+    if (!try_enter_alone(jobs))
+        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' is running work",
+                           jobs->name);
+    if (thread_count != jobs->thread_count) return replace_workers(jobs, thread_count);
+    quern__jobs_leave(jobs);
+    return QUERN_OK;
+}
+
+uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
+{
+    return jobs != NULL ? jobs->thread_count : 0;
+}
+
+/* ----------------------------------------------------------------------------------------- describe */
+
+typedef struct text_end {
+    char *text;
+    size_t capacity_bytes;
+    size_t length; /* of the whole text, also beyond the capacity */
+} text_end;
+
+static void append(text_end *end, const char *line)
+{
+    size_t length = strlen(line);
+    if (end->length < end->capacity_bytes)
+        snprintf(end->text + end->length, end->capacity_bytes - end->length, "%s", line);
+    end->length += length;
+}
+
+static bool has_bit(const quern__mask *mask, uint32_t index)
+{
+    return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
+}
+
+static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
+{
+    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_relaxed);
+    if (worker->index == 0 && !is_entered) return "outside";
+    if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
+    if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
+    if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
+    if (atomic_load_explicit(&worker->serving, memory_order_relaxed) != NULL) return "in a job";
+    return "awake";
+}
+
+static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
+{
+    return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
+}
+
+static void append_pool(text_end *end, const quern_jobs *jobs)
+{
+    char line[LINE_BYTES];
+    snprintf(
+        line, sizeof line,
+        "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
+        jobs->name, (unsigned)jobs->thread_count,
+        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
+        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
+    append(end, line);
+}
+
+static void append_worker(text_end *end, const quern_jobs *jobs, const quern__worker *worker)
+{
+    char line[LINE_BYTES];
+    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
+    int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
+    snprintf(line, sizeof line, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)worker->index,
+             state_of(jobs, worker), (long long)top, (long long)bottom,
+             (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
+    append(end, line);
+}
+
+/* Relaxed reads: a picture of about now. */
+size_t quern_jobs_describe(const quern_jobs *jobs, char *text, size_t capacity_bytes)
+{
+    text_end end = {text, text != NULL ? capacity_bytes : 0, 0};
+    if (end.capacity_bytes != 0) text[0] = '\0';
+    if (jobs == NULL) return 0;
+    append_pool(&end, jobs);
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        append_worker(&end, jobs, &jobs->workers[index]);
+    return end.length;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_JOBS_JOBS_H
+#define QUERN_SCHED_JOBS_JOBS_H
+
+/* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
+ * Single jobs (single.c), loops (loop.h) and graphs are built from that. What can be seen of it from
+ * outside is in watch.c. */
+
+#include "core/base/base.h"
+#include "sched/jobs/deque.h"
+#include "sched/jobs/queue.h"
+#include "sched/jobs/thread.h"
+#include "sched/observe/trace.h"
+
+#include <quern/jobs.h>
+
+typedef struct quern__worker quern__worker;
+
+#ifndef QUERN__COST_COUNT
+#define QUERN__COST_COUNT 64 /* a power of two */
+#endif
+
+/* Who spins reads the clock after this many looks: one at all deques is cheaper than that. */
+#ifndef QUERN__LOOKS_PER_CLOCK
+#define QUERN__LOOKS_PER_CLOCK 16
+#endif
+
+/* What an item of a loop over this function takes, see loop.c. */
+typedef struct quern__cost {
+    quern_range_function *function;
+    double alone_ns;  /* on one thread; 0: not known */
+    double shared_ns; /* from beginning to end, when shared */
+    uint32_t size_class;
+    bool is_measured; /* alone_ns is from a loop that one thread ran, not only a guess */
+} quern__cost;
+
+/* Where the time of a worker goes, since the pool began: see watch.c. */
+typedef struct quern__worker_times {
+    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
+        dry_ns; /* without a job, asleep or not, up to the latest that it found; while is_watched */
+    _Atomic uint64_t dry_since_ns;    /* 0: it has one */
+    _Atomic uint64_t slept_ns;        /* asleep, up to its latest waking */
+    _Atomic uint64_t asleep_since_ns; /* 0: awake */
+} quern__worker_times;
+
+/* One participant of a pool. Worker 0 is the outside thread that is using the pool, whichever it is. */
+struct quern__worker {
+    quern__deque deque;
+    _Alignas(QUERN__APART_BYTES) quern__parker parker;
+    /* Read by those who look for somebody to help, see wait.c. */
+    _Alignas(
+        QUERN__APART_BYTES) _Atomic(const void *) serving; /* the scope its current work is a part of */
+    _Atomic int64_t serving_from;  /* what stands there in its deque or later is a part of that, too */
+    _Atomic(const void *) waiting; /* the scope it waits for, innermost; NULL */
+    _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
+    quern__worker *outer;     /* of the same thread, in the pool from whose job it entered this one */
+    int64_t floor;            /* jobs below it in the deque are not the current job's own */
+    const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
+    uint32_t done_count;
+    uint32_t index;
+    uint32_t random;        /* where the next search for work starts */
+    uint32_t full_count;    /* submitted jobs for which the deque still counts as full */
+    uint32_t run_count;     /* of jobs, over and over */
+    uint32_t rescue_depth;  /* jobs on the stack that a wait took although it did not wait for them */
+    uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
+    bool has_slept;         /* since it last searched */
+    bool takes_next;        /* looks for a job: the next that it pushes is its own, see single.c */
+    bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
+    uint32_t again_count; /* of worker 0: how often it has entered again */
+    quern__thread thread; /* not of worker 0 */
+    uint64_t loop_end_ns; /* when the latest shared loop of this worker ended */
+    uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
+    quern__cost costs[QUERN__COST_COUNT];
+    quern__worker_times times;
+};
+
+enum { QUERN__MASK_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
+
+typedef struct quern__mask {
+    _Atomic uint64_t words[QUERN__MASK_WORDS];
+} quern__mask;
+
+struct quern_jobs {
+    quern_allocator allocator;
+    quern_scheduler scheduler;
+    quern_trace *trace;      /* or NULL */
+    _Atomic bool is_watched; /* somebody wants to know for how long workers are without a job */
+    uint32_t thread_count;
+    uint32_t def_spin_ns;
+    uint64_t spin_ns;
+    bool pin_threads;
+    bool is_asymmetric; /* pushers need no fence, see search.c */
+    char name[QUERN__THREAD_NAME_BYTES];
+    quern__worker *workers;   /* [worker_capacity] */
+    uint32_t worker_capacity; /* more than thread_count when the system refused a thread */
+    _Atomic bool is_stopping;
+    _Atomic uint32_t lent_count; /* calls asked of the user's scheduler that have not returned */
+    uint32_t fork_count;         /* of the process, when the threads were started */
+    pthread_mutex_t outside_mutex;
+    pthread_cond_t outside_condition; /* a sleeper from outside has fired, or worker 0 has left */
+    quern__queues queues;
+    _Alignas(QUERN__APART_BYTES) _Atomic bool is_entered; /* an outside thread is worker 0 */
+    /* Bits in idle and blocked, or more while bits are set and cleared: 0 only when both are empty. */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
+    quern__mask idle;    /* workers that sleep, or are about to, because they found no job */
+    quern__mask blocked; /* those that sleep, or are about to, in a wait */
+    _Atomic uint32_t blocked_count;
+    _Atomic uint32_t outside_count; /* threads that wait without being a worker */
+    _Atomic uint32_t
+        outside_calls; /* calls by others than workers that make somebody go on, see single.c */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
+};
+
+#if defined(__linux__)
+#define QUERN__FAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define QUERN__FAST_THREAD_LOCAL _Thread_local
+#endif
+
+/* What the calling thread is in the pool that it entered last. */
+extern QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
+
+quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs);
+
+/* The worker that the calling thread is in this pool; NULL when it is outside. */
+static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
+{
+    quern__worker *worker = quern__current_worker;
+    return worker == NULL || worker->jobs == jobs ? worker : quern__jobs_outer_worker(jobs);
+}
+
+/* An outside thread becomes worker 0, until it leaves. `function` names the public call in the message.
+ * Errors: POOL_BUSY. */
+quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
+void quern__jobs_leave(quern_jobs *jobs);
+
+/* The same without a message: false when another thread is worker 0. */
+bool quern__jobs_try_enter(quern_jobs *jobs);
+
+/* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To be
+ * asked by calls from outside before they hand anything in, or wait. */
+quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
+
+/* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a
+ * scheduler of the user's: the worker is given away by clearing its bit in idle, and comes back when
+ * the bit is set. */
+void quern__jobs_lend(void *argument);
+
+/* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of it
+ * quern_jobs_destroy waits. Release pairs with the acquire there. */
+static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
+{
+    atomic_fetch_add_explicit(&jobs->outside_calls, 1, memory_order_relaxed);
+}
+
+static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
+{
+    atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
+}
+
+/* ---------------------------------------------------------------------------------- search.c: jobs */
+
+/* After pushing a job of this scope: wakes one worker if there are sleepers that could do it and nobody is
+ * searching. worker: the pusher; NULL when that is none. */
+void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope);
+
+static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, const void *scope)
+{
+    /* Between the push and the look at sleepers; those make up for a fence that is missing. */
+    if (!jobs->is_asymmetric || worker == NULL) quern__handshake_fence();
+    atomic_signal_fence(memory_order_seq_cst);
+    if (QUERN__UNLIKELY(atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_ACQUIRE) != 0))
+        quern__jobs_notify_sleepers(jobs, worker, scope);
+}
+
+/* A job for a worker that has none, whatever it is: its own newest, or somebody's oldest. Spins for a
+ * while. False when there was nothing, or as soon as the worker has a permit. */
+bool quern__worker_next(quern__worker *worker, quern__job *out_job);
+
+/* The next that there is at this moment: in any queue or deque, or in a deque. */
+bool quern__worker_take_any(quern__worker *worker, quern__job *out_job);
+bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job);
+
+/* Runs a job that quern__worker_next found. */
+void quern__worker_run(quern__worker *worker, quern__job *job);
+
+/* Runs one that the current job has put into this worker's deque: a part of what it is serving anyway. */
+void quern__worker_run_own(quern__worker *worker, quern__job *job);
+
+/* Sleeps until there may be work or the worker has a permit. */
+void quern__worker_sleep(quern__worker *worker);
+
+/* Whether there is any job, but for those that worker 0 alone may run. The read of a handshake. */
+bool quern__jobs_any(const quern_jobs *jobs);
+
+/* Sets or clears a worker's bit of a mask. Clear returns whether it was set: of several, one gets true. */
+void quern__mask_set(quern__mask *mask, uint32_t index);
+bool quern__mask_clear(quern__mask *mask, uint32_t index);
+
+/* Between "I am going to sleep" and the last look: the fence of both sides where pushers have none. */
+void quern__jobs_sleeper_fence(const quern_jobs *jobs);
+
+/* -------------------------------------------------------------------------------- watch.c: looking on */
+
+/* By the worker itself: it looks in vain since now_ns; it does no longer, for it has found a job. */
+void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns);
+void quern__worker_end_dry(quern__worker *worker);
+
+static inline void quern__worker_found_job(quern__worker *worker)
+{
+    if (atomic_load_explicit(&worker->times.dry_since_ns, memory_order_relaxed) != 0)
+        quern__worker_end_dry(worker);
+}
+
+/* Around a sleep, by the worker itself; the second returns when it fell asleep. */
+void quern__worker_fall_asleep(quern__worker *worker);
+uint64_t quern__worker_wake_up(quern__worker *worker);
+
+/* quern__parker_take, with the time that passes meanwhile. */
+void quern__worker_park(quern__worker *worker);
+
+/* Time without a job, and the part of it asleep, with what lasts. Any thread. */
+uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns);
+uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns);
+
+/* The time when something begins that a trace shows, or 0: nobody wants to know. */
+static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
+{
+    return quern__trace_wants(worker->jobs->trace) ? quern__clock_ns() : 0;
+}
+
+/* Shows something that ends now, on the worker's track. */
+void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+                        uint32_t count);
+
+/* --------------------------------------------------------------------------------- wait.c: waiting */
+
+/* What a worker waits for. */
+typedef struct quern__wait {
+    const void *scope; /* jobs that have it, or are submitted by such jobs, bring the end nearer */
+    void *target;      /* for the functions */
+    /* Acquires what was done. */
+    bool (*is_done)(const struct quern__wait *wait);
+    /* Something else to do meanwhile, or NULL; returns whether there was. */
+    bool (*help)(const struct quern__wait *wait, quern__worker *worker);
+    /* Called once, before the first sleep, or NULL: from then on whoever makes is_done true gives the
+     * worker a permit afterwards. */
+    void (*announce)(const struct quern__wait *wait, quern__worker *worker);
+} quern__wait;
+
+void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
+
+/* ------------------------------------------------------------------------------ single.c: counters */
+
+/* Takes the finished jobs that were kept back off their counter. */
+void quern__worker_settle_slowly(quern__worker *worker);
+
+static inline void quern__worker_settle(quern__worker *worker)
+{
+    if (worker->done_count != 0) quern__worker_settle_slowly(worker);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_JOBS_LOOP_H
+#define QUERN_SCHED_JOBS_LOOP_H
+
+/* A loop over a range of items that several workers share: what parallel_for and the nodes of a graph have
+ * in common. See loop.c for how a range is divided. */
+
+#include "sched/jobs/jobs.h"
+
+/* What is to be done. */
+typedef struct quern__range {
+    quern_range_function *function;
+    void *argument;
+    uint32_t count;
+    uint32_t grain; /* 0: automatic */
+    uint32_t first; /* items before it are done already; < count */
+} quern__range;
+
+/* The items that one worker has claimed and not yet begun, one line each. */
+typedef struct quern__slot {
+    _Alignas(
+        QUERN__CACHE_LINE_BYTES) _Atomic uint64_t items; /* begin in the low half, end in the high one */
+    _Atomic bool is_owned;                               /* its worker has come */
+} quern__slot;
+
+typedef struct quern__loop {
+    quern__job offer; /* what lies in deques to invite others; the same as often as needed */
+    quern__range range;
+    uint32_t grain;      /* range.grain; 1 when automatic */
+    bool wake;           /* offers wake sleepers */
+    quern__slot *slots;  /* [slot_count] */
+    uint32_t slot_count; /* the pool's threads */
+    /* Offers lying in deques and workers taking part (not the caller of parallel_for). At 0 nobody else
+     * will touch the loop again. */
+    _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;
+    _Atomic uint32_t invitation_count; /* offers that may still be made */
+} quern__loop;
+
+/* Whether one call, or one thread, is all the work needs. */
+bool quern__range_is_plain(const quern__range *range, uint32_t thread_count);
+
+/* All of it on this thread. */
+void quern__range_run(const quern__range *range, uint32_t worker_index);
+
+/* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of,
+ * or the loop itself. slots: one per thread of the pool. */
+void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
+                      const void *scope, const quern__range *range, quern__slot *slots,
+                      uint32_t slot_count);
+
+/* What one participant did of a loop. */
+typedef struct quern__part {
+    uint64_t item_count;
+    uint64_t time_ns;
+} quern__part;
+
+/* Works on items until there are none to claim, inviting others before. Returns how many of the offers that
+ * it made nobody took: they are withdrawn, and the caller of this has to subtract them from references.
+ * part may be NULL. */
+uint32_t quern__loop_join(quern__loop *loop, quern__worker *worker, quern__part *part);
+
+/* Works on items until there are none to claim, without inviting others. False when there were none. It
+ * must not stop earlier: what it has stolen and not begun lies in its own slot, and when all others have
+ * left, nobody else looks there. */
+bool quern__loop_help(quern__loop *loop, quern__worker *worker);
+
+#endif

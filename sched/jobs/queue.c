@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/queue.h"
+
+/* Lists and nodes are touched under the lock alone; who only looks (quern__queue_looks_empty) reads a
+ * count. */
+
+bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
+{
+    for (uint32_t index = 0; index < QUERN__QUEUE_COUNT; index++) {
+        queues->queues[index].first = NULL;
+        queues->queues[index].last = NULL;
+        atomic_init(&queues->queues[index].count, 0);
+    }
+    queues->pushed_count = 0;
+    queues->free_nodes = NULL;
+    queues->blocks = NULL;
+    queues->allocator = *allocator;
+    return pthread_mutex_init(&queues->mutex, NULL) == 0;
+}
+
+void quern__queues_deinit(quern__queues *queues)
+{
+    while (queues->blocks != NULL) {
+        quern__node_block *block = queues->blocks;
+        queues->blocks = block->next;
+        quern__release(&queues->allocator, block, sizeof *block, _Alignof(quern__node_block));
+    }
+    pthread_mutex_destroy(&queues->mutex);
+}
+
+static void add_block(quern__queues *queues)
+{
+    quern__node_block *block =
+        quern__allocate(&queues->allocator, sizeof *block, _Alignof(quern__node_block));
+    if (block == NULL) return;
+    block->next = queues->blocks;
+    queues->blocks = block;
+    for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT; i++) {
+        block->nodes[i].next = queues->free_nodes;
+        queues->free_nodes = &block->nodes[i];
+    }
+}
+
+quern__node *quern__queues_take_node(quern__queues *queues)
+{
+    pthread_mutex_lock(&queues->mutex);
+    if (queues->free_nodes == NULL) add_block(queues);
+    quern__node *node = queues->free_nodes;
+    if (node != NULL) queues->free_nodes = node->next;
+    pthread_mutex_unlock(&queues->mutex);
+    return node;
+}
+
+static void free_locked(quern__queues *queues, quern__node *node)
+{
+    node->next = queues->free_nodes;
+    queues->free_nodes = node;
+}
+
+void quern__queues_give_node(quern__queues *queues, quern__node *node)
+{
+    pthread_mutex_lock(&queues->mutex);
+    free_locked(queues, node);
+    pthread_mutex_unlock(&queues->mutex);
+}
+
+static void add_to_count(quern__queue *queue, uint32_t difference)
+{
+    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    atomic_store_explicit(&queue->count, count + difference, QUERN__HANDSHAKE_RELEASE);
+}
+
+void quern__queues_push(quern__queues *queues, quern__node *node)
+{
+    quern__queue *queue = &queues->queues[node->queue];
+    pthread_mutex_lock(&queues->mutex);
+    node->next = NULL;
+    node->before = queue->last;
+    node->number = queues->pushed_count++;
+    *(queue->last == NULL ? &queue->first : &queue->last->next) = node;
+    queue->last = node;
+    add_to_count(queue, 1);
+    pthread_mutex_unlock(&queues->mutex);
+}
+
+static void take_locked(quern__queues *queues, quern__node *node, quern__job *out_job)
+{
+    quern__queue *queue = &queues->queues[node->queue];
+    *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
+    *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
+    add_to_count(queue, (uint32_t)-1);
+    quern__job_copy(out_job, &node->job);
+    free_locked(queues, node);
+}
+
+bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
+                        quern__job *out_job)
+{
+    if (quern__queue_looks_empty(queues, index)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    quern__node *node = queues->queues[index].first;
+    while (node != NULL && scope != NULL && node->job.scope != scope)
+        node = node->next;
+    if (node != NULL) take_locked(queues, node, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
+}
+
+static quern__node *newest_allowed(const quern__queue *queue, const void *awaited)
+{
+    quern__node *node = queue->last;
+    while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
+        node = node->before;
+    return node;
+}
+
+bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job)
+{
+    quern__node *newest = NULL;
+    pthread_mutex_lock(&queues->mutex);
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++) {
+        quern__node *node = newest_allowed(&queues->queues[index], awaited);
+        if (node != NULL && (newest == NULL || node->number > newest->number)) newest = node;
+    }
+    if (newest != NULL) take_locked(queues, newest, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return newest != NULL;
+}

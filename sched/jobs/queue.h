@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_JOBS_QUEUE_H
+#define QUERN_SCHED_JOBS_QUEUE_H
+
+/* Queues that a whole pool shares, first in first out, each with no limit: for jobs that are not in a
+ * deque, because of their priority, because they are for the caller alone, or because no worker submitted
+ * them. Nodes come from a store that keeps them, so that memory is taken only when more jobs wait than ever
+ * before. One lock for all; whoever only looks does not take it. */
+
+#include "core/base/base.h"
+#include "sched/jobs/deque.h"
+
+#include <quern/jobs.h>
+
+#include <pthread.h>
+
+typedef enum quern__queue_index {
+    QUERN__QUEUE_HIGH,
+    QUERN__QUEUE_NORMAL,
+    QUERN__QUEUE_LOW,
+    QUERN__QUEUE_CALLER, /* what worker 0 alone may run */
+    QUERN__QUEUE_COUNT
+} quern__queue_index;
+
+/* A job in a queue or, waiting for a counter, in its list; or a sleeper in such a list. */
+typedef struct quern__node {
+    struct quern__node *next;
+    struct quern__node *before;   /* in a queue */
+    uint64_t number;              /* in a queue: how many were pushed before, into any */
+    quern__job job;               /* run is NULL: a sleeper */
+    quern__queue_index queue;     /* where it goes */
+    quern_jobs *jobs;             /* the pool of the job, or that an outside sleeper waits at */
+    struct quern__worker *worker; /* of a sleeper; NULL: a thread from outside */
+    _Atomic bool has_fired;       /* of a sleeper */
+} quern__node;
+
+/* Nodes stand in blocks of this many. */
+#ifndef QUERN__NODE_BLOCK_COUNT
+#define QUERN__NODE_BLOCK_COUNT 63
+#endif
+
+typedef struct quern__node_block {
+    struct quern__node_block *next;
+    quern__node nodes[QUERN__NODE_BLOCK_COUNT];
+} quern__node_block;
+
+typedef struct quern__queue {
+    quern__node *first;
+    quern__node *last;
+    /* Written under the lock; read by those who only look, as the read of a handshake. */
+    _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t count;
+} quern__queue;
+
+typedef struct quern__queues {
+    quern__queue queues[QUERN__QUEUE_COUNT];
+    pthread_mutex_t mutex;
+    uint64_t pushed_count;
+    quern__node *free_nodes;
+    quern__node_block *blocks;
+    quern_allocator allocator;
+} quern__queues;
+
+/* False when the system refuses. */
+bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator);
+void quern__queues_deinit(quern__queues *queues);
+
+/* NULL when there is no memory. */
+quern__node *quern__queues_take_node(quern__queues *queues);
+void quern__queues_give_node(quern__queues *queues, quern__node *node);
+
+/* At the end of the queue that the node names. */
+void quern__queues_push(quern__queues *queues, quern__node *node);
+
+/* The first job of a queue; with a scope that is not NULL the first one of this scope. */
+bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
+                        quern__job *out_job);
+
+/* The newest job, in whichever queue but the caller's, that may run where somebody waits for `awaited`. */
+bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
+
+static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__queue_index index)
+{
+    return atomic_load_explicit(&queues->queues[index].count, QUERN__HANDSHAKE_RELAXED) == 0;
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+/* Sleeping and waking.
+ *
+ * A worker without a job searches (it is counted in searching_count), spinning for a while; then it sleeps.
+ * Whoever pushes jobs wakes at most one sleeper, and none while somebody searches, because waking costs the
+ * waker a system call of several microseconds.
+ *
+ *     pusher (push, notify)              worker (search, sleep)
+ *     bottom = b + 1                     searching_count -= 1
+ *     fence A                            idle |= me, sleeper_count += 1
+ *     read sleeper_count; if not 0:      fence B
+ *         fence C                        look at all jobs; sleep if there are none
+ *         read searching_count, idle
+ *         wake one if none and some
+ *
+ * No job is left lying while everybody sleeps: of A and B one comes first. If it is the pusher's, the
+ * worker sees the job and does not sleep. If it is the worker's, the pusher sees a sleeper, and then the
+ * same holds for its look at searching_count and idle: it wakes this worker or another one.
+ *
+ * Fence A is on the way of every push, and B is not on the way of anything. So where the system can do it
+ * (Linux: membarrier), the sleeper makes every thread of the process go through a fence at B, and A is
+ * only an order for the compiler. Spinning comes before B, so that it is rare; a pool that does not spin
+ * has a fence at A.
+ *
+ * No job is left lying while there are sleepers and only the pusher is awake: a searcher that finds a job
+ * stops searching, and when it was the last, looks again (fence, all jobs) and wakes one for what it sees.
+ * A pusher that woke nobody because of that searcher pushed before that look (C and this fence); one that
+ * pushed after it saw no searcher. Each woken worker does the same, so a burst of jobs wakes workers in a
+ * growing tree. A worker that leaves sleep always searches first, whatever woke it: it may have used up the
+ * wake-up that was meant for another job than the one it finds.
+ *
+ * A permit given to a worker is kept until taken (sched/jobs/thread.h), so wake-ups with an addressee (the pool
+ * stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait cost
+ * one round without a result.
+ *
+ * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
+ * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
+ * then it is that one or nobody.
+ *
+ * tests/models has models of this, which include this file. */
+
+/* ------------------------------------------------------------------------------------------- sleep */
+
+void quern__mask_set(quern__mask *mask, uint32_t index)
+{
+    /* Release: a worker of the user's scheduler is handed over by its bit. */
+    atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_release);
+}
+
+bool quern__mask_clear(quern__mask *mask, uint32_t index)
+{
+    uint64_t bit = (uint64_t)1 << (index % 64);
+    return (atomic_fetch_and_explicit(&mask->words[index / 64], ~bit, memory_order_acq_rel) & bit) != 0;
+}
+
+void quern__jobs_sleeper_fence(const quern_jobs *jobs)
+{
+    if (jobs->is_asymmetric)
+        quern__fence_all_threads();
+    else
+        quern__handshake_fence();
+}
+
+bool quern__jobs_any(const quern_jobs *jobs)
+{
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+        if (!quern__queue_looks_empty(&jobs->queues, (quern__queue_index)index)) return true;
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        if (!quern__deque_looks_empty(&jobs->workers[index].deque)) return true;
+    return false;
+}
+
+/* Relaxed: the permit, or what the user's scheduler does, carries the order. */
+static void rouse(quern_jobs *jobs, uint32_t index)
+{
+    quern__worker *worker = &jobs->workers[index];
+    if (jobs->scheduler.submit == NULL) {
+        quern__parker_give(&worker->parker);
+        return;
+    }
+    atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+    jobs->scheduler.submit(jobs->scheduler.user, quern__jobs_lend, worker);
+}
+
+/* Of several wakers, the one that clears the bit does it. */
+static bool wake_idle(quern_jobs *jobs)
+{
+    for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
+        uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], QUERN__HANDSHAKE_RELAXED);
+        for (; mask != 0; mask &= mask - 1) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            if (!quern__mask_clear(&jobs->idle, index)) continue;
+            rouse(jobs, index);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Workers that could run a job at some time without being woken: all that are not asleep in a wait. */
+static bool all_are_blocked(const quern_jobs *jobs)
+{
+    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
+    uint32_t blocked_count = atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst);
+    return blocked_count >= jobs->thread_count - (is_entered ? 0 : 1) && blocked_count != 0;
+}
+
+/* One that waits for what the pusher serves or for what the job is counted by, or any when all are
+ * blocked. */
+static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
+{
+    bool is_any_good = all_are_blocked(jobs);
+    for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
+        uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_RELAXED);
+        for (; mask != 0; mask &= mask - 1) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            quern__worker *worker = &jobs->workers[index];
+            const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+            if (!is_any_good && (awaited == NULL || (awaited != serving && awaited != scope))) continue;
+            if (!quern__mask_clear(&jobs->blocked, index)) continue;
+            quern__parker_give(&worker->parker);
+            return;
+        }
+    }
+}
+
+void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope)
+{
+    quern__handshake_fence(); /* between the push and the look at searchers */
+    if (atomic_load_explicit(&jobs->searching_count, QUERN__HANDSHAKE_RELAXED) != 0) return;
+    if (wake_idle(jobs)) return;
+    if (atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) == 0) return;
+    const void *serving =
+        worker != NULL ? atomic_load_explicit(&worker->serving, memory_order_relaxed) : NULL;
+    wake_blocked(jobs, serving, scope);
+}
+
+/* One look at each word: workers that fall asleep again meanwhile are not woken again. */
+void quern_jobs_wake(quern_jobs *jobs)
+{
+    if (jobs == NULL) return;
+    for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
+        uint64_t mask = atomic_load_explicit(&jobs->idle.words[word], memory_order_relaxed);
+        for (; mask != 0; mask &= mask - 1) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
+            if (quern__mask_clear(&jobs->idle, index)) rouse(jobs, index);
+        }
+    }
+}
+
+void quern__worker_sleep(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__mask_set(&jobs->idle, worker->index);
+    atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    if (!quern__jobs_any(jobs)) quern__worker_park(worker);
+    /* A waker has cleared it already, unless the permit came from somebody else. */
+    quern__mask_clear(&jobs->idle, worker->index);
+    atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    worker->has_slept = true;
+}
+
+/* ------------------------------------------------------------------------------------------ search */
+
+/* Once around the others. Victims are looked at before they are stolen from, so that spinning only
+ * reads. */
+static bool steal_any(quern__worker *worker, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    worker->random = worker->random * 1664525u + 1013904223u;
+    uint32_t victim = (worker->random >> 16) % jobs->thread_count;
+    for (uint32_t turn = 0; turn < jobs->thread_count; turn++) {
+        quern__deque *deque = &jobs->workers[victim].deque;
+        if (victim != worker->index && !quern__deque_looks_empty(deque) &&
+            quern__deque_steal(deque, out_job))
+            return true;
+        if (++victim == jobs->thread_count) victim = 0;
+    }
+    return false;
+}
+
+static bool pop_own(quern__worker *worker, quern__job *out_job)
+{
+    if (quern__deque_looks_empty(&worker->deque)) return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot != NULL) quern__deque_read_slot(slot, out_job);
+    return slot != NULL;
+}
+
+static bool look_around(quern__worker *worker, quern__job *out_job)
+{
+    quern__queues *queues = &worker->jobs->queues;
+    return quern__queues_take(queues, QUERN__QUEUE_HIGH, NULL, out_job) || steal_any(worker, out_job) ||
+           quern__queues_take(queues, QUERN__QUEUE_NORMAL, NULL, out_job) ||
+           quern__queues_take(queues, QUERN__QUEUE_LOW, NULL, out_job);
+}
+
+bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job)
+{
+    return pop_own(worker, out_job) || steal_any(worker, out_job);
+}
+
+bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
+{
+    return quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job) ||
+           pop_own(worker, out_job) || look_around(worker, out_job);
+}
+
+static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
+{
+    uint64_t spin_ns = worker->jobs->spin_ns;
+    do {
+        for (uint32_t look = 0; look < QUERN__LOOKS_PER_CLOCK; look++) {
+            if (look_around(worker, out_job)) return true;
+            if (quern__parker_has_permit(&worker->parker)) return false;
+            quern__relax();
+        }
+    } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns);
+    return false;
+}
+
+static bool search(quern__worker *worker, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    atomic_fetch_add_explicit(&jobs->searching_count, 1, memory_order_relaxed);
+    uint64_t start_ns = quern__clock_ns();
+    quern__worker_run_dry(worker, start_ns);
+    bool found = spin(worker, start_ns, out_job);
+    if (found && quern__trace_wants(jobs->trace))
+        quern__worker_show(worker, QUERN__TRACE_STEAL, start_ns, 1);
+    /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
+    uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
+    if (!found || before != 1) return found;
+    quern__handshake_fence();
+    if (atomic_load_explicit(&jobs->sleeper_count, QUERN__HANDSHAKE_RELAXED) != 0 && quern__jobs_any(jobs))
+        quern__jobs_notify_sleepers(jobs, NULL, NULL);
+    return true;
+}
+
+/* Takes finished jobs off their counter; then the newest of what waited for that. */
+static bool take_continuation(quern__worker *worker, quern__job *out_job)
+{
+    if (worker->done_count == 0) return false;
+    worker->takes_next = true;
+    quern__worker_settle_slowly(worker);
+    worker->takes_next = false;
+    return pop_own(worker, out_job);
+}
+
+bool quern__worker_next(quern__worker *worker, quern__job *out_job)
+{
+    if (!worker->has_slept) {
+        if (quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job)) return true;
+        if (pop_own(worker, out_job) || look_around(worker, out_job)) return true;
+        if (take_continuation(worker, out_job)) return true;
+    }
+    worker->has_slept = false;
+    return search(worker, out_job);
+}

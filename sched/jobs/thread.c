@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#if !defined(_GNU_SOURCE) && defined(__linux__)
+#define _GNU_SOURCE
+#endif
+#include "sched/jobs/thread.h"
+
+#include <quern/jobs.h>
+
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#if QUERN__FUTEX
+#include <linux/futex.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#if __has_include(<linux/membarrier.h>)
+#include <linux/membarrier.h>
+#define HAS_MEMBARRIER 1
+#endif
+#endif
+#ifndef HAS_MEMBARRIER
+#define HAS_MEMBARRIER 0
+#endif
+
+/* ----------------------------------------------------------------------------------------- threads */
+
+bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument)
+{
+    return pthread_create(&thread->handle, NULL, entry, argument) == 0;
+}
+
+void quern__thread_join(quern__thread *thread)
+{
+    pthread_join(thread->handle, NULL);
+}
+
+void quern__thread_set_name(const char *name)
+{
+#if defined(__linux__)
+    pthread_setname_np(pthread_self(), name);
+#elif defined(__APPLE__)
+    pthread_setname_np(name);
+#else
+    (void)name;
+#endif
+}
+
+#if defined(__linux__)
+
+void quern__thread_pin(uint32_t index)
+{
+    cpu_set_t allowed, chosen;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    index %= (uint32_t)CPU_COUNT(&allowed);
+    size_t processor = 0;
+    for (; processor < CPU_SETSIZE; processor++)
+        if (CPU_ISSET(processor, &allowed) && index-- == 0) break;
+    CPU_ZERO(&chosen);
+    CPU_SET(processor, &chosen);
+    pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
+}
+
+#else
+
+void quern__thread_pin(uint32_t index)
+{
+    (void)index;
+}
+
+#endif
+
+static uint32_t fork_count; /* written by a child that has one thread yet */
+
+static void count_fork(void)
+{
+    fork_count++;
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+uint32_t quern__fork_count(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return fork_count;
+}
+
+/* --------------------------------------------------------------------------------- fence for everybody */
+
+#if HAS_MEMBARRIER && !QUERN__FENCE_FREE
+
+void quern__fence_all_threads(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* Registering again does no harm; without it the command above is refused. */
+bool quern__can_fence_all_threads(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+#else
+
+void quern__fence_all_threads(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool quern__can_fence_all_threads(void)
+{
+    return false;
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------------------- clock */
+
+uint64_t quern__clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+enum { ASSUMED_CACHE_BYTES = 1024 * 1024 };
+
+size_t quern__core_cache_bytes(void)
+{
+    long bytes = 0;
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+    return bytes > 0 ? (size_t)bytes : ASSUMED_CACHE_BYTES;
+}
+
+uint32_t quern_processor_count(void)
+{
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (uint32_t)CPU_COUNT(&allowed);
+#endif
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* ------------------------------------------------------------------------------------------ parker */
+
+/* SLEEPING is set by the owner alone, PERMIT by anybody, EMPTY by the owner alone. The owner blocks only
+ * while the state is SLEEPING, and whoever replaces SLEEPING by PERMIT unblocks it; so no permit is missed,
+ * and giving one to an owner that is awake needs no system call. */
+enum { EMPTY, PERMIT, SLEEPING };
+
+#if QUERN__FUTEX
+
+/* The kernel compares the state with SLEEPING and sleeps as one step. */
+static void block(quern__parker *parker)
+{
+    syscall(SYS_futex, &parker->state, FUTEX_WAIT_PRIVATE, SLEEPING, NULL, NULL, 0);
+}
+
+static void unblock(quern__parker *parker)
+{
+    syscall(SYS_futex, &parker->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool quern__parker_init(quern__parker *parker)
+{
+    atomic_init(&parker->state, EMPTY);
+    return true;
+}
+
+void quern__parker_deinit(quern__parker *parker)
+{
+    (void)parker;
+}
+
+#else
+
+/* The mutex makes "compare and sleep" one step: unblock cannot signal in between. */
+static void block(quern__parker *parker)
+{
+    pthread_mutex_lock(&parker->mutex);
+    while (atomic_load_explicit(&parker->state, memory_order_relaxed) == SLEEPING)
+        pthread_cond_wait(&parker->condition, &parker->mutex);
+    pthread_mutex_unlock(&parker->mutex);
+}
+
+static void unblock(quern__parker *parker)
+{
+    pthread_mutex_lock(&parker->mutex);
+    pthread_cond_signal(&parker->condition);
+    pthread_mutex_unlock(&parker->mutex);
+}
+
+bool quern__parker_init(quern__parker *parker)
+{
+    atomic_init(&parker->state, EMPTY);
+    if (pthread_mutex_init(&parker->mutex, NULL) != 0) return false;
+    if (pthread_cond_init(&parker->condition, NULL) == 0) return true;
+    pthread_mutex_destroy(&parker->mutex);
+    return false;
+}
+
+void quern__parker_deinit(quern__parker *parker)
+{
+    pthread_cond_destroy(&parker->condition);
+    pthread_mutex_destroy(&parker->mutex);
+}
+
+#endif
+
+/* Release: pairs with the acquire in take. */
+void quern__parker_give(quern__parker *parker)
+{
+    if (atomic_exchange_explicit(&parker->state, PERMIT, memory_order_release) == SLEEPING) unblock(parker);
+}
+
+void quern__parker_take(quern__parker *parker)
+{
+    while (atomic_exchange_explicit(&parker->state, EMPTY, memory_order_acquire) != PERMIT) {
+        uint32_t expected = EMPTY;
+        /* Fails when a permit arrived since the exchange, which then finds it. */
+        if (atomic_compare_exchange_strong_explicit(&parker->state, &expected, SLEEPING,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            block(parker);
+    }
+}
+
+/* Acquire: the owner may look at once for what the giver announced. */
+bool quern__parker_has_permit(const quern__parker *parker)
+{
+    return atomic_load_explicit(&parker->state, memory_order_acquire) == PERMIT;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_JOBS_THREAD_H
+#define QUERN_SCHED_JOBS_THREAD_H
+
+/* What the scheduler needs of the operating system: threads, a fence for all of them, a clock, the size of
+ * a cache, and a place to sleep. */
+
+#include "sched/jobs/atomic.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__linux__) && !defined(QUERN__NO_FUTEX)
+#define QUERN__FUTEX 1
+#else
+#define QUERN__FUTEX 0
+#endif
+
+#define QUERN__THREAD_NAME_BYTES 16 /* the end included: what Linux keeps of a name */
+
+typedef struct quern__thread {
+    pthread_t handle;
+} quern__thread;
+
+/* False when the system refuses. */
+bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument);
+void quern__thread_join(quern__thread *thread);
+
+/* Names the calling thread, for debuggers and profilers. */
+void quern__thread_set_name(const char *name);
+
+/* Keeps the calling thread on the index-th of the processors that this process may use, around and around.
+ * Only a wish: nothing happens where the system cannot. */
+void quern__thread_pin(uint32_t index);
+
+/* How many forks lie between this process and the one that asked first: a child has one thread alone. */
+uint32_t quern__fork_count(void);
+
+/* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one,
+ * too. To be used only after can_ has said true. */
+void quern__fence_all_threads(void);
+bool quern__can_fence_all_threads(void);
+
+/* Monotonic. */
+uint64_t quern__clock_ns(void);
+
+/* What the second-level cache of one core holds; a guess where the system does not say. */
+size_t quern__core_cache_bytes(void);
+
+/* A permit that one thread, the owner, can sleep for and any thread can give. At most one is kept, and it
+ * is kept until the owner takes it, so giving it before the owner sleeps is as good as after. */
+typedef struct quern__parker {
+    _Atomic uint32_t state;
+#if !QUERN__FUTEX
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+#endif
+} quern__parker;
+
+/* False when the system refuses. */
+bool quern__parker_init(quern__parker *parker);
+void quern__parker_deinit(quern__parker *parker);
+
+/* Gives the permit. What the giver wrote before is visible to the owner after it has taken the permit. */
+void quern__parker_give(quern__parker *parker);
+
+/* Takes the permit; sleeps until there is one. May be left over from an earlier reason: callers look at
+ * what they wait for, and come back when it is not there. */
+void quern__parker_take(quern__parker *parker);
+
+/* Whether a permit lies there, for the owner while it spins. */
+bool quern__parker_has_permit(const quern__parker *parker);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+/* Waiting.
+ *
+ * A worker that waits inside a job keeps that job on its stack. If it ran just any other job meanwhile,
+ * that one could wait as well and so on: stacks would grow without bound, and a wait for something short
+ * could be held up by something long. So it helps with what it waits for, and nothing else:
+ *
+ *     1. jobs in its own deque that the current job has put there (above `floor`),
+ *     2. jobs whose scope is what it waits for, wherever they are,
+ *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
+ *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
+ *        that scope;
+ *     4. the same for what such a worker waits for in its turn, and so on.
+ *
+ *     A waits for S      B serves S, waits for T      C serves T: |older|part of T, so of S|
+ *                                                              serving_from
+ *
+ * When the jobs that the waiting job made have been stolen, everything older in its deque was stolen
+ * before: thieves take the oldest first. So one pair of words for a worker, for what it took last, is
+ * enough.
+ *
+ * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
+ * here instead of elsewhere: a matter of time, not of correctness. But a closed job (deque.h) is taken only
+ * by who waits for its graph, whatever those words say.
+ *
+ * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
+ * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
+ * of depth. Only nodes of graphs have to wait for it: what somebody waits for inside a node must not
+ * depend on other nodes. A pusher that finds all of them asleep wakes one (search.c), and a caller that
+ * leaves looks, too. */
+
+enum {
+    MAX_SCOPES = 8,         /* how many waits one helper follows */
+    MAX_RESCUE_DEPTH = 256, /* jobs on one stack that nobody but a waiting worker was left for */
+    MAX_ASIDE = 32          /* jobs that a rescuer looks behind */
+};
+
+/* ------------------------------------------------------------------------------------ running a job */
+
+void quern__worker_run_own(quern__worker *worker, quern__job *job)
+{
+    int64_t floor = worker->floor;
+    if (worker->done_counter != job->scope) quern__worker_settle(worker);
+    worker->floor = quern__deque_bottom(&worker->deque);
+    worker->run_count++;
+    quern__worker_found_job(worker);
+    job->run(job, worker);
+    worker->floor = floor;
+}
+
+void quern__worker_run(quern__worker *worker, quern__job *job)
+{
+    /* The worker's own words: relaxed loads see its latest store. */
+    const void *serving = atomic_load_explicit(&worker->serving, memory_order_relaxed);
+    int64_t from = atomic_load_explicit(&worker->serving_from, memory_order_relaxed);
+    int64_t bottom = quern__deque_bottom(&worker->deque);
+    atomic_store_explicit(&worker->serving_from, bottom, memory_order_relaxed);
+    /* Release pairs with the acquire in take_part: who sees the scope sees where it begins. */
+    atomic_store_explicit(&worker->serving, job->scope, memory_order_release);
+    quern__worker_run_own(worker, job);
+    atomic_store_explicit(&worker->serving, serving, memory_order_relaxed);
+    atomic_store_explicit(&worker->serving_from, from, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------ finding a part */
+
+static bool pop_own(quern__worker *worker, quern__job *out_job)
+{
+    if (quern__deque_bottom(&worker->deque) <= worker->floor || quern__deque_looks_empty(&worker->deque))
+        return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot != NULL) quern__deque_read_slot(slot, out_job);
+    return slot != NULL;
+}
+
+typedef struct scopes {
+    const void *items[MAX_SCOPES];
+    uint32_t count;
+} scopes;
+
+static void add_scope(scopes *set, const void *scope)
+{
+    if (scope == NULL || set->count == MAX_SCOPES) return;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->items[i] == scope) return;
+    set->items[set->count++] = scope;
+}
+
+static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
+                      quern__job *out_job)
+{
+    int64_t from = INT64_MAX;
+    if (atomic_load_explicit(&victim->serving, memory_order_acquire) == scope) {
+        from = atomic_load_explicit(&victim->serving_from, memory_order_relaxed);
+        add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
+    }
+    return !quern__deque_looks_empty(&victim->deque) &&
+           quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
+}
+
+static bool steal_part(quern__worker *worker, const void *awaited, quern__job *out_job)
+{
+    const quern_jobs *jobs = worker->jobs;
+    scopes set = {.items = {awaited}, .count = 1};
+    for (uint32_t i = 0; i < set.count; i++)
+        for (uint32_t index = 0; index < jobs->thread_count; index++)
+            if (index != worker->index &&
+                take_part(&jobs->workers[index], set.items[i], &set, awaited, out_job))
+                return true;
+    return false;
+}
+
+static bool take_from_queues(quern_jobs *jobs, const void *scope, quern__job *out_job)
+{
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+        if (quern__queues_take(&jobs->queues, (quern__queue_index)index, scope, out_job)) return true;
+    return false;
+}
+
+static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (worker->index == 0 && quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
+        return true;
+    return steal_part(worker, wait->scope, out_job);
+}
+
+/* ------------------------------------------------------------------------------------------ waiting */
+
+/* What the worker waits for is not what the job waits for that it runs meanwhile. */
+static void run_meanwhile(quern__worker *worker, quern__job *job)
+{
+    const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    atomic_store_explicit(&worker->waiting, NULL, memory_order_relaxed);
+    quern__worker_run(worker, job);
+    atomic_store_explicit(&worker->waiting, awaited, memory_order_relaxed);
+}
+
+/* Finished jobs must not be kept back while this worker does something else. */
+static bool settle_some(quern__worker *worker)
+{
+    bool has_some = worker->done_count != 0;
+    quern__worker_settle(worker);
+    return has_some;
+}
+
+static bool help_with(const quern__wait *wait, quern__worker *worker)
+{
+    if (wait->help == NULL) return false;
+    quern__worker_settle(worker);
+    return wait->help(wait, worker);
+}
+
+/* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that
+ * take a lock are rarer. */
+static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
+{
+    quern__job job;
+    if (pop_own(worker, &job)) {
+        quern__worker_run_own(worker, &job);
+        return true;
+    }
+    if (help_with(wait, worker)) return true;
+    bool found = take_from_others(worker, wait, &job) ||
+                 (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
+    if (!found) return settle_some(worker);
+    run_meanwhile(worker, &job);
+    return true;
+}
+
+static bool is_last_one(const quern_jobs *jobs)
+{
+    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
+    return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >=
+           jobs->thread_count - (is_entered ? 0 : 1);
+}
+
+/* Its own newest, whichever job put it there. */
+static bool pop_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
+{
+    if (quern__deque_looks_empty(&worker->deque)) return false;
+    const quern__deque_slot *newest =
+        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+    /* Relaxed: the worker wrote it itself. */
+    const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
+    if (!quern__scope_allows(scope, awaited)) return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot != NULL) quern__deque_read_slot(slot, out_job);
+    return slot != NULL;
+}
+
+/* Any job that may run where this worker waits, if it can be reached without taking others. The newest
+ * first, as the likeliest to be what the wait comes down to; older ones would wait in their turn, and the
+ * stack would grow to its limit. */
+static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_allowed(worker, awaited, out_job))
+        return true;
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
+            return true;
+    return false;
+}
+
+/* Moves a job from a deque, where it hides others, to the queue: there all can take it, and nobody pops it
+ * by the way. False when there is none, or no memory. */
+static bool put_aside(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__node *node = quern__queues_take_node(&jobs->queues);
+    if (node == NULL) return false;
+    if (!quern__worker_take_pushed(worker, &node->job)) {
+        quern__queues_give_node(&jobs->queues, node);
+        return false;
+    }
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->jobs = jobs;
+    node->worker = NULL;
+    const void *scope = node->job.scope;
+    quern__queues_push(&jobs->queues, node);
+    quern__jobs_notify(jobs, NULL, scope);
+    return true;
+}
+
+/* Any job that the waiting worker may run, also behind those that it may not. */
+static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    for (uint32_t count = 0; !take_allowed(worker, wait->scope, out_job); count++)
+        if (count == MAX_ASIDE || !put_aside(worker)) return false;
+    return true;
+}
+
+/* A last look after the announcement that this worker sleeps. */
+static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (take_from_others(worker, wait, out_job) || take_from_queues(worker->jobs, wait->scope, out_job))
+        return true;
+    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
+    return find_any(worker, wait, out_job);
+}
+
+/* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a
+ * job to run instead. */
+static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    quern_jobs *jobs = worker->jobs;
+    quern__mask_set(&jobs->blocked, worker->index);
+    atomic_fetch_add_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
+    quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
+    bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
+    if (!found && !wait->is_done(wait)) quern__worker_park(worker);
+    quern__mask_clear(&jobs->blocked, worker->index);
+    atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
+    return found;
+}
+
+static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
+{
+    quern__job job;
+    if (!sleep_in_wait(worker, wait, &job)) return;
+    worker->rescue_depth++;
+    run_meanwhile(worker, &job);
+    worker->rescue_depth--;
+}
+
+static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns)
+{
+    uint64_t now_ns = quern__clock_ns();
+    if (*start_ns == 0) *start_ns = now_ns;
+    quern__worker_run_dry(worker, *start_ns);
+    return now_ns - *start_ns >= worker->jobs->spin_ns;
+}
+
+static void wait_until_done(quern__worker *worker, const quern__wait *wait)
+{
+    bool is_announced = wait->announce == NULL;
+    uint64_t start_ns = 0;
+    uint32_t look = 0;
+    while (!wait->is_done(wait)) {
+        if (work_on(worker, wait, look)) {
+            look = 0;
+            start_ns = 0;
+            continue;
+        }
+        quern__relax();
+        if (++look % QUERN__LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, &start_ns)) continue;
+        if (!is_announced) wait->announce(wait, worker);
+        is_announced = true;
+        sleep_or_rescue(worker, wait);
+        start_ns = 0;
+    }
+}
+
+void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
+{
+    const void *outer = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    bool was_resting = worker->is_resting; /* no longer, with this wait on its stack */
+    worker->is_resting = false;
+    quern__worker_settle(worker);
+    atomic_store_explicit(&worker->waiting, wait->scope, memory_order_relaxed);
+    wait_until_done(worker, wait);
+    quern__worker_found_job(worker);
+    atomic_store_explicit(&worker->waiting, outer, memory_order_relaxed);
+    quern__worker_settle(worker);
+    worker->is_resting = was_resting;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+/* What a pool tells of its workers: where their time goes, and a trace of what they do between jobs.
+ *
+ *     busy           |  dry                                 |  busy
+ *        finds no job|spins      |sleeps               |woken|finds one
+ *
+ * The times are written by the worker alone. Who reads them at the moment at which one of these begins or
+ * ends may count it not at all, or twice: nothing but a figure of one frame depends on it, so relaxed order
+ * will do. */
+
+static uint64_t read_time(const _Atomic uint64_t *time_ns)
+{
+    return atomic_load_explicit(time_ns, memory_order_relaxed);
+}
+
+static void set_time(_Atomic uint64_t *time_ns, uint64_t value_ns)
+{
+    atomic_store_explicit(time_ns, value_ns, memory_order_relaxed);
+}
+
+static uint64_t time_at(const _Atomic uint64_t *sum_ns, const _Atomic uint64_t *since_ns, uint64_t now_ns)
+{
+    const uint64_t begun_ns = read_time(since_ns);
+    const uint64_t known_ns = read_time(sum_ns);
+    return begun_ns != 0 && begun_ns < now_ns ? known_ns + now_ns - begun_ns : known_ns;
+}
+
+/* --------------------------------------------------------------------------------------------- times */
+
+void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
+{
+    if (read_time(&worker->times.dry_since_ns) == 0) set_time(&worker->times.dry_since_ns, now_ns);
+}
+
+/* The clock is looked at only where somebody wants to know. */
+void quern__worker_end_dry(quern__worker *worker)
+{
+    quern__worker_times *times = &worker->times;
+    if (atomic_load_explicit(&worker->jobs->is_watched, memory_order_relaxed))
+        set_time(&times->dry_ns, time_at(&times->dry_ns, &times->dry_since_ns, quern__clock_ns()));
+    set_time(&times->dry_since_ns, 0);
+}
+
+uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns)
+{
+    return time_at(&worker->times.dry_ns, &worker->times.dry_since_ns, now_ns);
+}
+
+void quern__worker_fall_asleep(quern__worker *worker)
+{
+    set_time(&worker->times.asleep_since_ns, quern__clock_ns());
+}
+
+uint64_t quern__worker_wake_up(quern__worker *worker)
+{
+    quern__worker_times *times = &worker->times;
+    const uint64_t since_ns = read_time(&times->asleep_since_ns);
+    const uint64_t slept_ns = time_at(&times->slept_ns, &times->asleep_since_ns, quern__clock_ns());
+    set_time(&times->asleep_since_ns, 0);
+    set_time(&times->slept_ns, slept_ns);
+    return since_ns;
+}
+
+uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns)
+{
+    return time_at(&worker->times.slept_ns, &worker->times.asleep_since_ns, now_ns);
+}
+
+void quern__worker_park(quern__worker *worker)
+{
+    quern__worker_fall_asleep(worker);
+    quern__parker_take(&worker->parker);
+    quern__worker_show(worker, QUERN__TRACE_SLEEP, quern__worker_wake_up(worker), 0);
+}
+
+/* --------------------------------------------------------------------------------------------- trace */
+
+void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+                        uint32_t count)
+{
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = quern__clock_ns() - start_ns,
+                                      .kind = kind,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .count = count};
+    quern__trace_show(worker->jobs->trace, worker->index, &event);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/thread.h"
+#include "sched/observe/recording.h"
+
+#include <quern/jobs.h>
+
+#include <float.h>
+
+/* A recorded frame on a machine that is not there.
+ *
+ * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next
+ * claim of a task that is ready: a share of what is left of its items that gets smaller toward the end, as
+ * in loop.c.
+ *
+ *     worker 0   |before| claim | claim |c|c|after|               a task that waits for it ...
+ *     worker 1     ~~~~~~~~|  claim  |c|c|                        ~ it comes later: steal_ns when it spins,
+ *     worker 2     ~~~~~~~~| claim | c |c|                          wake_ns when it has gone to sleep
+ *     worker 3     ~~~~~~~~~~~~~~~~| c |c|                          and twice that when another had to come first
+ *
+ * Whoever takes part calls two more, as in loop.c, so they come in a growing tree. Whoever finishes what a
+ * task waited for begins it at once.
+ *
+ * What limits a frame is found by asking what would help: the same simulation is run again with each of the
+ * limits taken away, one at a time; the one whose absence saves most is the answer. */
+
+enum { SPIN_NS = 200000, CLAIMS_PER_WORKER = 4, NO_TASK = -1 };
+
+typedef struct task_state {
+    double ready_ns;
+    double end_ns; /* of what has been claimed */
+    uint32_t next_item;
+    uint32_t come_count; /* workers that have claimed from it */
+    bool is_begun, is_finished;
+} task_state;
+
+typedef struct simulation {
+    const quern_recording *recording;
+    const quern_forecast_costs *costs;
+    uint32_t thread_count;
+    quern_forecast_limit without; /* is taken away */
+    task_state *tasks;
+    double free_ns[QUERN_MAX_THREADS]; /* when the worker is done with what it has claimed */
+    double memory_free_ns;             /* when it is done with what tasks that have ended asked of it */
+    int64_t latest[QUERN_MAX_THREADS]; /* the task of this section that it claimed from last */
+} simulation;
+
+/* --------------------------------------------------------------------------------------------- times */
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double items_ns(const quern_recording *recording, const quern__task *task, uint32_t begin,
+                       uint32_t end)
+{
+    double sum_ns = 0;
+    for (uint32_t i = begin; i < end; i++)
+        sum_ns += (double)recording->items_ns.items[task->first_item + i];
+    return sum_ns;
+}
+
+static double work_ns(const quern_recording *recording, const quern__task *task)
+{
+    return (double)task->before_ns + (double)task->after_ns +
+           items_ns(recording, task, 0, task->item_count);
+}
+
+/* Whether the items are to be divided as they would have to be for the limit that is taken away not to be
+ * one. */
+static bool is_divided(const simulation *run, const quern__task *task)
+{
+    if (task->is_sync) return false;
+    if (run->without == QUERN_FORECAST_SERIAL) return task->is_serial;
+    return run->without == QUERN_FORECAST_CHUNKS && !task->is_serial;
+}
+
+static uint32_t piece_count(const simulation *run, const quern__task *task)
+{
+    return is_divided(run, task) ? CLAIMS_PER_WORKER * run->thread_count : task->item_count;
+}
+
+/* How long the claim takes, and where it ends. */
+static double claim_ns(const simulation *run, const quern__task *task, uint32_t begin, uint32_t *out_end)
+{
+    const uint32_t count = piece_count(run, task), left = count - begin;
+    uint32_t size = left / (CLAIMS_PER_WORKER * run->thread_count);
+    if (size == 0) size = left > 0;
+    *out_end = begin + size;
+    return is_divided(run, task) ? items_ns(run->recording, task, 0, task->item_count) * size / count
+                                 : items_ns(run->recording, task, begin, *out_end);
+}
+
+/* Of the tree in which workers come: how many have to come one after another, up to and with the next
+ * one. */
+static uint32_t depth_of_next(uint32_t come_count)
+{
+    uint32_t depth = 1;
+    while (come_count + 1 >= 4u << (depth - 1))
+        depth++;
+    return depth;
+}
+
+/* How long it takes the worker to come when it has nothing else to do from before the task is ready. */
+static double delay_ns(const simulation *run, const task_state *state, uint32_t worker)
+{
+    if (worker == 0 || run->without == QUERN_FORECAST_SCHEDULING) return 0;
+    const bool sleeps = state->ready_ns - run->free_ns[worker] > SPIN_NS;
+    return (sleeps ? run->costs->wake_ns : run->costs->steal_ns) * depth_of_next(state->come_count);
+}
+
+/* A worker that is free at the very moment has finished what the task waited for. */
+static bool is_at_hand(const simulation *run, uint32_t number, uint32_t worker)
+{
+    const double ready_ns = run->tasks[number].ready_ns;
+    return run->latest[worker] == number || run->free_ns[worker] > ready_ns ||
+           (run->free_ns[worker] == ready_ns && run->latest[worker] != NO_TASK);
+}
+
+static double start_ns(const simulation *run, uint32_t number, uint32_t worker)
+{
+    const task_state *state = &run->tasks[number];
+    if (is_at_hand(run, number, worker)) return later(run->free_ns[worker], state->ready_ns);
+    return state->ready_ns + delay_ns(run, state, worker);
+}
+
+/* ------------------------------------------------------------------------------------------ simulation */
+
+static bool update_ready(const simulation *run, uint32_t number)
+{
+    const quern__task *task = &run->recording->tasks.items[number];
+    task_state *state = &run->tasks[number];
+    for (uint32_t i = 0; i < task->wait_count; i++) {
+        const task_state *before = &run->tasks[run->recording->waits.items[task->first_wait + i]];
+        if (!before->is_finished) return false;
+        if (!state->is_begun && before->end_ns > state->ready_ns) state->ready_ns = before->end_ns;
+    }
+    return true;
+}
+
+typedef struct choice {
+    int64_t task;
+    uint32_t worker;
+    double start_ns;
+} choice;
+
+static void consider(const simulation *run, uint32_t number, choice *best)
+{
+    const quern__task *task = &run->recording->tasks.items[number];
+    const uint32_t worker_count = task->caller_only && !is_divided(run, task) ? 1 : run->thread_count;
+    for (uint32_t worker = 0; worker < worker_count; worker++) {
+        const double at_ns = start_ns(run, number, worker);
+        if (best->task == NO_TASK || at_ns < best->start_ns)
+            *best = (choice){.task = number, .worker = worker, .start_ns = at_ns};
+    }
+}
+
+static choice choose(const simulation *run, const quern__section *section)
+{
+    choice best = {.task = NO_TASK};
+    for (uint32_t number = section->first_task; number < section->end_task; number++)
+        if (!run->tasks[number].is_finished && update_ready(run, number)) consider(run, number, &best);
+    return best;
+}
+
+/* Items that are through are not through before memory has given what they touch, and whoever worked on
+ * them waits for it. Memory serves one task after another. */
+static void wait_for_memory(simulation *run, uint32_t number)
+{
+    const double limit = run->costs->bytes_per_ns_limit;
+    const quern__task *task = &run->recording->tasks.items[number];
+    task_state *state = &run->tasks[number];
+    if (run->without == QUERN_FORECAST_BANDWIDTH || limit <= 0 || task->bytes == 0) return;
+    run->memory_free_ns = later(run->memory_free_ns, state->ready_ns) + (double)task->bytes / limit;
+    state->end_ns = later(state->end_ns, run->memory_free_ns);
+    for (uint32_t i = 0; i < run->thread_count; i++)
+        if (run->latest[i] == number) run->free_ns[i] = later(run->free_ns[i], run->memory_free_ns);
+}
+
+/* Once the first claim is made, others may come as soon as what comes before the items is done. */
+static void make_claim(simulation *run, const choice *chosen)
+{
+    const quern__task *task = &run->recording->tasks.items[chosen->task];
+    task_state *state = &run->tasks[chosen->task];
+    double now_ns = chosen->start_ns;
+    if (!state->is_begun) {
+        now_ns += (double)task->before_ns;
+        state->ready_ns = now_ns;
+        state->is_begun = true;
+    }
+    now_ns += claim_ns(run, task, state->next_item, &state->next_item);
+    state->end_ns = later(state->end_ns, now_ns);
+    state->come_count += run->latest[chosen->worker] != chosen->task;
+    if (state->next_item == piece_count(run, task)) {
+        state->is_finished = true;
+        wait_for_memory(run, (uint32_t)chosen->task);
+        state->end_ns += (double)task->after_ns;
+        now_ns = state->end_ns;
+    }
+    run->free_ns[chosen->worker] = now_ns;
+    run->latest[chosen->worker] = chosen->task;
+}
+
+/* As if its work could be divided at will. */
+static double ideal_ns(const simulation *run, const quern__section *section)
+{
+    double sum_ns = 0;
+    for (uint32_t i = section->first_task; i < section->end_task; i++)
+        sum_ns += work_ns(run->recording, &run->recording->tasks.items[i]);
+    return sum_ns / run->thread_count;
+}
+
+static double section_end_ns(const simulation *run, const quern__section *section, double end_ns)
+{
+    for (uint32_t i = section->first_task; i < section->end_task; i++)
+        if (run->tasks[i].end_ns > end_ns) end_ns = run->tasks[i].end_ns;
+    return end_ns;
+}
+
+/* Returns when the section ends that begins at now_ns. */
+static double run_section(simulation *run, const quern__section *section, double now_ns)
+{
+    if (section->is_sync && run->without == QUERN_FORECAST_SYNC) return now_ns + ideal_ns(run, section);
+    for (uint32_t i = section->first_task; i < section->end_task; i++)
+        run->tasks[i] = (task_state){.ready_ns = now_ns, .end_ns = now_ns};
+    for (uint32_t i = 0; i < run->thread_count; i++)
+        run->latest[i] = NO_TASK;
+    run->free_ns[0] = now_ns;
+    for (;;) {
+        const choice next = choose(run, section);
+        if (next.task == NO_TASK) return section_end_ns(run, section, now_ns);
+        make_claim(run, &next);
+    }
+}
+
+static double run_frame(simulation *run)
+{
+    double now_ns = (double)run->recording->serial_ns;
+    run->memory_free_ns = 0;
+    for (uint32_t i = 0; i < run->thread_count; i++)
+        run->free_ns[i] = 0;
+    for (uint32_t i = 0; i < run->recording->sections.count; i++) {
+        const quern__section *section = &run->recording->sections.items[i];
+        now_ns = run_section(run, section, now_ns);
+    }
+    return now_ns;
+}
+
+/* ------------------------------------------------------------------------------------------- results */
+
+static double task_path_ns(const quern_recording *recording, const quern__task *task)
+{
+    double longest_ns = 0;
+    for (uint32_t i = 0; i < task->item_count; i++)
+        longest_ns = later(longest_ns, (double)recording->items_ns.items[task->first_item + i]);
+    return (double)task->before_ns + longest_ns + (double)task->after_ns;
+}
+
+/* Over the tasks' states, which are free to be used: the end of the longest chain. */
+static double path_ns(const simulation *run)
+{
+    const quern_recording *recording = run->recording;
+    double now_ns = (double)recording->serial_ns;
+    for (uint32_t s = 0; s < recording->sections.count; s++) {
+        const quern__section *section = &recording->sections.items[s];
+        for (uint32_t i = section->first_task; i < section->end_task; i++) {
+            const quern__task *task = &recording->tasks.items[i];
+            double begin_ns = now_ns;
+            for (uint32_t k = 0; k < task->wait_count; k++)
+                begin_ns = later(begin_ns, run->tasks[recording->waits.items[task->first_wait + k]].end_ns);
+            run->tasks[i].end_ns = begin_ns + task_path_ns(recording, task);
+        }
+        now_ns = section_end_ns(run, section, now_ns);
+    }
+    return now_ns;
+}
+
+static double all_work_ns(const quern_recording *recording)
+{
+    double sum_ns = (double)recording->serial_ns;
+    for (uint32_t i = 0; i < recording->tasks.count; i++)
+        sum_ns += work_ns(recording, &recording->tasks.items[i]);
+    return sum_ns;
+}
+
+/* Less than five percent is not called a limit. */
+static void find_limit(simulation *run, quern_forecast *forecast)
+{
+    double least_ns = forecast->frame_ns * 0.95;
+    forecast->limit = QUERN_FORECAST_NONE;
+    for (int limit = QUERN_FORECAST_NONE + 1; limit < QUERN_FORECAST_LIMIT_COUNT; limit++) {
+        run->without = (quern_forecast_limit)limit;
+        const double without_ns = run_frame(run);
+        if (without_ns >= least_ns) continue;
+        least_ns = without_ns;
+        forecast->limit = run->without;
+        forecast->without_limit_ns = without_ns;
+    }
+}
+
+/* The task that the limit is about, by its longest item. */
+static const char *find_culprit(const quern_recording *recording, quern_forecast_limit limit)
+{
+    const quern__task *culprit = NULL;
+    for (uint32_t s = 0; s < recording->sections.count; s++) {
+        const quern__section *section = &recording->sections.items[s];
+        for (uint32_t i = section->first_task; i < section->end_task; i++) {
+            const quern__task *task = &recording->tasks.items[i];
+            if (section->is_sync || task->is_serial != (limit == QUERN_FORECAST_SERIAL)) continue;
+            if (culprit == NULL || task_path_ns(recording, task) > task_path_ns(recording, culprit))
+                culprit = task;
+        }
+    }
+    return culprit != NULL ? culprit->name : "";
+}
+
+static quern_result check_cost(const char *name, double value)
+{
+    if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* nor NaN */
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "quern_recording_forecast: costs->%s is %g; give a finite number, 0 or more", name,
+                       value);
+}
+
+static quern_result check_costs(const quern_forecast_costs *costs)
+{
+    quern_result result = check_cost("steal_ns", costs->steal_ns);
+    if (result == QUERN_OK) result = check_cost("wake_ns", costs->wake_ns);
+    if (result == QUERN_OK) result = check_cost("bytes_per_ns_limit", costs->bytes_per_ns_limit);
+    return result;
+}
+
+static quern_result check_forecast(const quern_recording *recording, const quern_forecast_costs *costs,
+                                   uint32_t thread_count, const quern_forecast *out_forecast)
+{
+    if (recording == NULL) return quern__fail_null("quern_recording_forecast", "recording");
+    if (costs == NULL) return quern__fail_null("quern_recording_forecast", "costs");
+    if (out_forecast == NULL) return quern__fail_null("quern_recording_forecast", "out_forecast");
+    if (thread_count == 0 || thread_count > QUERN_MAX_THREADS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_recording_forecast: %u threads; give 1 to %d (QUERN_MAX_THREADS)",
+                           thread_count, QUERN_MAX_THREADS);
+    if (recording->frame_ns == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_recording_forecast: nothing was recorded");
+    return check_costs(costs);
+}
+
+quern_result quern_recording_forecast(const quern_recording *recording, const quern_forecast_costs *costs,
+                                      uint32_t thread_count, quern_forecast *out_forecast)
+{
+    quern_result result = check_forecast(recording, costs, thread_count, out_forecast);
+    if (result != QUERN_OK) return result;
+    const size_t bytes = (recording->tasks.count + 1u) * sizeof(task_state);
+    simulation run = {.recording = recording, .costs = costs, .thread_count = thread_count};
+    run.tasks = quern__allocate(&recording->allocator, bytes, _Alignof(task_state));
+    if (run.tasks == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_recording_forecast: no memory to simulate %u tasks",
+                           recording->tasks.count);
+    quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
+    forecast.speedup = all_work_ns(recording) / forecast.frame_ns;
+    find_limit(&run, &forecast);
+    forecast.critical_path_ns = path_ns(&run);
+    if (forecast.limit == QUERN_FORECAST_SERIAL || forecast.limit == QUERN_FORECAST_CHUNKS)
+        forecast.limit_system = find_culprit(recording, forecast.limit);
+    quern__release(&recording->allocator, run.tasks, bytes, _Alignof(task_state));
+    *out_forecast = forecast;
+    return QUERN_OK;
+}
+
+const char *quern_forecast_limit_string(quern_forecast_limit limit)
+{
+    static const char *const texts[QUERN_FORECAST_LIMIT_COUNT] = {
+        [QUERN_FORECAST_NONE] = "nothing",
+        [QUERN_FORECAST_CHUNKS] = "too few chunks",
+        [QUERN_FORECAST_SERIAL] = "a serial system",
+        [QUERN_FORECAST_SYNC] = "sync points",
+        [QUERN_FORECAST_BANDWIDTH] = "memory bandwidth",
+        [QUERN_FORECAST_SCHEDULING] = "stealing and waking",
+    };
+    return (unsigned)limit < QUERN_FORECAST_LIMIT_COUNT ? texts[limit] : "unknown";
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/base.h"
+#include "sched/jobs/jobs.h"
+#include "sched/jobs/thread.h"
+
+#include <quern/jobs.h>
+#include <quern/profile.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Steals and wake-ups are measured by a job that the caller submits and does not run itself: how long until
+ * it has begun. */
+
+enum {
+    ROUNDS = 9, /* of the triad */
+    MEETINGS = 24,
+    WARM_UP_MEETINGS =
+        200, /* the system may put new threads on one processor, and needs some time to find out */
+    SLEEP_NS = 3000000,            /* longer than workers spin */
+    LIMIT_NS = 500000,             /* nobody waits longer for a thread that does not come */
+    TRIAD_COUNT = 4 * 1024 * 1024, /* doubles in each of three arrays: more than most caches */
+    TRIAD_GRAIN = 16384,
+};
+
+static const double saturated_share = 0.7; /* of what each thread got alone */
+
+quern_forecast_costs quern_forecast_costs_default(void)
+{
+    return (quern_forecast_costs){.steal_ns = 1000, .wake_ns = 50000};
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The quarter that others disturbed least is about what it takes. */
+static double lower_quartile(double *times_ns, size_t count)
+{
+    qsort(times_ns, count, sizeof *times_ns, compare_times);
+    return times_ns[count / 4];
+}
+
+/* -------------------------------------------------------------------------------------------- threads */
+
+typedef struct meeting {
+    _Atomic uint64_t come_ns;
+} meeting;
+
+/* Release pairs with the acquire below, though nothing but the time is handed over. */
+static void come(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    meeting *place = *(meeting **)argument;
+    atomic_store_explicit(&place->come_ns, quern__clock_ns(), memory_order_release);
+}
+
+/* A job is submitted, and the caller looks on until somebody has begun it. */
+static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
+{
+    meeting place = {0};
+    meeting *payload = &place;
+    quern_counter counter = {0};
+    quern_job_def def = quern_job_def_default();
+    def.function = come;
+    def.payload = &payload;
+    def.payload_bytes = sizeof payload;
+    def.counter = &counter;
+    const uint64_t start_ns = quern__clock_ns();
+    quern_result result = quern_jobs_submit(jobs, &def);
+    while (result == QUERN_OK && atomic_load_explicit(&place.come_ns, memory_order_acquire) == 0 &&
+           quern__clock_ns() - start_ns < LIMIT_NS)
+        sched_yield(); /* the other may have been put on this processor */
+    if (result == QUERN_OK) result = quern_jobs_wait(jobs, &counter);
+    const uint64_t come_ns = atomic_load_explicit(&place.come_ns, memory_order_acquire);
+    *out_ns = come_ns > start_ns ? (double)(come_ns - start_ns) : 0;
+    return result;
+}
+
+/* Leaves out_ns as it is when others did not come in time: the processors have other things to do. */
+static quern_result time_meetings(quern_jobs *jobs, bool asleep, double *out_ns)
+{
+    double times_ns[MEETINGS] = {0};
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < WARM_UP_MEETINGS && result == QUERN_OK; i++)
+        result = time_meeting(jobs, &times_ns[0]);
+    for (uint32_t i = 0; i < MEETINGS && result == QUERN_OK; i++) {
+        if (asleep) nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+        result = time_meeting(jobs, &times_ns[i]);
+    }
+    const double quartile_ns = lower_quartile(times_ns, MEETINGS);
+    if (result == QUERN_OK && quartile_ns < LIMIT_NS) *out_ns = quartile_ns;
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------------- memory */
+
+typedef struct triad {
+    double *a;
+    const double *b, *c;
+} triad;
+
+static void run_triad(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const triad *arrays = argument;
+    for (uint32_t i = begin; i < end; i++)
+        arrays->a[i] = arrays->b[i] + 3 * arrays->c[i];
+}
+
+/* In bytes per nanosecond, with the best of some rounds: others only disturb. */
+static double triad_rate(quern_jobs *jobs, triad *arrays)
+{
+    double best_ns = 0;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        const uint64_t start_ns = quern__clock_ns();
+        if (jobs == NULL)
+            run_triad(arrays, 0, TRIAD_COUNT, 0);
+        else
+            (void)quern_jobs_parallel_for(jobs, TRIAD_COUNT, TRIAD_GRAIN, run_triad, arrays);
+        const double took_ns = (double)(quern__clock_ns() - start_ns);
+        if (best_ns == 0 || took_ns < best_ns) best_ns = took_ns;
+    }
+    return 3.0 * sizeof(double) * TRIAD_COUNT / best_ns;
+}
+
+static quern_result measure_memory(quern_jobs *jobs, quern_forecast_costs *costs)
+{
+    const quern_allocator *allocator = &jobs->allocator;
+    const size_t bytes = 3 * sizeof(double) * TRIAD_COUNT;
+    double *memory = quern__allocate(allocator, bytes, _Alignof(double));
+    if (memory == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a triad of %zu bytes", bytes);
+    for (size_t i = 0; i < (size_t)3 * TRIAD_COUNT; i++)
+        memory[i] = 1;
+    triad arrays = {.a = memory, .b = memory + TRIAD_COUNT, .c = memory + (size_t)2 * TRIAD_COUNT};
+    const double alone = triad_rate(NULL, &arrays);
+    const double together = triad_rate(jobs, &arrays);
+    if (together < alone * quern_jobs_thread_count(jobs) * saturated_share)
+        costs->bytes_per_ns_limit = together > alone ? together : alone;
+    quern__release(allocator, memory, bytes, _Alignof(double));
+    return QUERN_OK;
+}
+
+quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs)
+{
+    if (jobs == NULL) return quern__fail_null("quern_forecast_costs_measure", "jobs");
+    if (out_costs == NULL) return quern__fail_null("quern_forecast_costs_measure", "out_costs");
+    quern_forecast_costs costs = quern_forecast_costs_default();
+    quern_result result = QUERN_OK;
+    if (quern_jobs_thread_count(jobs) > 1) {
+        result = time_meetings(jobs, false, &costs.steal_ns);
+        if (result == QUERN_OK) result = time_meetings(jobs, true, &costs.wake_ns);
+        if (result == QUERN_OK) result = measure_memory(jobs, &costs);
+    }
+    if (result == QUERN_OK) *out_costs = costs;
+    return quern__in_call(result, "quern_forecast_costs_measure");
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/observe/trace.h"
+
+#include "sched/jobs/thread.h"
+
+enum { DEFAULT_TRACK_EVENTS = 65536, SLOTS_ALIGNMENT_BYTES = 64 };
+
+/* -------------------------------------------------------------------------------------- life cycle */
+
+quern_trace_def quern_trace_def_default(void)
+{
+    return (quern_trace_def){.track_count = 1,
+                             .events_per_track = DEFAULT_TRACK_EVENTS,
+                             .allocator = quern_allocator_default(),
+                             .cookie = QUERN__COOKIE};
+}
+
+static quern_result check_def(const quern_trace_def *def)
+{
+    quern_result result = quern__check_cookie(def->cookie, "quern_trace_create", "quern_trace_def_default");
+    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_trace_create");
+    if (result != QUERN_OK) return result;
+    if (def->track_count == 0 || def->track_count > QUERN_MAX_TRACKS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_trace_create: %u tracks; give 1 to %d (QUERN_MAX_TRACKS)",
+                           def->track_count, QUERN_MAX_TRACKS);
+    if (def->events_per_track < 2 || def->events_per_track > QUERN_MAX_TRACK_EVENTS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_trace_create: %u events per track; give 2 to %u (QUERN_MAX_TRACK_EVENTS)",
+                           def->events_per_track, QUERN_MAX_TRACK_EVENTS);
+    return QUERN_OK;
+}
+
+static uint32_t power_of_two_from(uint32_t count)
+{
+    uint32_t power = 1;
+    while (power < count)
+        power *= 2;
+    return power;
+}
+
+static size_t slots_bytes(const quern_trace *trace)
+{
+    return trace->capacity * sizeof(quern__trace_slot);
+}
+
+static size_t tracks_bytes(const quern_trace *trace)
+{
+    return trace->track_count * sizeof(quern__trace_track);
+}
+
+static bool open_track(const quern_trace *trace, quern__trace_track *track)
+{
+    quern__trace_slot *slots =
+        quern__allocate(&trace->allocator, slots_bytes(trace), SLOTS_ALIGNMENT_BYTES);
+    if (slots == NULL) return false;
+    for (uint32_t i = 0; i < trace->capacity; i++)
+        for (uint32_t w = 0; w < QUERN__TRACE_EVENT_WORDS; w++)
+            atomic_init(&slots[i].words[w], 0);
+    atomic_init(&track->head, 0);
+    atomic_init(&track->start_head, 0);
+    atomic_init(&track->depth, 0);
+    track->slots = slots;
+    track->name[0] = '\0';
+    return true;
+}
+
+static void close_tracks(const quern_trace *trace, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        quern__release(&trace->allocator, trace->tracks[i].slots, slots_bytes(trace),
+                       SLOTS_ALIGNMENT_BYTES);
+    quern__release(&trace->allocator, trace->tracks, tracks_bytes(trace), _Alignof(quern__trace_track));
+}
+
+/* False, with nothing left behind, when there is no memory. */
+static bool open_tracks(quern_trace *trace)
+{
+    trace->tracks = quern__allocate(&trace->allocator, tracks_bytes(trace), _Alignof(quern__trace_track));
+    if (trace->tracks == NULL) return false;
+    for (uint32_t i = 0; i < trace->track_count; i++) {
+        if (open_track(trace, &trace->tracks[i])) continue;
+        close_tracks(trace, i);
+        return false;
+    }
+    return true;
+}
+
+static void release_trace(quern_trace *trace)
+{
+    const quern_allocator allocator = trace->allocator;
+    quern__release(&allocator, trace, sizeof *trace, _Alignof(quern_trace));
+}
+
+quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace)
+{
+    const quern_trace_def defaults = quern_trace_def_default();
+    if (def == NULL) def = &defaults;
+    if (out_trace == NULL) return quern__fail_null("quern_trace_create", "out_trace");
+    const quern_result result = check_def(def);
+    if (result != QUERN_OK) return result;
+    quern_trace *trace = quern__allocate(&def->allocator, sizeof *trace, _Alignof(quern_trace));
+    if (trace == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
+    *trace = (quern_trace){.track_count = def->track_count,
+                           .capacity = power_of_two_from(def->events_per_track),
+                           .allocator = def->allocator};
+    if (!open_tracks(trace)) {
+        release_trace(trace);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "quern_trace_create: no memory for %u tracks of %u events", def->track_count,
+                           def->events_per_track);
+    }
+    if (pthread_mutex_init(&trace->mutex, NULL) != 0) {
+        close_tracks(trace, trace->track_count);
+        release_trace(trace);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: the system has no mutex left");
+    }
+    *out_trace = trace;
+    return QUERN_OK;
+}
+
+void quern__trace_add_user(quern_trace *trace)
+{
+    /* Relaxed: whoever gives the trace to somebody does not destroy it meanwhile. */
+    if (trace != NULL) atomic_fetch_add_explicit(&trace->user_count, 1, memory_order_relaxed);
+}
+
+uint32_t quern__trace_add_schedule(quern_trace *trace)
+{
+    quern__trace_add_user(trace);
+    return trace != NULL ? atomic_fetch_add_explicit(&trace->schedule_count, 1, memory_order_relaxed) : 0;
+}
+
+void quern__trace_remove_user(quern_trace *trace)
+{
+    /* Release: pairs with the acquire in quern_trace_destroy, so that comes after all that was recorded. */
+    if (trace != NULL) atomic_fetch_sub_explicit(&trace->user_count, 1, memory_order_release);
+}
+
+void quern_trace_destroy(quern_trace *trace)
+{
+    if (trace == NULL) return;
+    /* Acquire: pairs with the release in quern__trace_remove_user. */
+    const uint32_t user_count = atomic_load_explicit(&trace->user_count, memory_order_acquire);
+    if (user_count > 0) {
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_trace_destroy: %u pools and schedules still record on the trace; destroy them first",
+            user_count);
+        return;
+    }
+    pthread_mutex_destroy(&trace->mutex);
+    quern__array_release(&trace->allocator, &trace->names);
+    close_tracks(trace, trace->track_count);
+    release_trace(trace);
+}
+
+/* ------------------------------------------------------------------------------------------- names */
+
+/* The number of a name; the count of names when it is new. The caller holds the mutex. */
+static uint32_t find_name(const quern_trace *trace, const char *name)
+{
+    uint32_t number = 0;
+    while (number < trace->names.count && strcmp(trace->names.items[number].text, name) != 0)
+        number++;
+    return number;
+}
+
+static quern_result add_name(quern_trace *trace, const char *name)
+{
+    if (trace->names.count == QUERN_MAX_TRACE_NAMES)
+        return quern__fail(QUERN_ERROR_LIMIT, "quern_trace_add_name: '%s' is one more than %d names", name,
+                           QUERN_MAX_TRACE_NAMES);
+    if (!quern__array_reserve(&trace->allocator, &trace->names, trace->names.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_add_name: no memory for the name '%s'",
+                           name);
+    memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
+    return QUERN_OK;
+}
+
+quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name)
+{
+    if (trace == NULL) return quern__fail_null("quern_trace_add_name", "trace");
+    if (name == NULL) return quern__fail_null("quern_trace_add_name", "name");
+    if (out_name == NULL) return quern__fail_null("quern_trace_add_name", "out_name");
+    quern_result result = quern__in_call(quern__check_name(name, "zone"), "quern_trace_add_name");
+    if (result != QUERN_OK) return result;
+    pthread_mutex_lock(&trace->mutex);
+    const uint32_t number = find_name(trace, name);
+    if (number == trace->names.count) result = add_name(trace, name);
+    pthread_mutex_unlock(&trace->mutex);
+    if (result == QUERN_OK) *out_name = number;
+    return result;
+}
+
+quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name)
+{
+    if (trace == NULL) return quern__fail_null("quern_trace_set_track_name", "trace");
+    if (name == NULL) return quern__fail_null("quern_trace_set_track_name", "name");
+    if (track >= trace->track_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_trace_set_track_name: track %u of %u",
+                           track, trace->track_count);
+    const quern_result result =
+        quern__in_call(quern__check_name(name, "track"), "quern_trace_set_track_name");
+    if (result != QUERN_OK) return result;
+    pthread_mutex_lock(&trace->mutex);
+    memcpy(trace->tracks[track].name, name, strlen(name) + 1);
+    pthread_mutex_unlock(&trace->mutex);
+    return QUERN_OK;
+}
+
+void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1])
+{
+    pthread_mutex_lock(&trace->mutex);
+    const char *found = name < trace->names.count ? trace->names.items[name].text : "?";
+    memcpy(text, found, strlen(found) + 1);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1])
+{
+    pthread_mutex_lock(&trace->mutex);
+    memcpy(text, trace->tracks[track].name, sizeof trace->tracks[track].name);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+/* --------------------------------------------------------------------------------------- recording */
+
+void quern_trace_start(quern_trace *trace)
+{
+    if (trace == NULL) return;
+    for (uint32_t i = 0; i < trace->track_count; i++) {
+        quern__trace_track *track = &trace->tracks[i];
+        const uint64_t head = atomic_load_explicit(&track->head, memory_order_relaxed);
+        /* Release: pairs with the acquire in start_of. */
+        atomic_store_explicit(&track->start_head, head, memory_order_release);
+    }
+    atomic_store_explicit(&trace->start_ns, quern__clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&trace->told, 0, memory_order_relaxed);
+    atomic_store_explicit(&trace->is_running, true, memory_order_relaxed);
+}
+
+void quern_trace_stop(quern_trace *trace)
+{
+    if (trace != NULL) atomic_store_explicit(&trace->is_running, false, memory_order_relaxed);
+}
+
+bool quern_trace_is_running(const quern_trace *trace)
+{
+    return quern__trace_wants(trace);
+}
+
+/* Release: pairs with the reader's acquire of the word, see trace.h. */
+static void store_word(quern__trace_slot *slot, uint32_t index, uint64_t word)
+{
+    atomic_store_explicit(&slot->words[index], word, memory_order_release);
+}
+
+void quern__trace_record(quern_trace *trace, uint32_t track_index, const quern__trace_event *event)
+{
+    quern__trace_track *track = &trace->tracks[track_index];
+    /* Relaxed: nobody else writes it. */
+    const uint64_t head = atomic_load_explicit(&track->head, memory_order_relaxed);
+    quern__trace_slot *slot = &track->slots[head & (trace->capacity - 1)];
+    store_word(slot, 0, event->begin_ns);
+    store_word(slot, 1, event->duration_ns);
+    store_word(slot, 2, (uint64_t)event->name << QUERN__TRACE_KIND_BITS | event->kind);
+    store_word(slot, 3, (uint64_t)event->ordinal << 32 | event->count);
+    /* Release: pairs with the acquire in end_of. */
+    atomic_store_explicit(&track->head, head + 1, memory_order_release);
+}
+
+/* Relaxed: see quern__trace_wants. */
+static bool is_of_start(const quern_trace *trace, uint64_t begin_ns)
+{
+    return begin_ns >= atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
+}
+
+void quern__trace_show(quern_trace *trace, uint32_t track, const quern__trace_event *event)
+{
+    if (!quern__trace_wants(trace) || track >= trace->track_count) return;
+    if (is_of_start(trace, event->begin_ns)) quern__trace_record(trace, track, event);
+}
+
+/* ------------------------------------------------------------------------------------------- zones */
+
+/* Relaxed: it is a message more or less. */
+static bool is_told(const quern_trace *trace, uint32_t what)
+{
+    return (atomic_load_explicit(&trace->told, memory_order_relaxed) & what) != 0;
+}
+
+/* True for the first one since the start. */
+static bool begin_telling(quern_trace *trace, uint32_t what)
+{
+    return (atomic_fetch_or_explicit(&trace->told, what, memory_order_relaxed) & what) == 0;
+}
+
+static QUERN__SLOW_PATH void report_track(quern_trace *trace, uint32_t track)
+{
+    if (is_told(trace, QUERN__TOLD_TRACK) || !begin_telling(trace, QUERN__TOLD_TRACK)) return;
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_trace_zone_begin: track %u, and the trace has %u; raise track_count in its "
+        "definition (said once until the trace starts again)",
+        track, trace->track_count);
+}
+
+static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_trace_zone *zone)
+{
+    if (is_told(trace, QUERN__TOLD_CROSSING) || !begin_telling(trace, QUERN__TOLD_CROSSING)) return;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__trace_copy_name(trace, zone->name, name);
+    (void)quern__violation(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
+        "in it has not; end each zone once, the latest first (said once until the trace "
+        "starts again)",
+        name, zone->track);
+}
+
+void quern__trace_expect_workers(quern_trace *trace, uint32_t worker_count)
+{
+    if (trace == NULL || worker_count <= trace->track_count || is_told(trace, QUERN__TOLD_WORKERS)) return;
+    if (!begin_telling(trace, QUERN__TOLD_WORKERS)) return;
+    quern__log(
+        QUERN_LOG_WARNING,
+        "a frame runs on %u threads, and the trace has tracks for %u: the others are left out; raise "
+        "track_count in its definition (said once until the trace starts again)",
+        worker_count, trace->track_count);
+}
+
+/* Relaxed, as all of it is the writer's: a zone lies as deep as when it began, if all in it have ended. */
+static uint32_t enter_zone(quern__trace_track *track)
+{
+    const uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed) + 1;
+    atomic_store_explicit(&track->depth, depth, memory_order_relaxed);
+    return depth;
+}
+
+static void leave_zone(const quern_trace_zone *zone)
+{
+    quern__trace_track *track = &zone->trace->tracks[zone->track];
+    if (atomic_load_explicit(&track->depth, memory_order_relaxed) != zone->depth)
+        report_crossing(zone->trace, zone);
+    atomic_store_explicit(&track->depth, zone->depth - 1, memory_order_relaxed);
+}
+
+quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name)
+{
+    if (!quern__trace_wants(trace)) return (quern_trace_zone){0};
+    if (track >= trace->track_count) {
+        report_track(trace, track);
+        return (quern_trace_zone){0};
+    }
+    return (quern_trace_zone){.trace = trace,
+                              .begin_ns = quern__clock_ns(),
+                              .track = track,
+                              .name = name,
+                              .depth = QUERN_CHECKS ? enter_zone(&trace->tracks[track]) : 0};
+}
+
+void quern_trace_zone_end(const quern_trace_zone *zone)
+{
+    if (zone == NULL || !quern__trace_wants(zone->trace)) return;
+    const quern__trace_event event = {.begin_ns = zone->begin_ns,
+                                      .duration_ns = quern__clock_ns() - zone->begin_ns,
+                                      .kind = QUERN__TRACE_ZONE,
+                                      .name = zone->name};
+    if (QUERN_CHECKS && is_of_start(zone->trace, zone->begin_ns)) leave_zone(zone);
+    quern__trace_show(zone->trace, zone->track, &event);
+}
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+/* Acquire: pairs with the release of the same word. */
+static uint64_t load_word(const quern__trace_slot *slot, uint32_t index)
+{
+    return atomic_load_explicit(&slot->words[index], memory_order_acquire);
+}
+
+static quern__trace_event load_event(const quern__trace_slot *slot)
+{
+    const uint64_t what = load_word(slot, 2);
+    const uint64_t numbers = load_word(slot, 3);
+    return (quern__trace_event){
+        .begin_ns = load_word(slot, 0),
+        .duration_ns = load_word(slot, 1),
+        .kind = (quern__trace_kind)(what & ((1u << QUERN__TRACE_KIND_BITS) - 1)),
+        .name = (uint32_t)(what >> QUERN__TRACE_KIND_BITS),
+        .ordinal = (uint32_t)(numbers >> 32),
+        .count = (uint32_t)numbers,
+    };
+}
+
+/* Acquire: pairs with the release in quern__trace_record. */
+static uint64_t end_of(const quern__trace_track *track)
+{
+    return atomic_load_explicit(&track->head, memory_order_acquire);
+}
+
+/* Acquire: pairs with the release in quern_trace_start, which has read this head; so a head that is read
+ * afterwards is not an older one. */
+static uint64_t start_of(const quern__trace_track *track)
+{
+    return atomic_load_explicit(&track->start_head, memory_order_acquire);
+}
+
+/* Takes out what may have been written over while it was copied, and what was recorded before the start. */
+static uint32_t keep_whole(const quern_trace *trace, const quern__trace_track *track, uint64_t first,
+                           quern__trace_event *events, uint32_t count)
+{
+    const uint64_t start = start_of(track);
+    /* Relaxed: the acquires of the words make it recent enough. */
+    const uint64_t now = atomic_load_explicit(&track->head, memory_order_relaxed);
+    const uint64_t whole = quern__trace_oldest_whole(trace, now);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (first + i >= whole && first + i >= start) events[kept++] = events[i];
+    return kept;
+}
+
+uint32_t quern__trace_read(const quern_trace *trace, uint32_t track_index, quern__trace_event *events)
+{
+    const quern__trace_track *track = &trace->tracks[track_index];
+    const uint64_t end = end_of(track);
+    const uint64_t first = quern__trace_oldest_whole(trace, end);
+    for (uint64_t i = first; i < end; i++)
+        events[i - first] = load_event(&track->slots[i & (trace->capacity - 1)]);
+    return keep_whole(trace, track, first, events, (uint32_t)(end - first));
+}
+
+static void add_track(const quern_trace *trace, const quern__trace_track *track, quern_trace_stats *stats)
+{
+    const uint64_t start = start_of(track);
+    const uint64_t end = end_of(track);
+    const uint64_t whole = quern__trace_oldest_whole(trace, end);
+    const uint64_t first = whole > start ? whole : start;
+    stats->event_count += end - first;
+    stats->dropped_count += first - start;
+}
+
+quern_trace_stats quern_trace_get_stats(const quern_trace *trace)
+{
+    quern_trace_stats stats = {0};
+    for (uint32_t i = 0; trace != NULL && i < trace->track_count; i++)
+        add_track(trace, &trace->tracks[i], &stats);
+    return stats;
+}

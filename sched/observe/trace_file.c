@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The trace event format: an object with an array of events. "X" is one that has a begin and a duration, in
+ * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
+ * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
+#include "core/base/executor.h"
+#include "sched/observe/trace.h"
+#include "sched/observe/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { EVENTS_ALIGNMENT_BYTES = 64 };
+
+static const char part_suffix[] = ".part";
+
+/* How the file calls a kind of event, and what is in its args. */
+static const struct {
+    const char *category;
+    const char *ordinal, *count; /* NULL: this kind has none */
+} kinds[QUERN__TRACE_KIND_COUNT] = {
+    [QUERN__TRACE_ZONE] = {"zone", NULL, NULL},
+    [QUERN__TRACE_FRAME] = {"frame", "frame", "schedule"},
+    [QUERN__TRACE_PASS] = {"pass", "first_chunk", "chunks"},
+    [QUERN__TRACE_SYSTEM] = {"system", "view", "rows"},
+    [QUERN__TRACE_BEGIN] = {"begin", NULL, NULL},
+    [QUERN__TRACE_END] = {"end", NULL, NULL},
+    [QUERN__TRACE_SYNC] = {"sync", NULL, "commands"},
+    [QUERN__TRACE_STEAL] = {"steal", NULL, "items"},
+    [QUERN__TRACE_SLEEP] = {"sleep", NULL, NULL},
+    [QUERN__TRACE_LOOP] = {"loop", NULL, NULL},
+};
+
+static const char *const stages[] = {
+    [QUERN__STAGE_SYNC] = "sync",     [QUERN__STAGE_GATHER] = "gather", [QUERN__STAGE_FOLD] = "fold",
+    [QUERN__STAGE_SETTLE] = "settle", [QUERN__STAGE_COMMIT] = "commit",
+};
+
+typedef struct trace_writer {
+    quern_trace *trace;
+    FILE *file;
+    quern__trace_event *events; /* room for a whole ring */
+    bool has_event;             /* the array has something that a comma must follow */
+} trace_writer;
+
+/* ------------------------------------------------------------------------------------------ sorting */
+
+static bool comes_before(const quern__trace_event *a, const quern__trace_event *b)
+{
+    if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns;
+    return a->duration_ns > b->duration_ns;
+}
+
+static void swap_events(quern__trace_event *a, quern__trace_event *b)
+{
+    const quern__trace_event kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Restores the heap (the last one in order on top) when only its root may be out of place. */
+static void sift_down(quern__trace_event *events, uint32_t root, uint32_t count)
+{
+    for (;;) {
+        uint32_t child = 2 * root + 1;
+        if (child >= count) return;
+        if (child + 1 < count && comes_before(&events[child], &events[child + 1])) child++;
+        if (!comes_before(&events[root], &events[child])) return;
+        swap_events(&events[root], &events[child]);
+        root = child;
+    }
+}
+
+/* A heap sort: it needs no memory, which qsort may take from elsewhere than the trace's allocator. */
+static void sort_events(quern__trace_event *events, uint32_t count)
+{
+    for (uint32_t root = count / 2; root > 0; root--)
+        sift_down(events, root - 1, count);
+    for (uint32_t end = count; end > 1; end--) {
+        swap_events(&events[0], &events[end - 1]);
+        sift_down(events, 0, end - 1);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ writing */
+
+/* As a string of JSON, which is UTF-8. */
+static void write_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (uint32_t bytes; *text != '\0'; text += bytes > 0 ? bytes : 1) {
+        const unsigned char byte = (unsigned char)*text;
+        bytes = quern__utf8_bytes(text);
+        if (bytes == 0)
+            fputs(QUERN__UTF8_REPLACEMENT, file);
+        else if (byte == '"' || byte == '\\')
+            fprintf(file, "\\%c", byte);
+        else if (byte < ' ')
+            fprintf(file, "\\u%04x", byte);
+        else
+            fwrite(text, 1, bytes, file);
+    }
+    fputc('"', file);
+}
+
+static void begin_event(trace_writer *writer, char phase, uint32_t track)
+{
+    fprintf(writer->file, "%s\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32, writer->has_event ? "," : "",
+            phase, track + 1);
+    writer->has_event = true;
+}
+
+static void write_track_name(trace_writer *writer, uint32_t index)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__trace_copy_track_name(writer->trace, index, name);
+    if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
+    begin_event(writer, 'M', index);
+    fputs(",\"name\":\"thread_name\",\"args\":{\"name\":", writer->file);
+    write_text(writer->file, name);
+    fputs("}}", writer->file);
+    begin_event(writer, 'M', index);
+    fprintf(writer->file, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}", index);
+}
+
+/* Nanoseconds as microseconds, to the last digit. */
+static void write_time(FILE *file, const char *key, uint64_t time_ns)
+{
+    fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
+}
+
+/* Of an event that was given none. */
+static const char *name_of_kind(const quern__trace_event *event)
+{
+    if (event->kind != QUERN__TRACE_SYNC) return kinds[event->kind].category;
+    return event->ordinal < QUERN__COUNT_OF(stages) ? stages[event->ordinal] : "?";
+}
+
+static void write_name(trace_writer *writer, const quern__trace_event *event)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    if (event->name == QUERN__TRACE_NO_NAME) {
+        write_text(writer->file, name_of_kind(event));
+        return;
+    }
+    quern__trace_copy_name(writer->trace, event->name, name);
+    write_text(writer->file, name);
+}
+
+/* Of a sync point only the whole of it has commands. */
+static bool has_count(const quern__trace_event *event)
+{
+    if (event->kind == QUERN__TRACE_SYNC && event->ordinal != QUERN__STAGE_SYNC) return false;
+    return kinds[event->kind].count != NULL;
+}
+
+static void write_args(FILE *file, const quern__trace_event *event)
+{
+    const char *ordinal = kinds[event->kind].ordinal;
+    if (!has_count(event)) return;
+    fputs(",\"args\":{", file);
+    if (ordinal != NULL) fprintf(file, "\"%s\":%" PRIu32 ",", ordinal, event->ordinal);
+    fprintf(file, "\"%s\":%" PRIu32 "}", kinds[event->kind].count, event->count);
+}
+
+static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
+{
+    const quern_trace *trace = writer->trace;
+    const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
+    begin_event(writer, 'X', track);
+    fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", kinds[event->kind].category);
+    write_name(writer, event);
+    write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
+    write_time(writer->file, "dur", event->duration_ns);
+    write_args(writer->file, event);
+    fputc('}', writer->file);
+}
+
+static void write_tracks(trace_writer *writer)
+{
+    for (uint32_t track = 0; track < writer->trace->track_count; track++) {
+        write_track_name(writer, track);
+        const uint32_t count = quern__trace_read(writer->trace, track, writer->events);
+        sort_events(writer->events, count);
+        for (uint32_t i = 0; i < count; i++)
+            write_event(writer, track, &writer->events[i]);
+    }
+}
+
+/* False when the file would not take it all. */
+static bool write_file(trace_writer *writer)
+{
+    const quern_trace_stats stats = quern_trace_get_stats(writer->trace);
+    fprintf(writer->file,
+            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
+            stats.dropped_count);
+    write_tracks(writer);
+    fputs("\n]}\n", writer->file);
+    const bool is_whole = ferror(writer->file) == 0;
+    return fclose(writer->file) == 0 && is_whole;
+}
+
+static quern_result write_directly(trace_writer *writer, const char *path)
+{
+    writer->file = fopen(path, "w");
+    if (writer->file != NULL && write_file(writer)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path,
+                       strerror(errno));
+}
+
+/* Whether the path is something that must not be replaced: a device, a pipe. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/* To a file beside it first, which then takes its place. */
+static quern_result write_and_rename(trace_writer *writer, const char *part_path, const char *path)
+{
+    if (is_special(path)) return write_directly(writer, path);
+    writer->file = fopen(part_path, "w");
+    if (writer->file == NULL)
+        return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s",
+                           part_path, strerror(errno));
+    if (write_file(writer) && rename(part_path, path) == 0) return QUERN_OK;
+    const quern_result result = quern__fail(
+        QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path, strerror(errno));
+    remove(part_path);
+    return result;
+}
+
+quern_result quern_trace_write(quern_trace *trace, const char *path)
+{
+    if (trace == NULL) return quern__fail_null("quern_trace_write", "trace");
+    if (path == NULL) return quern__fail_null("quern_trace_write", "path");
+    const size_t events_bytes = trace->capacity * sizeof(quern__trace_event);
+    const size_t path_bytes = strlen(path) + sizeof part_suffix;
+    quern__trace_event *events = quern__allocate(&trace->allocator, events_bytes, EVENTS_ALIGNMENT_BYTES);
+    char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (events != NULL && part_path != NULL) {
+        snprintf(part_path, path_bytes, "%s%s", path, part_suffix);
+        trace_writer writer = {.trace = trace, .events = events};
+        result = write_and_rename(&writer, part_path, path);
+    } else {
+        result = quern__fail(result, "quern_trace_write: no memory for a trace of %u events a track",
+                             trace->capacity);
+    }
+    quern__release(&trace->allocator, events, events_bytes, EVENTS_ALIGNMENT_BYTES);
+    quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
+    return result;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/access.h"
+
+#include "core/world/world.h"
+
+static void add_terms(quern__access *access, const quern_system_def *def)
+{
+    for (uint32_t i = 0; i < def->term_count; i++) {
+        uint32_t index = quern__component_index(def->terms[i].component);
+        bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed;
+        if (is_read) quern__bitset_add(access->reads, index);
+        if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
+    }
+}
+
+static quern_result add_lookups(quern__access *access, const quern_world *world,
+                                const quern_system_def *def)
+{
+    for (uint32_t i = 0; i < def->lookup_count; i++) {
+        quern_result result = quern__components_check(&world->storage.components, def->lookups[i]);
+        if (result != QUERN_OK) return result;
+        uint32_t index = quern__component_index(def->lookups[i]);
+        if (quern__bitset_has(access->lookups, index))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "system '%s' declares the lookup of '%s' twice; once is enough", def->name,
+                               quern__components_type(&world->storage.components, index)->name);
+        quern__bitset_add(access->lookups, index);
+    }
+    return QUERN_OK;
+}
+
+static quern_result add_resources(quern__access *access, const quern_world *world,
+                                  const quern_system_def *def)
+{
+    for (uint32_t i = 0; i < def->resource_count; i++) {
+        const quern_resource_access *use = &def->resources[i];
+        quern_result result = quern__resources_check(&world->resources, use->resource);
+        if (result != QUERN_OK) return result;
+        uint32_t index = quern__resource_index(use->resource);
+        const char *name = world->resources.list.items[index].type.name;
+        if (use->access < QUERN_READ || use->access > QUERN_WRITE_CONCURRENT)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "system '%s': access %d to resource '%s' is neither read nor write",
+                               def->name, (int)use->access, name);
+        if (quern__access_to_resource(access, index) != QUERN_NO_ACCESS)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' declares resource '%s' twice",
+                               def->name, name);
+        access->resources[access->resource_count++] =
+            (quern__resource_use){.index = (uint16_t)index, .access = (uint8_t)use->access};
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__access_init(quern__access *access, const quern_world *world,
+                                const quern_system_def *def)
+{
+    *access = (quern__access){0};
+    if (def->lookup_count > QUERN_MAX_ACCESS || def->resource_count > QUERN_MAX_ACCESS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' declares %u lookups and %u resources; the limit is %d each "
+                           "(QUERN_MAX_ACCESS)",
+                           def->name, def->lookup_count, def->resource_count, QUERN_MAX_ACCESS);
+    if (def->lookup_count > 0 && def->lookups == NULL)
+        return quern__fail_null("quern_schedule_add_system", "def->lookups");
+    if (def->resource_count > 0 && def->resources == NULL)
+        return quern__fail_null("quern_schedule_add_system", "def->resources");
+    add_terms(access, def);
+    quern_result result = add_lookups(access, world, def);
+    return result != QUERN_OK ? result : add_resources(access, world, def);
+}
+
+quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index)
+{
+    for (uint32_t i = 0; i < access->resource_count; i++)
+        if (access->resources[i].index == resource_index) return (quern_access)access->resources[i].access;
+    return QUERN_NO_ACCESS;
+}
+
+/* ------------------------------------------------------------------------------------------- lists */
+
+static void list_add(char *text, size_t text_bytes, const char *verb, const char *name)
+{
+    quern__append(text, text_bytes, "%s%s'%s'", text[0] != '\0' ? ", " : "", verb, name);
+}
+
+static void list_end(char *text, size_t text_bytes)
+{
+    if (text[0] == '\0') quern__append(text, text_bytes, "none");
+}
+
+void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
+                                size_t text_bytes)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(access->lookups, i))
+            list_add(text, text_bytes, "", quern__components_type(&world->storage.components, i)->name);
+    list_end(text, text_bytes);
+}
+
+void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
+                                  size_t text_bytes)
+{
+    static const char *const verbs[] = {
+        [QUERN_READ] = "read ", [QUERN_WRITE] = "write ", [QUERN_WRITE_CONCURRENT] = "write concurrently "};
+    text[0] = '\0';
+    for (uint32_t i = 0; i < access->resource_count; i++) {
+        const quern__resource_use *use = &access->resources[i];
+        list_add(text, text_bytes, verbs[use->access], world->resources.list.items[use->index].type.name);
+    }
+    list_end(text, text_bytes);
+}
+
+/* ----------------------------------------------------------------------------------------- conflicts */
+
+uint32_t quern__access_self_conflict(const quern__access *access)
+{
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
+        uint64_t both = access->lookups[word] & access->writes[word];
+        if (both != 0) return word * 64 + quern__bitset_take_lowest(&both);
+    }
+    return QUERN_MAX_COMPONENTS;
+}
+
+quern__conflict quern__access_meet(const quern__access *a, const quern__access *b)
+{
+    for (uint32_t i = 0; i < a->resource_count; i++) {
+        quern_access other = quern__access_to_resource(b, a->resources[i].index);
+        if (other == QUERN_NO_ACCESS || (other == QUERN_READ && a->resources[i].access == QUERN_READ))
+            continue;
+        return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
+    }
+    return (quern__conflict){.kind = QUERN__NO_CONFLICT};
+}
+
+bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] & b->reads[word]) | (b->writes[word] & a->reads[word]);
+    return both != 0;
+}
+
+bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
+{
+    uint64_t both = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        both |= (a->writes[word] & b->lookups[word]) | (b->writes[word] & a->lookups[word]);
+    return both != 0;
+}
+
+bool quern__access_may_meet(const quern__access *a, const quern__access *b)
+{
+    return quern__access_terms_may_meet(a, b) || quern__access_may_look_up(a, b);
+}
+
+quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
+                                      const quern__archetype *archetype, bool b_matches)
+{
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        uint16_t index = archetype->component_indices[i];
+        bool a_writes = quern__bitset_has(a->writes, index);
+        if (a_writes && quern__bitset_has(b->lookups, index))
+            return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = index};
+        if (!b_matches || strongest.kind != QUERN__NO_CONFLICT) continue;
+        bool b_writes = quern__bitset_has(b->writes, index);
+        if ((a_writes && quern__bitset_has(b->reads, index)) ||
+            (b_writes && quern__bitset_has(a->reads, index)))
+            strongest = (quern__conflict){.kind = QUERN__CONFLICT_COMPONENT, .index = index};
+    }
+    return strongest;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SCHEDULE_COMPILE_H
+#define QUERN_SCHED_SCHEDULE_COMPILE_H
+
+/* From systems to steps.
+ *
+ *   order      by phase, then before/after, then registration (order.h)
+ *   conflicts  for each pair of one phase: must they keep their order, and why? (conflict.h)
+ *   steps      each phase is cut at its exclusive systems; every cut and end of a phase is a sync point
+ *   passes     what lies between two cuts: systems that go over the chunks together (fuse.h)
+ *   graphs     of passes, whose edges are the conflicts that do not follow from others
+ *
+ * The graph of a pass is begin -> run -> end, with the parts it does not have left out. */
+
+#include "sched/schedule/schedule.h"
+
+/* Compiles whatever is not compiled: everything after systems were added, else the conflicts that new
+ * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
+ * OUT_OF_MEMORY; the schedule is then not compiled, and the next call tries again. */
+quern_result quern__compile(quern_schedule *schedule);
+
+void quern__compile_release(quern_schedule *schedule);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/fuse.h"
+
+bool quern__fuse_allows(const quern__system *system)
+{
+    return system->query.term_count > 0 && !quern__system_is(system, QUERN_SYSTEM_SERIAL);
+}
+
+static quern__conflict_kind kind_between(const quern__system *earlier, const quern__system *later)
+{
+    return (quern__conflict_kind)quern__schedule_conflict(earlier->schedule, earlier->position,
+                                                          later->position)
+        ->kind;
+}
+
+/* ------------------------------------------------------------------------------------------- passes */
+
+static quern__pass *pass_create(quern_schedule *schedule, const quern__system *first)
+{
+    quern__pass *pass =
+        quern__allocate(quern__schedule_allocator(schedule), sizeof *pass, _Alignof(quern__pass));
+    if (pass == NULL) return NULL;
+    *pass = (quern__pass){.schedule = schedule, .kind = QUERN__PASS_CHUNKS};
+    if (quern__system_is(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
+    if (first->query.term_count == 0) pass->kind = QUERN__PASS_ONCE;
+    return pass;
+}
+
+static bool pass_add(quern__pass *pass, quern__system *system)
+{
+    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    if (!quern__array_reserve(allocator, &pass->systems, pass->systems.count + 1)) return false;
+    pass->systems.items[pass->systems.count++] = system;
+    pass->has_begin |= system->begin != NULL || quern__system_is_gated(system);
+    pass->has_end |= system->end != NULL;
+    pass->has_partials |= system->partial_bytes > 0;
+    pass->has_filters |= system->query.filter_count > 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        pass->touched[word] |= system->access.reads[word];
+    system->pass = pass;
+    system->merged_count = 0;
+    system->merged_collected_count = system->query.collected_count;
+    return true;
+}
+
+/* The first pass that the system may join, as far as the order is concerned. */
+static uint32_t first_legal(const quern__step *step, const quern__system *system)
+{
+    const quern_schedule *schedule = system->schedule;
+    uint32_t first = 0;
+    for (uint32_t i = step->first; i < system->position; i++) {
+        const quern__system *earlier = schedule->order.items[i];
+        quern__conflict_kind kind = kind_between(earlier, system);
+        if (kind == QUERN__NO_CONFLICT) continue;
+        uint32_t bound = earlier->pass->index + !quern__conflict_is_local(kind);
+        if (bound > first) first = bound;
+    }
+    return first;
+}
+
+static uint32_t shared_count(const quern__pass *pass, const quern__system *system)
+{
+    uint32_t count = 0;
+    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
+        count += (uint32_t)__builtin_popcountll(pass->touched[word] & system->access.reads[word]);
+    return count;
+}
+
+/* xorshift64*, Vigna 2014. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1dull;
+}
+
+/* Which pass the system joins, or NULL. random: NULL, or any will do. */
+static quern__pass *choose(const quern__step *step, const quern__system *system, uint64_t *random)
+{
+    if (!system->schedule->fuse || !quern__fuse_allows(system)) return NULL;
+    quern__pass *best = NULL;
+    uint32_t best_count = 0;
+    for (uint32_t i = first_legal(step, system); i < step->passes.count; i++) {
+        quern__pass *pass = step->passes.items[i];
+        if (pass->kind != QUERN__PASS_CHUNKS) continue;
+        uint32_t count =
+            random != NULL ? (uint32_t)(next_random(random) >> 40) : shared_count(pass, system);
+        if (best != NULL && count < best_count) continue;
+        best = pass;
+        best_count = count;
+    }
+    return best;
+}
+
+static quern_result place(quern_schedule *schedule, quern__step *step, quern__system *system,
+                          uint64_t *random)
+{
+    quern__pass *pass = choose(step, system, random);
+    if (pass == NULL) {
+        pass = pass_create(schedule, system);
+        if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
+        pass->index = step->passes.count;
+        step->passes.items[step->passes.count++] = pass;
+    }
+    if (pass_add(pass, system)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass of %u systems",
+                       pass->systems.count + 1);
+}
+
+/* -------------------------------------------------------------------------------------------- lanes */
+
+static void merge_lanes(quern__pass *pass, uint32_t kept, uint32_t merged)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        if (pass->systems.items[i]->lane == merged) pass->systems.items[i]->lane = kept;
+}
+
+/* Lanes so far are numbers of systems: the first one of each. */
+static void renumber_lanes(quern__pass *pass)
+{
+    pass->lane_count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        if (pass->systems.items[i]->lane < i) {
+            pass->systems.items[i]->lane = pass->systems.items[pass->systems.items[i]->lane]->lane;
+            continue;
+        }
+        pass->systems.items[i]->lane = pass->lane_count++;
+    }
+}
+
+static void find_lanes(quern__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->lane = i;
+        for (uint32_t k = 0; k < i; k++) {
+            const quern__system *earlier = pass->systems.items[k];
+            if (earlier->lane == system->lane || kind_between(earlier, system) == QUERN__NO_CONFLICT)
+                continue;
+            bool is_lower = earlier->lane < system->lane;
+            merge_lanes(pass, is_lower ? earlier->lane : system->lane,
+                        is_lower ? system->lane : earlier->lane);
+        }
+    }
+    renumber_lanes(pass);
+}
+
+/* ---------------------------------------------------------------------------------------------- all */
+
+quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later)
+{
+    const quern_schedule *schedule = earlier->schedule;
+    quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
+    for (uint32_t i = 0; i < earlier->systems.count; i++)
+        for (uint32_t k = 0; k < later->systems.count; k++) {
+            uint32_t a = earlier->systems.items[i]->position, b = later->systems.items[k]->position;
+            const quern__conflict *conflict =
+                quern__schedule_conflict(schedule, a < b ? a : b, a < b ? b : a);
+            if (conflict->kind > strongest.kind) strongest = *conflict;
+        }
+    return strongest;
+}
+
+/* Whether all that must come before the pass stands in front of it. Passes in front of `placed_count` are
+ * placed. */
+static bool is_ready(const quern__step *step, uint32_t placed_count, const quern__pass *pass)
+{
+    for (uint32_t i = placed_count; i < step->passes.count; i++) {
+        const quern__pass *other = step->passes.items[i];
+        if (other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT)
+            return false;
+    }
+    return true;
+}
+
+/* For tests: a random one of the orders that respect the edges. */
+static void shuffle_passes(quern__step *step, uint64_t *random)
+{
+    for (uint32_t placed = 0; placed < step->passes.count; placed++) {
+        uint32_t left = step->passes.count - placed;
+        uint32_t chosen = placed + (uint32_t)((next_random(random) >> 32) % left);
+        while (!is_ready(step, placed, step->passes.items[chosen])) /* the least index always is */
+            chosen = placed + (chosen - placed + 1) % left;
+        quern__pass *pass = step->passes.items[chosen];
+        step->passes.items[chosen] = step->passes.items[placed];
+        step->passes.items[placed] = pass;
+    }
+}
+
+static void release_passes(quern__step *step)
+{
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        quern__pass_destroy(step->passes.items[i]);
+    step->passes.count = 0;
+}
+
+quern_result quern__fuse(quern_schedule *schedule, quern__step *step)
+{
+    uint32_t system_count = step->end - step->first;
+    release_passes(step);
+    if (!quern__array_reserve(quern__schedule_allocator(schedule), &step->passes, system_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
+                           system_count);
+    uint64_t seed = schedule->shuffle_seed;
+    uint64_t *random = seed != 0 ? &seed : NULL;
+    for (uint32_t i = step->first; i < step->end; i++) {
+        quern_result result = place(schedule, step, schedule->order.items[i], random);
+        if (result != QUERN_OK) return result;
+    }
+    for (uint32_t i = 0; i < step->passes.count; i++)
+        find_lanes(step->passes.items[i]);
+    if (random != NULL) shuffle_passes(step, random);
+    return QUERN_OK;
+}

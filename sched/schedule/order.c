@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/order.h"
+
+/* Scratch of ordering: which system must precede which, by registration. */
+typedef struct order_graph {
+    uint32_t count;
+    uint32_t words;         /* per row */
+    uint64_t *predecessors; /* [system * words]: bits of systems that must come first */
+    bool *placed;
+} order_graph;
+
+static uint64_t *predecessors_of(const order_graph *graph, uint32_t system)
+{
+    return graph->predecessors + (size_t)system * graph->words;
+}
+
+static quern_result add_rule(quern_schedule *schedule, order_graph *graph, const quern__system *system,
+                             const quern__order_rule *rule)
+{
+    const char *word = rule->is_before ? "before" : "after";
+    const quern__system *other =
+        quern__schedule_system(schedule, quern_schedule_find(schedule, rule->name));
+    if (other == NULL)
+        return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
+                           "system '%s' is to run %s '%s', which the schedule does not have", system->name,
+                           word, rule->name);
+    if (other->phase != system->phase || other == system)
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "system '%s' (phase '%s') is to run %s '%s' (phase '%s'): before and after order different "
+            "systems of one phase",
+            system->name, schedule->phases[system->phase].name, word, other->name,
+            schedule->phases[other->phase].name);
+    uint32_t first = rule->is_before ? system->index : other->index;
+    uint32_t second = rule->is_before ? other->index : system->index;
+    quern__bitset_add(predecessors_of(graph, second), first);
+    return QUERN_OK;
+}
+
+static bool is_ready(const order_graph *graph, uint32_t system)
+{
+    const uint64_t *predecessors = predecessors_of(graph, system);
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (quern__bitset_has(predecessors, i) && !graph->placed[i]) return false;
+    return true;
+}
+
+static uint32_t unplaced_predecessor(const order_graph *graph, uint32_t system)
+{
+    uint32_t i = 0;
+    while (!quern__bitset_has(predecessors_of(graph, system), i) || graph->placed[i])
+        i++;
+    return i;
+}
+
+/* No system of the phase is ready, so each waits for another: walking back must come round to a cycle. */
+static quern_result fail_cycle(const quern_schedule *schedule, const order_graph *graph, uint32_t stuck)
+{
+    for (uint32_t i = 0; i < graph->count; i++) /* after that many steps the walk is inside the cycle */
+        stuck = unplaced_predecessor(graph, stuck);
+    char text[384] = "";
+    quern__append(text, sizeof text, "'%s'", schedule->systems.items[stuck]->name);
+    uint32_t i = stuck;
+    do {
+        i = unplaced_predecessor(graph, i);
+        quern__append(text, sizeof text, " after '%s'", schedule->systems.items[i]->name);
+    } while (i != stuck);
+    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
+}
+
+/* Appends the phase's systems to the order: always the first by registration that nothing holds back. */
+static quern_result order_phase(quern_schedule *schedule, order_graph *graph, uint32_t phase)
+{
+    for (;;) {
+        uint32_t stuck = UINT32_MAX, next = UINT32_MAX;
+        for (uint32_t i = 0; i < graph->count && next == UINT32_MAX; i++) {
+            if (schedule->systems.items[i]->phase != phase || graph->placed[i]) continue;
+            if (is_ready(graph, i))
+                next = i;
+            else
+                stuck = i;
+        }
+        if (next == UINT32_MAX) return stuck == UINT32_MAX ? QUERN_OK : fail_cycle(schedule, graph, stuck);
+        graph->placed[next] = true;
+        quern__system *system = schedule->systems.items[next];
+        system->position = schedule->order.count;
+        schedule->order.items[schedule->order.count++] = system;
+    }
+}
+
+static quern_result order_systems(quern_schedule *schedule, order_graph *graph)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < graph->count && result == QUERN_OK; i++) {
+        const quern__system *system = schedule->systems.items[i];
+        for (uint32_t k = 0; k < system->rules.count && result == QUERN_OK; k++)
+            result = add_rule(schedule, graph, system, &system->rules.items[k]);
+    }
+    for (uint32_t phase = 0; phase < schedule->phase_count && result == QUERN_OK; phase++)
+        result = order_phase(schedule, graph, phase);
+    return result;
+}
+
+/* What before and after ask for. Where the terms of two systems share components, it is the order in which
+ * they touch them. Elsewhere, and where one's end or the other's begin or condition is to see the whole of
+ * the other, it must be about something that the schedule cannot see. */
+static quern__conflict_kind kind_of_rule(const quern__system *first, const quern__system *second)
+{
+    bool is_order = quern__access_terms_may_meet(&first->access, &second->access) && first->end == NULL &&
+                    second->begin == NULL && second->condition == NULL;
+    return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
+}
+
+static void note_rules(quern_schedule *schedule, const order_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        for (uint32_t k = 0; k < graph->count; k++) {
+            if (!quern__bitset_has(predecessors_of(graph, i), k)) continue;
+            const quern__system *first = schedule->systems.items[k], *second = schedule->systems.items[i];
+            *quern__schedule_conflict(schedule, first->position, second->position) =
+                (quern__conflict){.kind = (uint8_t)kind_of_rule(first, second)};
+        }
+}
+
+quern_result quern__order_systems(quern_schedule *schedule)
+{
+    const quern_allocator *allocator = quern__schedule_allocator(schedule);
+    uint32_t count = schedule->systems.count;
+    uint32_t pairs = count * count; /* fits: QUERN_MAX_SYSTEMS is 1024 */
+    order_graph graph = {.count = count, .words = QUERN__BITSET_WORDS(count)};
+    size_t rows_bytes = (size_t)count * graph.words * sizeof(uint64_t);
+    char *scratch = quern__allocate(allocator, rows_bytes + count, _Alignof(uint64_t));
+    if (scratch == NULL || !quern__array_reserve(allocator, &schedule->order, count) ||
+        !quern__array_reserve(allocator, &schedule->conflicts, pairs)) {
+        quern__release(allocator, scratch, rows_bytes + count, _Alignof(uint64_t));
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order %u systems", count);
+    }
+    memset(scratch, 0, rows_bytes + count);
+    graph.predecessors = (uint64_t *)(void *)scratch;
+    graph.placed = (bool *)(scratch + rows_bytes);
+    schedule->order.count = 0;
+    quern_result result = order_systems(schedule, &graph);
+    if (result == QUERN_OK) {
+        schedule->conflicts.count = pairs;
+        memset(schedule->conflicts.items, 0, pairs * sizeof *schedule->conflicts.items);
+        note_rules(schedule, &graph);
+    }
+    quern__release(allocator, scratch, rows_bytes + count, _Alignof(uint64_t));
+    return result;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/pass.h"
+
+#include "sched/schedule/schedule.h"
+
+enum { MANY_COLUMNS = 4 };
+
+void quern__pass_destroy(quern__pass *pass)
+{
+    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    quern__array_release(allocator, &pass->systems);
+    quern__array_release(allocator, &pass->tables);
+    quern__array_release(allocator, &pass->calls);
+    quern__array_release(allocator, &pass->spans);
+    quern__array_release(allocator, &pass->waits_for);
+    quern__release(allocator, pass, sizeof *pass, _Alignof(quern__pass));
+}
+
+/* ------------------------------------------------------------------------------------------- tables */
+
+/* The archetype of the system's first match that is not in the tables, or NULL. */
+static quern__archetype *next_match(const quern__system *system)
+{
+    const quern__query *query = &system->query;
+    return system->merged_count < query->matches.count
+               ? query->matches.items[system->merged_count].archetype
+               : NULL;
+}
+
+/* The first archetype, in order, that some system matches and the tables do not have. */
+static quern__archetype *next_archetype(const quern__pass *pass)
+{
+    quern__archetype *first = NULL;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__archetype *archetype = next_match(pass->systems.items[i]);
+        if (archetype != NULL && (first == NULL || archetype->index < first->index)) first = archetype;
+    }
+    return first;
+}
+
+static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
+{
+    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
+           quern__array_reserve(allocator, &pass->spans, pass->spans.count + archetype->column_count);
+}
+
+static void add_calls(quern__pass *pass, const quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (next_match(system) != archetype) continue;
+        const quern__query_match *match = &system->query.matches.items[system->merged_count++];
+        pass->calls.items[pass->calls.count++] =
+            (quern__pass_call){.system = system, .columns = match->columns};
+    }
+}
+
+static void add_spans(quern__pass *pass, const quern__pass_table *table)
+{
+    for (uint32_t c = 0; c < table->archetype->column_count; c++) {
+        const quern__column *column = &table->archetype->columns[c];
+        bool is_used = false;
+        for (uint32_t i = table->first_call; i < table->end_call && !is_used; i++)
+            is_used = quern__bitset_has(pass->calls.items[i].system->access.reads, column->component_index);
+        if (is_used)
+            pass->spans.items[pass->spans.count++] =
+                (quern__pass_span){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
+    }
+}
+
+/* The bytes of a row that the table's calls touch. */
+static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = table->first_span; i < table->end_span; i++)
+        bytes += pass->spans.items[i].size_bytes;
+    return bytes;
+}
+
+/* Processors foresee a few streams through memory, as long as not much lies between their pieces. With
+ * many columns, or where most of a chunk is passed over, they do not, and fetching ahead pays;
+ * elsewhere it costs. */
+static bool scatters(const quern__pass *pass, const quern__pass_table *table)
+{
+    size_t row_bytes = sizeof(quern_entity);
+    for (uint32_t i = 0; i < table->archetype->column_count; i++)
+        row_bytes += table->archetype->columns[i].size_bytes;
+    return table->end_span - table->first_span >= MANY_COLUMNS ||
+           touched_bytes(pass, table) * 2 < row_bytes;
+}
+
+static bool any_collected(const quern__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        if (pass->systems.items[i]->merged_collected_count != pass->systems.items[i]->query.collected_count)
+            return true;
+    return false;
+}
+
+static void clear_tables(quern__pass *pass)
+{
+    pass->tables.count = pass->calls.count = pass->spans.count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->merged_count = 0;
+        system->merged_collected_count = system->query.collected_count;
+    }
+}
+
+/* For all calls at once: where all archetypes are new, growing step by step takes as long as all the
+ * rest. */
+static bool reserve_calls(quern__pass *pass)
+{
+    uint32_t count = pass->calls.count;
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->merged_count;
+    return quern__array_reserve(quern__schedule_allocator(pass->schedule), &pass->calls, count);
+}
+
+static quern_result fail_memory(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the chunks of system '%s'",
+                       pass->systems.items[0]->name);
+}
+
+quern_result quern__pass_extend(quern__pass *pass)
+{
+    if (any_collected(pass)) clear_tables(pass);
+    if (!reserve_calls(pass)) return fail_memory(pass);
+    for (quern__archetype *archetype; (archetype = next_archetype(pass)) != NULL;) {
+        if (!reserve_table(pass, archetype)) return fail_memory(pass);
+        quern__pass_table *table = &pass->tables.items[pass->tables.count++];
+        *table = (quern__pass_table){
+            .archetype = archetype, .first_call = pass->calls.count, .first_span = pass->spans.count};
+        add_calls(pass, archetype);
+        table->end_call = pass->calls.count;
+        add_spans(pass, table);
+        table->end_span = pass->spans.count;
+        table->scatters = scatters(pass, table);
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------ prepare */
+
+/* Numbers the table's items and views. Returns the bytes that going over it touches. */
+static uint64_t count_table(quern__pass *pass, quern__pass_table *table)
+{
+    const quern__archetype *archetype = table->archetype;
+    uint64_t row_count = quern__archetype_row_count(archetype);
+    bool is_used = false;
+    table->first_item = pass->chunk_count;
+    for (uint32_t i = table->first_call; i < table->end_call; i++) {
+        quern__pass_call *call = &pass->calls.items[i];
+        if (!call->system->enabled) continue;
+        call->first_ordinal = call->system->view_count;
+        call->system->view_count += archetype->chunk_count;
+        call->system->entity_count += row_count;
+        is_used = true;
+    }
+    if (!is_used) return 0;
+    pass->chunk_count += archetype->chunk_count;
+    return row_count * touched_bytes(pass, table);
+}
+
+static void count_items(quern__pass *pass, uint32_t thread_count)
+{
+    pass->is_split = pass->chunk_count < thread_count && pass->lane_count > 1;
+    pass->item_count = pass->is_split ? pass->chunk_count * pass->lane_count : pass->chunk_count;
+    const quern__system *first = pass->systems.items[0];
+    if (pass->kind == QUERN__PASS_SERIAL && pass->item_count > 0) pass->item_count = 1;
+    if (pass->kind == QUERN__PASS_ONCE) pass->item_count = first->enabled && first->run != NULL;
+}
+
+quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->is_active = system->enabled;
+        system->view_count = pass->kind == QUERN__PASS_ONCE && system->enabled;
+        system->entity_count = 0;
+    }
+    pass->chunk_count = 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pass->tables.count; i++)
+        bytes += count_table(pass, &pass->tables.items[i]);
+    count_items(pass, thread_count);
+    pass->prefetches = bytes > pass->schedule->cache_bytes * thread_count;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+void quern__pass_start(quern__pass *pass)
+{
+    if (!pass->has_partials) return;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        size_t bytes = system->view_count * system->partial_stride_bytes;
+        if (bytes > 0) memset(system->partials, 0, bytes);
+    }
+}
+
+void quern__pass_finish(quern__pass *pass)
+{
+    if (!pass->has_filters) return;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (system->is_active) system->query.seen_version = pass->schedule->version_base + system->position;
+    }
+}

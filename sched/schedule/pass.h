@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SCHEDULE_PASS_H
+#define QUERN_SCHED_SCHEDULE_PASS_H
+
+/* A pass: systems that go over the chunks together. A job takes a chunk and calls all of the pass's systems
+ * on it, in order, while it is in the cache. Which systems share a pass is decided by fuse.h.
+ *
+ *   table   an archetype that some of the systems match        item   a chunk of a table
+ *   call    a system of a table, with its columns there
+ *
+ * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different
+ * lanes. When there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by
+ * side. */
+
+#include "sched/jobs/atomic.h"
+#include "sched/schedule/system.h"
+
+typedef enum quern__pass_kind {
+    QUERN__PASS_CHUNKS, /* systems that may be fused, over chunks in parallel */
+    QUERN__PASS_SERIAL, /* one system, over its chunks in order, as one job */
+    QUERN__PASS_ONCE    /* one system without terms, called once */
+} quern__pass_kind;
+
+typedef struct quern__pass_call {
+    quern__system *system;
+    const quern_view_column *columns;
+    uint32_t first_ordinal; /* of the views in this table; prepared */
+} quern__pass_call;
+
+/* The part of each chunk that one column takes. */
+typedef struct quern__pass_span {
+    uint16_t offset_bytes;
+    uint16_t size_bytes; /* of one value */
+} quern__pass_span;
+
+/* Items of table i are first_item .. first_item of table i + 1. */
+typedef struct quern__pass_table {
+    quern__archetype *archetype;
+    uint32_t first_call, end_call;
+    uint32_t first_span, end_span; /* all columns that the calls touch */
+    uint32_t first_item;           /* prepared */
+    bool scatters;                 /* the processor does not foresee what the calls touch */
+} quern__pass_table;
+
+typedef struct quern__pass {
+    struct quern_schedule *schedule;
+    quern__pass_kind kind;
+    uint32_t index;                           /* among those of its step, as they were made */
+    QUERN__ARRAY(quern__system *) systems;    /* in the order of execution */
+    uint64_t touched[QUERN__COMPONENT_WORDS]; /* by the terms of some system */
+    uint32_t lane_count;
+    bool has_begin, has_end;                 /* something to do before the first item, after the last */
+    bool has_partials, has_filters;          /* some system's */
+    uint32_t begin_node, run_node, end_node; /* in the graph of its step; equal where one is missing */
+
+    QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
+    QUERN__ARRAY(quern__pass_call) calls;
+    QUERN__ARRAY(quern__pass_span) spans;
+
+    /* prepared */
+    uint32_t chunk_count;
+    uint32_t item_count; /* chunks, times lanes when is_split */
+    bool is_split;
+    bool prefetches; /* more data than the cache of a core holds */
+
+    /* watched: see profile.h */
+    QUERN__ARRAY(uint32_t)
+    waits_for;     /* places in the step of passes that must come before, less what follows */
+    uint32_t task; /* in the recording of this frame */
+    bool is_named;
+    uint32_t trace_name;
+    uint32_t sample_stride; /* one chunk in so many is timed by system */
+    uint32_t span_count;    /* jobs are timed when they come to so many chunks */
+    uint64_t chunk_ns;      /* what a chunk, or another item, took when that was learnt */
+    uint64_t hooks_ns;      /* before and after the jobs */
+
+    /* What worker 0 keeps of it: apart from what all workers read. */
+    _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* of all jobs, over the runs of this frame */
+    uint64_t path_ns;    /* from the step's beginning to this pass's end, by what it must wait for */
+    uint64_t longest_ns; /* a chunk, by the job whose chunks took longest, in this run */
+} quern__pass;
+
+void quern__pass_destroy(quern__pass *pass);
+
+/* Puts the matches that are new into the tables; after archetypes were collected, all. Queries have been
+ * refreshed. Errors: OUT_OF_MEMORY; then it has to be called again. */
+quern_result quern__pass_extend(quern__pass *pass);
+
+/* Counts items and views, and makes room for partial results. Errors: OUT_OF_MEMORY. */
+quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
+
+/* Zeroes the partial results. */
+void quern__pass_start(quern__pass *pass);
+
+/* When the step is over: the filters of systems that ran have seen what they were shown. */
+void quern__pass_finish(quern__pass *pass);
+
+/* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the
+ * argument a pass: they are the nodes of a step's graph. The first and the last pay no heed to the
+ * range. */
+void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/schedule.h"
+
+#include "sched/frame/frame.h"
+#include "sched/jobs/thread.h"
+#include "sched/observe/profile.h"
+#include "sched/schedule/compile.h"
+
+#include <float.h>
+
+quern_schedule_def quern_schedule_def_default(void)
+{
+    static const char *const phases[] = {"update"};
+    return (quern_schedule_def){.phases = phases, .phase_count = 1, .fuse = true, .cookie = QUERN__COOKIE};
+}
+
+/* -------------------------------------------------------------------------------------- life cycle */
+
+static quern_result check_phase(const char *const *names, uint32_t i)
+{
+    quern_result result = quern__check_name(names[i], "phase");
+    for (uint32_t k = 0; k < i && result == QUERN_OK; k++)
+        if (strcmp(names[k], names[i]) == 0)
+            result =
+                quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                            "quern_schedule_create: phases %u and %u are both called '%s'", k, i, names[i]);
+    return result;
+}
+
+static quern_result check_def(const quern_schedule_def *def)
+{
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_schedule_create", "quern_schedule_def_default");
+    if (result != QUERN_OK) return result;
+    if (def->phases == NULL) return quern__fail_null("quern_schedule_create", "def->phases");
+    if (def->phase_count == 0 || def->phase_count > QUERN_MAX_PHASES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_create: %u phases; give 1 to %d (QUERN_MAX_PHASES)",
+                           def->phase_count, QUERN_MAX_PHASES);
+    for (uint32_t i = 0; i < def->phase_count && result == QUERN_OK; i++)
+        result = check_phase(def->phases, i);
+    return result;
+}
+
+quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
+                                   quern_schedule **out_schedule)
+{
+    quern_schedule_def defaults = quern_schedule_def_default();
+    if (def == NULL) def = &defaults;
+    if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
+    if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
+    quern_result result = check_def(def);
+    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_create");
+
+    const quern_allocator *allocator = &world->storage.allocator;
+    size_t phases_bytes = def->phase_count * sizeof(quern__phase);
+    quern_schedule *schedule =
+        quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
+    if (schedule == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for a schedule");
+    *schedule = (quern_schedule){.world = world,
+                                 .phases = (void *)(schedule + 1),
+                                 .phase_count = def->phase_count,
+                                 .timing = def->timing,
+                                 .fuse = def->fuse,
+                                 .shuffle_seed = def->shuffle_seed,
+                                 .cache_bytes = quern__core_cache_bytes(),
+                                 .watch.trace = def->trace};
+    for (uint32_t i = 0; i < def->phase_count; i++) {
+        schedule->phases[i] = (quern__phase){.step_seconds = 0};
+        memcpy(schedule->phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
+    }
+    quern__playback_init(&schedule->playback, &world->storage);
+    world->user_count++;
+    schedule->watch.trace_number = quern__trace_add_schedule(def->trace);
+    *out_schedule = schedule;
+    return QUERN_OK;
+}
+
+void quern_schedule_destroy(quern_schedule *schedule)
+{
+    if (schedule == NULL) return;
+    if (schedule->is_running || schedule->world->locked) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
+        return;
+    }
+    const quern_allocator *allocator = &schedule->world->storage.allocator;
+    schedule->world->user_count--;
+    quern__trace_remove_user(schedule->watch.trace);
+    quern__compile_release(schedule);
+    quern__frame_release(schedule);
+    quern__meters_release(&schedule->watch.meters, allocator);
+    quern__playback_release(&schedule->playback);
+    quern__seals_release(&schedule->seals, allocator);
+    for (uint32_t i = 0; i < schedule->systems.count; i++)
+        quern__system_destroy(schedule->systems.items[i]);
+    quern__array_release(allocator, &schedule->systems);
+    quern__release(allocator, schedule, sizeof *schedule + schedule->phase_count * sizeof(quern__phase),
+                   _Alignof(quern_schedule));
+}
+
+/* ------------------------------------------------------------------------------------------ systems */
+
+quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system)
+{
+    if (system.bits == 0 || system.bits > schedule->systems.count) return NULL;
+    return schedule->systems.items[system.bits - 1];
+}
+
+quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
+{
+    if (!schedule->is_running) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: the schedule is running a frame", function);
+}
+
+static quern_system handle_of(const quern__system *system)
+{
+    return (quern_system){.bits = system->index + 1};
+}
+
+static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
+{
+    quern_result result =
+        quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
+    if (result == QUERN_OK)
+        result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
+    if (result != QUERN_OK) return result;
+    if (def->name != NULL && quern_schedule_find(schedule, def->name).bits != 0)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
+    if (schedule->systems.count == QUERN_MAX_SYSTEMS)
+        return quern__fail(QUERN_ERROR_LIMIT, "the schedule has %d systems already (QUERN_MAX_SYSTEMS)",
+                           QUERN_MAX_SYSTEMS);
+    if (!quern__array_reserve(&schedule->world->storage.allocator, &schedule->systems,
+                              schedule->systems.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for one more system");
+    return QUERN_OK;
+}
+
+/* The name itself may be what is wrong. */
+static quern_result name_add(quern_result result, const quern_system_def *def)
+{
+    bool has_name = def->cookie == QUERN__COOKIE && def->name != NULL && def->name[0] != '\0' &&
+                    strlen(def->name) <= QUERN_MAX_NAME_BYTES;
+    return quern__name_failure(result, "quern_schedule_add_system", has_name ? def->name : NULL);
+}
+
+quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
+                                       quern_system *out_system)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_add_system", "schedule");
+    if (def == NULL) return quern__fail_null("quern_schedule_add_system", "def");
+    quern_result result = check_add(schedule, def);
+    if (result != QUERN_OK) return quern__name_failure(result, "quern_schedule_add_system", NULL);
+    quern__system *system = NULL;
+    result = quern__system_create(schedule->world, def, schedule->phase_count, &system);
+    if (result != QUERN_OK) return name_add(result, def);
+    system->schedule = schedule;
+    system->index = schedule->systems.count;
+    schedule->systems.items[schedule->systems.count++] = system;
+    schedule->is_compiled = false;
+    if (out_system != NULL) *out_system = handle_of(system);
+    return QUERN_OK;
+}
+
+static quern_result find_checked(const quern_schedule *schedule, quern_system handle, const char *function,
+                                 quern__system **out_system)
+{
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    *out_system = quern__schedule_system(schedule, handle);
+    if (*out_system != NULL) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: system handle %u; the schedule has %u systems",
+                       function, handle.bits, schedule->systems.count);
+}
+
+quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle, bool enabled)
+{
+    quern__system *system;
+    quern_result result = find_checked(schedule, handle, "quern_schedule_enable", &system);
+    if (result != QUERN_OK) return result;
+    result = quern__schedule_check_idle(schedule, "quern_schedule_enable");
+    if (result != QUERN_OK) return result;
+    system->enabled = enabled;
+    quern__schedule_unprepare(schedule);
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase, double step_seconds,
+                                           uint32_t max_step_count)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_set_fixed_step", "schedule");
+    if (phase >= schedule->phase_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
+                           schedule->phase_count);
+    const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* nor NaN */
+    if (!is_finite || (step_seconds > 0 && max_step_count == 0))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
+            "more of a finite number of seconds, 0 (once per frame) or more",
+            schedule->phases[phase].name, max_step_count, step_seconds);
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_fixed_step");
+    if (result != QUERN_OK) return result;
+    schedule->phases[phase].step_seconds = step_seconds;
+    schedule->phases[phase].max_step_count = max_step_count;
+    schedule->phases[phase].elapsed_seconds = 0;
+    return QUERN_OK;
+}
+
+quern_system quern_schedule_find(const quern_schedule *schedule, const char *name)
+{
+    if (schedule == NULL || name == NULL) {
+        quern__fail_null("quern_schedule_find", schedule ? "name" : "schedule");
+        return (quern_system){0};
+    }
+    for (uint32_t i = 0; i < schedule->systems.count; i++)
+        if (strcmp(schedule->systems.items[i]->name, name) == 0)
+            return handle_of(schedule->systems.items[i]);
+    return (quern_system){0};
+}
+
+quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
+{
+    quern_result result = quern__world_check_unlocked(schedule->world, function);
+    /* Running a frame: from an exclusive system, whose pass compiling could destroy. */
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    return result != QUERN_OK ? result : quern__in_call(quern__compile(schedule), function);
+}
+
+quern_result quern_schedule_compile(quern_schedule *schedule)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_compile", "schedule");
+    return quern__schedule_compile(schedule, "quern_schedule_compile");
+}
+
+/* ---------------------------------------------------------------------------------------- looking */
+
+quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule)
+{
+    if (schedule != NULL) return schedule->stats;
+    quern__fail_null("quern_schedule_frame_stats", "schedule");
+    return (quern_frame_stats){0};
+}
+
+quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_system handle,
+                                         quern_system_stats *out_stats)
+{
+    quern__system *system;
+    quern_result result = find_checked(schedule, handle, "quern_schedule_system_stats", &system);
+    if (result != QUERN_OK) return result;
+    if (out_stats == NULL) return quern__fail_null("quern_schedule_system_stats", "out_stats");
+    bool has_steps = schedule->phases[system->phase].step_seconds > 0;
+    *out_stats = (quern_system_stats){
+        .name = system->name,
+        .phase = system->phase,
+        .view_count = has_steps           ? system->step_view_count
+                      : system->is_active ? system->view_count
+                                          : 0,
+        .entity_count = has_steps           ? system->step_entity_count
+                        : system->is_active ? system->entity_count
+                                            : 0,
+        .time_ns = quern__profile_time_ns(schedule, system),
+        .command_count = system->command_count,
+    };
+    return QUERN_OK;
+}
+
+uint32_t quern_schedule_system_count(const quern_schedule *schedule)
+{
+    return schedule ? schedule->systems.count : 0;
+}
+
+quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i)
+{
+    if (schedule == NULL || !schedule->is_compiled || i >= schedule->order.count) return (quern_system){0};
+    return handle_of(schedule->order.items[i]);
+}
+
+bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before, quern_system after)
+{
+    quern__system *earlier, *later;
+    if (find_checked(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
+        find_checked(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
+        return false;
+    if (!schedule->is_compiled || earlier->position >= later->position) return false;
+    return quern__schedule_conflict(schedule, earlier->position, later->position)->kind !=
+           QUERN__NO_CONFLICT;
+}
+
+bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, quern_system b)
+{
+    quern__system *one, *other;
+    if (find_checked(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
+        find_checked(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
+        return false;
+    return schedule->is_compiled && one->pass == other->pass;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/system.h"
+
+#include "core/world/world.h"
+
+#include <float.h>
+
+enum {
+    PARTIAL_ALIGNMENT_BYTES = 64,
+    KNOWN_FLAGS = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE
+};
+
+quern_system_def quern_system_def_default(void)
+{
+    return (quern_system_def){.cookie = QUERN__COOKIE};
+}
+
+/* ------------------------------------------------------------------------------------------ checks */
+
+static quern_result check_shape(const quern_system_def *def, uint32_t phase_count)
+{
+    quern_result result = quern__check_name(def->name, "system");
+    if (result != QUERN_OK) return result;
+    if (def->run == NULL && def->begin == NULL && def->end == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                           "system '%s' has no callback: run, begin and end are NULL", def->name);
+    if (def->run == NULL && def->term_count > 0)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL", def->name);
+    if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* nor NaN */
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' has an interval of %g seconds; give a finite number, 0 (every frame) or more",
+            def->name, def->interval_seconds);
+    if (def->phase >= phase_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is in phase %u; the schedule has %u",
+                           def->name, def->phase, phase_count);
+    if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
+                           def->flags);
+    if (def->term_count > 0 && def->terms == NULL) return quern__fail_null(def->name, "def->terms");
+    if (def->before_count > 0 && def->before == NULL) return quern__fail_null(def->name, "def->before");
+    if (def->after_count > 0 && def->after == NULL) return quern__fail_null(def->name, "def->after");
+    if (def->before_count > QUERN_MAX_SYSTEMS || def->after_count > QUERN_MAX_SYSTEMS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' comes before %u systems and after %u; the limit is %d each "
+                           "(QUERN_MAX_SYSTEMS)",
+                           def->name, def->before_count, def->after_count, QUERN_MAX_SYSTEMS);
+    return QUERN_OK;
+}
+
+static quern_result check_exclusive(const quern_system_def *def)
+{
+    if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
+    if (def->term_count == 0 && def->partial_bytes == 0) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "system '%s' is exclusive and has terms or partial results: it gets the whole world, and "
+        "iterates queries of its own",
+        def->name);
+}
+
+static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
+{
+    uint32_t component = quern__access_self_conflict(&system->access);
+    if (component == QUERN_MAX_COMPONENTS || quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_SCHEDULE_CONFLICT,
+        "system '%s' looks up '%s', which its own views write at the same time: write to another "
+        "component, or make it QUERN_SYSTEM_SERIAL",
+        system->name, quern__components_type(&world->storage.components, component)->name);
+}
+
+/* ------------------------------------------------------------------------------------------ create */
+
+static quern_result add_rules(quern__system *system, const char *const *names, uint32_t count,
+                              bool is_before)
+{
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    if (!quern__array_reserve(allocator, &system->rules, system->rules.count + count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for before and after",
+                           system->name);
+    for (uint32_t i = 0; i < count; i++) {
+        quern_result result = quern__check_name(names[i], "system");
+        if (result != QUERN_OK) return result;
+        quern__order_rule *rule = &system->rules.items[system->rules.count++];
+        *rule = (quern__order_rule){.is_before = is_before};
+        memcpy(rule->name, names[i], strlen(names[i]) + 1);
+    }
+    return QUERN_OK;
+}
+
+/* Writing a resource alone, or running on one thread, means running one view after another. */
+static uint32_t implied_flags(const quern__access *access, uint32_t flags)
+{
+    if ((flags & QUERN_SYSTEM_EXCLUSIVE) != 0) flags |= QUERN_SYSTEM_MAIN_THREAD;
+    if ((flags & QUERN_SYSTEM_MAIN_THREAD) != 0) flags |= QUERN_SYSTEM_SERIAL;
+    for (uint32_t i = 0; i < access->resource_count; i++)
+        if (access->resources[i].access == QUERN_WRITE) flags |= QUERN_SYSTEM_SERIAL;
+    return flags;
+}
+
+static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def)
+{
+    *system = (quern__system){
+        .phase = def->phase,
+        .enabled = true,
+        .run = def->run,
+        .begin = def->begin,
+        .end = def->end,
+        .condition = def->condition,
+        .interval_seconds = def->interval_seconds,
+        .user_data = def->user_data,
+        .partial_bytes = def->partial_bytes,
+        .partial_stride_bytes = quern__align_up(def->partial_bytes, PARTIAL_ALIGNMENT_BYTES),
+        .query = {.storage = &world->storage},
+    };
+    memcpy(system->name, def->name, strlen(def->name) + 1);
+    quern_result result = quern__query_init(&system->query, &world->storage, def->terms, def->term_count);
+    if (result == QUERN_OK) result = quern__access_init(&system->access, world, def);
+    if (result != QUERN_OK) return result;
+    system->flags = implied_flags(&system->access, def->flags);
+    result = check_self_conflict(system, world);
+    if (result == QUERN_OK) result = add_rules(system, def->before, def->before_count, true);
+    if (result == QUERN_OK) result = add_rules(system, def->after, def->after_count, false);
+    return result;
+}
+
+quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
+                                  quern__system **out_system)
+{
+    quern_result result = check_shape(def, phase_count);
+    if (result == QUERN_OK) result = check_exclusive(def);
+    if (result != QUERN_OK) return result;
+    quern__system *system =
+        quern__allocate(&world->storage.allocator, sizeof *system, _Alignof(quern__system));
+    if (system == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for system '%s'", def->name);
+    result = system_init(system, world, def);
+    if (result != QUERN_OK)
+        quern__system_destroy(system);
+    else
+        *out_system = system;
+    return result;
+}
+
+void quern__system_destroy(quern__system *system)
+{
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    quern__array_release(allocator, &system->rules);
+    quern__array_release(allocator, &system->partners);
+    quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
+    quern__query_release(&system->query);
+    quern__release(allocator, system, sizeof *system, _Alignof(quern__system));
+}
+
+/* ------------------------------------------------------------------------------------------- frame */
+
+quern_result quern__system_reserve_partials(quern__system *system)
+{
+    size_t bytes = system->view_count * system->partial_stride_bytes;
+    if (bytes <= system->partials_capacity_bytes) return QUERN_OK;
+    const quern_allocator *allocator = &system->query.storage->allocator;
+    char *partials = quern__allocate(allocator, 2 * bytes, PARTIAL_ALIGNMENT_BYTES);
+    if (partials == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for %u partial results",
+                           system->name, system->view_count);
+    quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
+    system->partials = partials;
+    system->partials_capacity_bytes = 2 * bytes;
+    return QUERN_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/base.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+Test(base, every_result_has_a_name_of_its_own)
+{
+    for (int a = 0; a <= QUERN_ERROR_CORRUPT; a++) {
+        cr_assert_eq(strncmp(quern_result_string((quern_result)a), "QUERN_", 6), 0);
+        for (int b = 0; b < a; b++)
+            cr_assert_neq(
+                strcmp(quern_result_string((quern_result)a), quern_result_string((quern_result)b)), 0);
+    }
+    cr_assert_str_eq(quern_result_string(QUERN_OK), "QUERN_OK");
+    cr_assert_str_eq(quern_result_string(QUERN_ERROR_STALE_ENTITY), "QUERN_ERROR_STALE_ENTITY");
+    cr_assert_str_eq(quern_result_string((quern_result)(QUERN_ERROR_CORRUPT + 1)), "unknown result");
+    cr_assert_str_eq(quern_result_string((quern_result)444), "unknown result");
+    cr_assert_str_eq(quern_result_string((quern_result)-1), "unknown result");
+}
+
+Test(base, there_is_no_message_before_the_first_failure)
+{
+    cr_assert_str_eq(quern_error_message(), "");
+}
+
+Test(base, a_success_keeps_the_message_of_the_last_failure)
+{
+    cr_assert_eq(quern__fail(QUERN_ERROR_LIMIT, "only %d left", 3), QUERN_ERROR_LIMIT);
+    quern_world_destroy(setup_world());
+    cr_assert_str_eq(quern_error_message(), "only 3 left");
+}
+
+Test(base, long_messages_are_cut)
+{
+    static char text[4096];
+    memset(text, 'x', sizeof text - 1);
+    (void)quern__fail(QUERN_ERROR_LIMIT, "%s", text);
+    cr_assert_gt(strlen(quern_error_message()), 100u);
+    cr_assert_lt(strlen(quern_error_message()), 4095u);
+}
+
+Test(base, the_log_goes_where_it_was_set_to_go)
+{
+    captured_reports reports;
+    capture_reports(&reports);
+    quern__log(QUERN_LOG_WARNING, "%d of %d", 3, 4);
+    cr_assert_eq(reports.log_count, 1u);
+    cr_assert_str_eq(reports.last, "3 of 4");
+    quern_log_set(NULL, NULL);
+    quern__log(QUERN_LOG_INFO, "not for standard error");
+    cr_assert_eq(reports.log_count, 1u);
+}
+
+Test(base, a_violation_is_logged_and_goes_to_the_assert_hook_in_builds_with_checks)
+{
+    captured_reports reports;
+    capture_reports(&reports);
+    cr_assert_eq(quern__violation(QUERN_ERROR_UNDECLARED_ACCESS, "'%s'", "move"),
+                 QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_str_eq(quern_error_message(), "'move'");
+    cr_assert_str_eq(reports.last, "'move'");
+    cr_assert_eq(reports.log_count, 1u);
+    cr_assert_eq(reports.assert_count, quern_has_checks() ? 1u : 0u);
+}
+
+Test(base, the_default_allocator_aligns)
+{
+    quern_allocator allocator = quern_allocator_default();
+    for (size_t alignment = 8; alignment <= 2u << 20; alignment *= 2) {
+        void *pointer = quern__allocate(&allocator, 3, alignment);
+        cr_assert_not_null(pointer);
+        cr_assert_eq((uintptr_t)pointer % alignment, 0u);
+        quern__release(&allocator, pointer, 3, alignment);
+    }
+    quern__release(&allocator, NULL, 3, 8);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/row.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+enum { ROWS = 5, MAX_COLUMNS = 250, MAX_SIZE = QUERN__COPY_MAX_BYTES };
+
+static failing_allocator *memory;
+static quern_allocator allocator;
+
+static void open_memory(void)
+{
+    memory = failing_allocator_create();
+    allocator = failing_allocator_interface(memory);
+}
+
+/* The end of each test: an assertion after it, in .fini, would not fail it. */
+static void close_memory(void)
+{
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
+    failing_allocator_destroy(memory);
+}
+
+TestSuite(row, .init = open_memory);
+
+/* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target
+ * should become. */
+static _Alignas(QUERN__CHUNK_BYTES) char source[QUERN__CHUNK_BYTES];
+static _Alignas(QUERN__CHUNK_BYTES) char target[QUERN__CHUNK_BYTES];
+static char expected[QUERN__CHUNK_BYTES];
+
+static void fill_with_noise(random_source *random, char *bytes)
+{
+    for (uint32_t i = 0; i < QUERN__CHUNK_BYTES; i++)
+        bytes[i] = (char)random_below(random, 256);
+}
+
+/* Columns of the sizes given by size_of, in the target in the opposite order. Returns how many fit. */
+static uint32_t lay_out(quern__copy *copies, uint32_t wanted, uint32_t (*size_of)(random_source *),
+                        random_source *random)
+{
+    uint32_t begin = 64, end = QUERN__CHUNK_BYTES, count = 0;
+    for (; count < wanted; count++) {
+        const uint32_t size_bytes = size_of(random);
+        if (begin + ROWS * size_bytes > QUERN__CHUNK_BYTES || end < 64 + ROWS * size_bytes) break;
+        end -= ROWS * size_bytes;
+        copies[count] = (quern__copy){.source_offset_bytes = (uint16_t)begin,
+                                      .target_offset_bytes = (uint16_t)end,
+                                      .size_bytes = (uint16_t)size_bytes};
+        begin += ROWS * size_bytes;
+    }
+    return count;
+}
+
+static void expect_copies(const quern__copy *copies, uint32_t count, uint32_t to, uint32_t from)
+{
+    memcpy(expected, target, sizeof expected);
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(expected + copies[i].target_offset_bytes + to * copies[i].size_bytes,
+               source + copies[i].source_offset_bytes + from * copies[i].size_bytes, copies[i].size_bytes);
+}
+
+/* One row of as many columns as fit is copied, and not a byte besides. */
+static void check_columns(uint32_t wanted, uint32_t (*size_of)(random_source *), random_source *random)
+{
+    quern__copy copies[MAX_COLUMNS];
+    fill_with_noise(random, source);
+    fill_with_noise(random, target);
+    const uint32_t count = lay_out(copies, wanted, size_of, random);
+    const uint32_t to = random_below(random, ROWS), from = random_below(random, ROWS);
+    expect_copies(copies, count, to, from);
+    quern__copy_word *program = quern__copy_compile(&allocator, copies, count);
+    cr_assert_not_null(program);
+    quern__copy_run(program, (quern__row){target, to}, (quern__row){source, from});
+    cr_assert_arr_eq(target, expected, sizeof expected, "%u columns, row %u to row %u", count, from, to);
+    quern__copy_release(&allocator, program);
+}
+
+static uint32_t any_size(random_source *random)
+{
+    return 1 + random_below(random, MAX_SIZE);
+}
+
+static uint32_t usual_size(random_source *random)
+{
+    return 4 * (1 + random_below(random, 4));
+}
+
+static uint32_t tiny_size(random_source *random)
+{
+    return 1 + random_below(random, 3);
+}
+
+Test(row, values_of_all_sizes_arrive_and_nothing_else_changes)
+{
+    random_source random = {1};
+    for (uint32_t i = 0; i < 200; i++)
+        check_columns(1 + i % 20, any_size, &random);
+    close_memory();
+}
+
+Test(row, columns_of_the_usual_sizes_share_groups)
+{
+    random_source random = {2};
+    for (uint32_t i = 0; i < 200; i++)
+        check_columns(1 + i, usual_size, &random);
+    close_memory();
+}
+
+Test(row, values_that_no_register_has_the_size_of_arrive)
+{
+    random_source random = {3};
+    for (uint32_t i = 0; i < 100; i++)
+        check_columns(MAX_COLUMNS, tiny_size, &random);
+    close_memory();
+}
+
+static uint32_t next_size;
+
+static uint32_t one_size(random_source *random)
+{
+    (void)random;
+    return next_size;
+}
+
+Test(row, each_size_by_itself)
+{
+    random_source random = {4};
+    for (next_size = 1; next_size <= MAX_SIZE; next_size++) {
+        check_columns(1, one_size, &random);
+        check_columns(MAX_COLUMNS, one_size, &random);
+    }
+    close_memory();
+}
+
+Test(row, a_row_without_columns_copies_nothing)
+{
+    random_source random = {5};
+    check_columns(0, any_size, &random);
+    close_memory();
+}
+
+Test(row, equal_sizes_stand_in_one_group)
+{
+    quern__copy copies[] = {{64, 640, 12}, {128, 704, 4}, {192, 768, 12}, {256, 832, 64}};
+    quern__copy_word *program = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
+    cr_assert_not_null(program);
+    cr_assert_eq(program[0].group.value_bytes, 4u);
+    cr_assert_eq(program[0].group.piece_count, 1u);
+    cr_assert_eq(program[2].group.piece_bytes, 12u);
+    cr_assert_eq(program[2].group.piece_count, 2u);
+    cr_assert_eq(program[5].group.value_bytes, 64u);
+    cr_assert_eq(program[5].group.piece_bytes, 16u);
+    cr_assert_eq(program[5].group.piece_count, 4u);
+    cr_assert_eq(program[10].group.piece_count, 0u);
+    quern__copy_release(&allocator, program);
+    close_memory();
+}
+
+Test(row, no_memory_is_reported)
+{
+    quern__copy copies[] = {{64, 640, 12}};
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_null(quern__copy_compile(&allocator, copies, 1));
+    quern__copy_release(&allocator, NULL);
+    close_memory();
+}
+
+Test(row, values_by_themselves_are_copied_whole)
+{
+    random_source random = {6};
+    fill_with_noise(&random, source);
+    for (uint32_t size_bytes = 0; size_bytes <= MAX_SIZE; size_bytes++) {
+        fill_with_noise(&random, target);
+        memcpy(expected, target, sizeof expected);
+        memcpy(expected + 100, source + 200, size_bytes);
+        quern__copy_value(target + 100, source + 200, size_bytes);
+        cr_assert_arr_eq(target, expected, sizeof expected, "%u bytes", size_bytes);
+    }
+    close_memory();
+}

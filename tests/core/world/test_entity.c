@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/entity.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+static quern_world *world;
+static quern_component position;
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(entity, .init = open_world, .fini = close_world);
+
+static void must_destroy(quern_entity entity)
+{
+    cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK, "%s", quern_error_message());
+}
+
+/* ---------------------------------------------------------------------------------------- lifetime */
+
+Test(entity, lives_from_create_to_destroy)
+{
+    quern_entity entity = setup_entity(world);
+    cr_assert(quern_entity_is_alive(world, entity));
+    cr_assert_eq(quern_world_stats_get(world).entity_count, 1u);
+    must_destroy(entity);
+    cr_assert_not(quern_entity_is_alive(world, entity));
+    cr_assert_eq(quern_world_stats_get(world).entity_count, 0u);
+}
+
+Test(entity, handles_are_distinct_and_never_null)
+{
+    enum { COUNT = 10000 };
+    static quern_entity entities[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        entities[i] = setup_entity(world);
+        cr_assert_not(quern_entity_is_null(entities[i]));
+        cr_assert_not(quern_entity_is_provisional(entities[i]));
+        cr_assert_gt(quern_entity_generation(entities[i]), 0u);
+        if (i > 0) cr_assert_not(quern_entity_equal(entities[i], entities[i - 1]));
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert(quern_entity_is_alive(world, entities[i]));
+    assert_valid(world);
+}
+
+Test(entity, a_recycled_slot_has_another_generation)
+{
+    quern_entity first = setup_entity(world);
+    must_destroy(first);
+    quern_entity second = setup_entity(world);
+    cr_assert_eq(quern_entity_index(second), quern_entity_index(first));
+    cr_assert_neq(quern_entity_generation(second), quern_entity_generation(first));
+    cr_assert_not(quern_entity_is_alive(world, first));
+    cr_assert(quern_entity_is_alive(world, second));
+}
+
+Test(entity, slots_are_reused_before_new_ones_are_taken)
+{
+    enum { COUNT = 100 };
+    quern_entity entities[COUNT];
+    for (uint32_t round = 0; round < 50; round++) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            entities[i] = setup_entity(world);
+            cr_assert_lt(quern_entity_index(entities[i]), (uint32_t)COUNT);
+        }
+        for (uint32_t i = 0; i < COUNT; i++)
+            must_destroy(entities[i]);
+    }
+    assert_valid(world);
+}
+
+/* ------------------------------------------------------------------------------------ wrong handles */
+
+/* Every call of the world that takes an entity refuses this handle. */
+static void assert_refused_everywhere(quern_entity entity, quern_result expected)
+{
+    vec3 value = {1, 2, 3};
+    assert_refused(world, expected, quern_entity_destroy(world, entity));
+    assert_refused(world, expected, quern_entity_add(world, entity, position, &value));
+    assert_refused(world, expected, quern_entity_add(world, entity, position, NULL));
+    assert_refused(world, expected, quern_entity_remove(world, entity, position));
+    assert_refused(world, expected, quern_entity_set(world, entity, position, &value));
+    assert_refused_value(world, quern_entity_get(world, entity, position));
+    assert_refused_value(world, quern_entity_has(world, entity, position));
+    cr_assert_not(quern_entity_is_alive(world, entity));
+}
+
+Test(entity, the_null_handle_is_refused_everywhere)
+{
+    setup_entity_with(world, &position, 1);
+    assert_refused_everywhere(quern_entity_null(), QUERN_ERROR_NULL_ENTITY);
+}
+
+Test(entity, a_stale_handle_is_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    setup_entity_with(world, &position, 1);
+    must_destroy(entity);
+    assert_refused_everywhere(entity, QUERN_ERROR_STALE_ENTITY);
+    setup_entity_with(world, &position, 1);
+    assert_refused_everywhere(entity, QUERN_ERROR_STALE_ENTITY);
+}
+
+Test(entity, a_handle_of_a_slot_never_used_is_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    quern_entity far = {entity.bits + QUERN_MAX_ENTITIES};
+    quern_entity next = {entity.bits + 1};
+    quern_entity later = {entity.bits + ((uint64_t)1 << 32)};
+    assert_refused_everywhere(far, QUERN_ERROR_STALE_ENTITY);
+    assert_refused_everywhere(next, QUERN_ERROR_STALE_ENTITY);
+    assert_refused_everywhere(later, QUERN_ERROR_STALE_ENTITY);
+}
+
+Test(entity, the_next_generation_of_a_free_slot_is_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    must_destroy(entity);
+    quern_entity next_life = {entity.bits + ((uint64_t)1 << 32)};
+    assert_refused_everywhere(next_life, QUERN_ERROR_STALE_ENTITY);
+}
+
+Test(entity, a_foreign_handle_is_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    quern_world *other = setup_world();
+    quern_entity foreign = setup_entity(other);
+    assert_refused_everywhere(foreign, QUERN_ERROR_FOREIGN_ENTITY);
+    assert_refused_everywhere(entity_of_other_world(entity), QUERN_ERROR_FOREIGN_ENTITY);
+    quern_world_destroy(other);
+}
+
+Test(entity, a_provisional_handle_is_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    quern_entity untagged = {entity.bits & 0x00FFFFFFFFFFFFFFu};
+    assert_refused_everywhere(entity_provisional(0), QUERN_ERROR_PROVISIONAL_ENTITY);
+    assert_refused_everywhere(entity_provisional(7), QUERN_ERROR_PROVISIONAL_ENTITY);
+    assert_refused_everywhere(untagged, QUERN_ERROR_PROVISIONAL_ENTITY);
+}
+
+/* Every call of the world that takes a component refuses this one. */
+static void assert_component_refused_everywhere(quern_component component)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1), created;
+    quern_component both[] = {position, component};
+    vec3 value = {1, 2, 3};
+    quern_result expected = QUERN_ERROR_UNKNOWN_COMPONENT;
+    assert_refused(world, expected, quern_entity_add(world, entity, component, &value));
+    assert_refused(world, expected, quern_entity_remove(world, entity, component));
+    assert_refused(world, expected, quern_entity_set(world, entity, component, &value));
+    assert_refused(world, expected, quern_entity_create_with(world, &component, NULL, 1, &created));
+    assert_refused(world, expected, quern_entity_create_with(world, both, NULL, 2, &created));
+    assert_refused_value(world, quern_entity_get(world, entity, component));
+    assert_refused_value(world, quern_entity_has(world, entity, component));
+}
+
+Test(entity, an_unknown_component_is_refused_everywhere)
+{
+    quern_world *other = setup_world();
+    assert_component_refused_everywhere((quern_component){0});
+    assert_component_refused_everywhere(component_unregistered(position));
+    assert_component_refused_everywhere(component_of_other_world(position));
+    assert_component_refused_everywhere((quern_component){position.bits + 1});
+    assert_component_refused_everywhere((quern_component){position.bits & 0xFF000000u});
+    assert_component_refused_everywhere(setup_component(other, "position", sizeof(vec3), 4));
+    quern_world_destroy(other);
+}
+
+Test(entity, null_arguments_are_refused_everywhere)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1), created;
+    vec3 value = {1, 2, 3};
+    quern_result expected = QUERN_ERROR_NULL_ARGUMENT;
+    assert_refused(world, expected, quern_entity_create(NULL, &created));
+    assert_refused(world, expected, quern_entity_create_with(NULL, &position, NULL, 1, &created));
+    assert_refused(world, expected, quern_entity_create_with(world, NULL, NULL, 1, &created));
+    assert_refused(world, expected, quern_entity_destroy(NULL, entity));
+    assert_refused(world, expected, quern_entity_add(NULL, entity, position, &value));
+    assert_refused(world, expected, quern_entity_remove(NULL, entity, position));
+    assert_refused(world, expected, quern_entity_set(NULL, entity, position, &value));
+    assert_refused(world, expected, quern_entity_set(world, entity, position, NULL));
+    assert_refused(world, expected, quern_world_validate(NULL));
+    assert_refused_value(world, quern_entity_get(NULL, entity, position));
+    assert_refused_value(world, quern_entity_has(NULL, entity, position));
+    cr_assert_not(quern_entity_is_alive(NULL, entity));
+    assert_refused(world, expected, quern_entity_create(world, NULL));
+    assert_refused_value(world, quern_world_stats_get(NULL).component_count);
+}
+
+/* ---------------------------------------------------------------------------------------- worlds */
+
+Test(entity, worlds_do_not_see_each_other)
+{
+    quern_world *other = setup_world();
+    quern_entity here = setup_entity(world);
+    quern_entity there = setup_entity(other);
+    cr_assert_neq(quern_entity_world_tag(here), quern_entity_world_tag(there));
+    must_destroy(here);
+    cr_assert(quern_entity_is_alive(other, there));
+    cr_assert_not(quern_entity_is_alive(world, there));
+    quern_world_destroy(other);
+}
+
+Test(entity, the_256th_world_is_refused_and_room_comes_back)
+{
+    quern_world *worlds[QUERN_MAX_WORLDS] = {world};
+    for (uint32_t i = 1; i < QUERN_MAX_WORLDS; i++)
+        worlds[i] = setup_world();
+    quern_world *one_more = NULL;
+    assert_refused(world, QUERN_ERROR_LIMIT, quern_world_create(NULL, &one_more));
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_WORLDS"));
+    quern_world_destroy(worlds[100]);
+    worlds[100] = setup_world();
+    assert_refused(world, QUERN_ERROR_LIMIT, quern_world_create(NULL, &one_more));
+    for (uint32_t i = 1; i < QUERN_MAX_WORLDS; i++)
+        quern_world_destroy(worlds[i]);
+}
+
+Test(entity, a_thousand_worlds_one_after_another)
+{
+    for (uint32_t i = 0; i < 1000; i++) {
+        quern_world *other = setup_world();
+        setup_entity(other);
+        quern_world_destroy(other);
+    }
+}
+
+Test(entity, bad_world_definitions_are_refused)
+{
+    quern_world *created = NULL;
+    quern_world_def raw = {.allocator = quern_allocator_default()};
+    quern_world_def half = quern_world_def_default();
+    half.allocator.release = NULL;
+    quern_world_def other_half = quern_world_def_default();
+    other_half.allocator.allocate = NULL;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&raw, &created));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&half, &created));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&other_half, &created));
+    cr_assert_null(created);
+    cr_assert_eq(quern_world_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
+    quern_world_destroy(NULL);
+}
+
+/* ----------------------------------------------------------------------------------------- slots */
+
+static const quern_allocator *allocator(void)
+{
+    static quern_allocator plain;
+    plain = quern_allocator_default();
+    return &plain;
+}
+
+/* A location that no chunk has: the slots only tell free from taken. */
+static quern_entity take(quern__entities *entities)
+{
+    cr_assert_eq(quern__entities_reserve(entities, allocator(), 1), QUERN_OK);
+    quern_entity entity = quern__entities_take(entities);
+    quern__entities_record(entities, quern_entity_index(entity))->location = 1;
+    return entity;
+}
+
+Test(entity, a_slot_whose_generations_ran_out_is_retired)
+{
+    quern__entities entities;
+    quern__entities_init(&entities, quern__stamp_first(5, 0));
+    quern_entity first = take(&entities);
+    uint32_t slot = quern_entity_index(first);
+    quern__entities_give(&entities, slot);
+    quern__entities_record(&entities, slot)->stamp |= QUERN__MAX_GENERATION;
+
+    quern_entity last_life = take(&entities);
+    cr_assert_eq(quern_entity_index(last_life), slot);
+    cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
+    cr_assert_eq(quern_entity_world_tag(last_life), 5u);
+    quern__entities_give(&entities, slot);
+    cr_assert_eq(entities.retired_count, 1u);
+    cr_assert_null(quern__entities_find(&entities, last_life));
+    cr_assert_eq(quern__entities_check(&entities, last_life), QUERN_ERROR_STALE_ENTITY);
+    for (uint32_t i = 0; i < 10; i++)
+        cr_assert_neq(quern_entity_index(take(&entities)), slot);
+    quern__entities_release(&entities, allocator());
+}
+
+/* Gives the slot back and takes it again. */
+static quern_entity live_again(quern__entities *entities, uint32_t slot)
+{
+    quern__entities_give(entities, slot);
+    return take(entities);
+}
+
+Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
+{
+    for (uint32_t n = 1; n < 4; n++) {
+        quern__entities entities;
+        const uint32_t first_stamp = quern__stamp_first(255, n);
+        quern__entities_init(&entities, first_stamp);
+        quern_entity first = take(&entities);
+        cr_assert_eq(first.bits >> 32, first_stamp);
+        quern_entity second = live_again(&entities, 0);
+        cr_assert_eq(second.bits >> 32, first_stamp + 1);
+
+        quern__entities_record(&entities, 0)->stamp |= QUERN__MAX_GENERATION;
+        quern_entity over = live_again(&entities, 0);
+        cr_assert_eq(over.bits, quern__entity_make(255, 1, 0).bits, "the tag is not touched");
+        quern__entities_record(&entities, 0)->stamp = first_stamp - 2;
+        quern_entity last = live_again(&entities, 0);
+        cr_assert_eq(last.bits >> 32, first_stamp - 1);
+        cr_assert_eq(quern__stamp_life(first_stamp, quern_entity_generation(last)), 0xFFFFFFu);
+        quern__entities_give(&entities, 0);
+        cr_assert_eq(entities.retired_count, 1u);
+        cr_assert_neq(quern_entity_index(take(&entities)), 0u);
+        quern__entities_release(&entities, allocator());
+    }
+}
+
+Test(entity, first_generations_of_worlds_with_one_tag_are_all_different)
+{
+    static bool seen[QUERN__STRETCH_COUNT];
+    for (uint32_t n = 0; n < QUERN__STRETCH_COUNT; n++) {
+        const uint32_t stamp = quern__stamp_first(7, n), generation = stamp & QUERN__MAX_GENERATION;
+        cr_assert_eq(stamp >> 24, 7u);
+        cr_assert(generation == 1 || (generation > 0 && generation % QUERN__STRETCH_GENERATIONS == 0));
+        cr_assert_not(seen[generation / QUERN__STRETCH_GENERATIONS], "world %u", n);
+        seen[generation / QUERN__STRETCH_GENERATIONS] = true;
+        cr_assert_eq(quern__stamp_life(stamp, generation), 1u);
+    }
+}
+
+enum { WORLD_COUNT = 1000, REUSE_COUNT = 3 };
+
+Test(entity, handles_of_worlds_that_are_gone_are_good_in_none_of_a_thousand_later_ones)
+{
+    static quern_entity kept[WORLD_COUNT * REUSE_COUNT];
+    uint32_t kept_count = 0;
+    for (uint32_t i = 0; i < WORLD_COUNT; i++) {
+        quern_world *one = setup_world();
+        quern_entity mine[REUSE_COUNT];
+        for (uint32_t k = 0; k < REUSE_COUNT; k++) {
+            mine[k] = setup_entity(one);
+            for (uint32_t old = 0; old < kept_count; old++)
+                cr_assert_not(quern_entity_is_alive(one, kept[old]), "world %u, handle %u", i, old);
+            cr_assert_eq(quern_entity_index(mine[k]), 0u);
+            cr_assert_eq(quern_entity_life(one, mine[k]), k + 1);
+            cr_assert_eq(quern_entity_destroy(one, mine[k]), QUERN_OK);
+        }
+        memcpy(&kept[kept_count], mine, sizeof mine);
+        kept_count += REUSE_COUNT;
+        quern_world_destroy(one);
+    }
+}
+
+Test(entity, a_life_is_told_of_own_handles_alone)
+{
+    quern_world *one = setup_world();
+    quern_entity entity = setup_entity(one);
+    cr_assert_eq(quern_entity_life(one, entity), 1u);
+    cr_assert_eq(quern_entity_destroy(one, entity), QUERN_OK);
+    cr_assert_eq(quern_entity_life(one, entity), 1u, "alive or not");
+    assert_refused_value(one, quern_entity_life(NULL, entity));
+    assert_refused_value(one, quern_entity_life(one, quern_entity_null()));
+    assert_refused_value(one, quern_entity_life(one, entity_of_other_world(entity)));
+    assert_refused_value(one, quern_entity_life(one, entity_provisional(0)));
+    quern_world_destroy(one);
+}
+
+Test(entity, no_slots_are_given_beyond_the_limit)
+{
+    quern__entities entities;
+    quern__entities_init(&entities, quern__stamp_first(1, 0));
+    entities.slot_count = QUERN_MAX_ENTITIES - 1;
+    cr_assert_eq(quern__entities_reserve(&entities, allocator(), 2), QUERN_ERROR_LIMIT);
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ENTITIES"));
+    entities.slot_count = 0;
+    cr_assert_eq(quern__entities_reserve(&entities, allocator(), UINT32_MAX), QUERN_ERROR_LIMIT);
+    cr_assert_eq(entities.pages.count, 0u);
+    quern__entities_release(&entities, allocator());
+}

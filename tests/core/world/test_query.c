@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <quern/bulk.h>
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+static quern_world *world;
+static quern_component position, velocity, health, frozen;
+static captured_reports reports;
+
+static void open_world(void)
+{
+    world = setup_world();
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    velocity = setup_component(world, "velocity", sizeof(vec3), 4);
+    health = setup_component(world, "health", 8, 8);
+    frozen = setup_tag(world, "frozen");
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(query, .init = open_world, .fini = close_world);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* `count` entities with the components of a mask: 1 position, 2 velocity, 4 health, 8 frozen. */
+static void create_of(uint32_t mask, uint32_t count)
+{
+    quern_component all[] = {position, velocity, health, frozen}, chosen[4];
+    uint32_t chosen_count = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        if (mask & 1u << i) chosen[chosen_count++] = all[i];
+    for (uint32_t i = 0; i < count; i++)
+        setup_entity_with(world, chosen, chosen_count);
+}
+
+/* One more entity of each set than of the one before: of mask m there are m + 1. */
+static void create_of_each_set(void)
+{
+    for (uint32_t mask = 0; mask < 16; mask++)
+        create_of(mask, mask + 1);
+}
+
+static uint64_t count_rows(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
+    return count;
+}
+
+static void assert_finds(const quern_term *terms, uint32_t term_count, uint64_t expected)
+{
+    quern_query *query = setup_query(world, terms, term_count);
+    cr_assert_eq(quern_query_count(query), expected, "counted %llu, not %llu",
+                 (unsigned long long)quern_query_count(query), (unsigned long long)expected);
+    cr_assert_eq(count_rows(query), expected);
+    quern_query_destroy(query);
+}
+
+#define assert_terms_find(expected, ...)      \
+    assert_finds((quern_term[]){__VA_ARGS__}, \
+                 (uint32_t)(sizeof((quern_term[]){__VA_ARGS__}) / sizeof(quern_term)), (expected))
+
+/* Entities that create_of_each_set makes with all bits of `all`, none of `none`, one of `any` (0:
+ * whatever). */
+static uint64_t expected_count(uint32_t all, uint32_t none, uint32_t any)
+{
+    uint64_t count = 0;
+    for (uint32_t mask = 0; mask < 16; mask++)
+        if ((mask & all) == all && (mask & none) == 0 && (any == 0 || (mask & any) != 0)) count += mask + 1;
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------- matching */
+
+Test(query, all_terms_must_be_there)
+{
+    create_of_each_set();
+    assert_terms_find(expected_count(1, 0, 0), quern_term_read(position));
+    assert_terms_find(expected_count(3, 0, 0), quern_term_read(position), quern_term_write(velocity));
+    assert_terms_find(expected_count(15, 0, 0), quern_term_read(position), quern_term_read(velocity),
+                      quern_term_read(health), quern_term_with(frozen));
+}
+
+Test(query, none_terms_must_not_be_there)
+{
+    create_of_each_set();
+    assert_terms_find(expected_count(1, 2, 0), quern_term_read(position), quern_term_without(velocity));
+    assert_terms_find(expected_count(0, 8, 0), quern_term_without(frozen));
+    assert_terms_find(expected_count(0, 15, 0), quern_term_without(position), quern_term_without(velocity),
+                      quern_term_without(health), quern_term_without(frozen));
+}
+
+Test(query, optional_terms_match_either_way)
+{
+    create_of_each_set();
+    assert_terms_find(expected_count(1, 0, 0), quern_term_read(position),
+                      quern_term_optional(velocity, QUERN_READ));
+    assert_terms_find(expected_count(0, 0, 0), quern_term_optional(velocity, QUERN_READ));
+}
+
+Test(query, one_of_the_any_terms_must_be_there)
+{
+    create_of_each_set();
+    assert_terms_find(expected_count(0, 0, 3), quern_term_any(position, QUERN_READ),
+                      quern_term_any(velocity, QUERN_READ));
+    assert_terms_find(expected_count(4, 8, 3), quern_term_any(position, QUERN_READ),
+                      quern_term_any(velocity, QUERN_READ), quern_term_read(health),
+                      quern_term_without(frozen));
+}
+
+Test(query, a_view_tells_which_optional_and_any_terms_are_there)
+{
+    create_of(1 | 4, 3);
+    create_of(2 | 4, 3);
+    quern_term terms[] = {quern_term_any(position, QUERN_READ), quern_term_any(velocity, QUERN_WRITE),
+                          quern_term_optional(frozen, QUERN_NO_ACCESS)};
+    quern_query *query = setup_query(world, terms, 3);
+    quern_query_iterator it = quern_query_iterate(query);
+    for (uint32_t round = 0; round < 2; round++) {
+        cr_assert(quern_query_next(&it));
+        cr_assert_eq(quern_view_has(&it.view, 0), round == 0);
+        cr_assert_eq(quern_view_has(&it.view, 1), round == 1);
+        cr_assert_eq(quern_view_read(&it.view, 0) != NULL, round == 0);
+        cr_assert_eq(quern_view_write(&it.view, 1) != NULL, round == 1);
+        cr_assert_not(quern_view_has(&it.view, 2));
+        cr_assert_not(quern_view_has(&it.view, 3));
+    }
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_eq(reports.log_count, 0u, "what is absent is no misuse");
+    quern_query_destroy(query);
+}
+
+Test(query, a_tag_has_no_column)
+{
+    create_of(1 | 8, 3);
+    quern_term terms[] = {quern_term_read(frozen), quern_term_write(position)};
+    quern_query *query = setup_query(world, terms, 2);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    cr_assert(quern_view_has(&it.view, 0));
+    cr_assert_null(quern_view_read(&it.view, 0));
+    cr_assert_not_null(quern_view_read(&it.view, 1));
+    cr_assert_eq(reports.log_count, 0u);
+    quern_query_destroy(query);
+}
+
+/* --------------------------------------------------------------------------------- following the world */
+
+Test(query, new_archetypes_appear_in_an_old_query)
+{
+    quern_term terms[] = {quern_term_read(position), quern_term_without(frozen)};
+    quern_query *query = setup_query(world, terms, 2);
+    cr_assert_eq(quern_query_count(query), 0u);
+    create_of(1, 5);
+    cr_assert_eq(quern_query_count(query), 5u);
+    create_of(1 | 2, 7);
+    create_of(1 | 8, 100);
+    cr_assert_eq(count_rows(query), 12u);
+    create_of(1 | 2 | 4, 1);
+    cr_assert_eq(quern_query_count(query), 13u);
+    quern_query_destroy(query);
+}
+
+Test(query, component_types_registered_later_do_not_disturb_it)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_component late = setup_component(world, "late", 8, 8);
+    quern_component both[] = {late, position};
+    setup_entity_with(world, both, 2);
+    cr_assert_eq(count_rows(query), 1u);
+    quern_query_destroy(query);
+}
+
+Test(query, empty_archetypes_are_skipped)
+{
+    quern_entity entity = setup_entity_with(world, &position, 1);
+    create_of(1 | 2, 1);
+    must(quern_entity_destroy(world, entity));
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    cr_assert_eq(it.view.count, 1u);
+    cr_assert_eq(it.view.ordinal, 0u);
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_not(quern_query_next(&it), "the end stays the end");
+    quern_query_destroy(query);
+}
+
+Test(query, an_empty_world_has_no_views)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_eq(it.result, QUERN_OK);
+    quern_query_destroy(query);
+}
+
+/* ----------------------------------------------------------------------------------------- iterating */
+
+Test(query, views_come_in_order_of_archetype_chunk_and_row)
+{
+    enum { COUNT = 4000 };
+    create_of(1, COUNT);
+    create_of(1 | 2, COUNT);
+    create_of(1, 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    uint32_t views = 0, rows = 0, last = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    for (; quern_query_next(&it); views++) {
+        cr_assert_eq(it.view.ordinal, views);
+        for (uint32_t i = 0; i < it.view.count; i++, rows++) {
+            uint32_t index = quern_entity_index(it.view.entities[i]);
+            /* all of the first archetype, whose last row was created last, then the second */
+            bool jumps = rows == COUNT || rows == COUNT + 1;
+            if (rows > 0 && !jumps) cr_assert_eq(index, last + 1);
+            last = index;
+        }
+    }
+    cr_assert_eq(rows, 2u * COUNT + 1);
+    cr_assert_gt(views, 2u);
+    quern_query_destroy(query);
+}
+
+Test(query, what_is_written_through_a_view_is_seen_by_get)
+{
+    create_of(1 | 2, 2000);
+    quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
+    quern_query *query = setup_query(world, terms, 2);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        vec3 *p = quern_view_write(&it.view, 0);
+        const vec3 *v = quern_view_read(&it.view, 1);
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            cr_assert_eq(v[i].x, 0.0f);
+            p[i].x = (float)quern_entity_index(it.view.entities[i]);
+        }
+    }
+    it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            quern_entity entity = it.view.entities[i];
+            const vec3 *p = quern_entity_get(world, entity, position);
+            cr_assert_eq(p->x, (float)quern_entity_index(entity));
+            cr_assert_eq((const void *)p, (const void *)((const vec3 *)quern_view_read(&it.view, 0) + i));
+        }
+    quern_query_destroy(query);
+}
+
+Test(query, several_iterations_at_once_do_not_disturb_each_other)
+{
+    create_of(1, 10);
+    create_of(1 | 2, 10);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    uint64_t pairs = 0;
+    quern_query_iterator outer = quern_query_iterate(query);
+    while (quern_query_next(&outer)) {
+        quern_query_iterator inner = quern_query_iterate(query);
+        while (quern_query_next(&inner))
+            pairs += (uint64_t)outer.view.count * inner.view.count;
+    }
+    cr_assert_eq(pairs, 400u);
+    quern_query_destroy(query);
+}
+
+/* From the second walk over an unchanged structure on, the query knows the chunks beforehand. */
+static quern_query_iterator walk_known_chunks(quern_query *query)
+{
+    count_rows(query);
+    count_rows(query);
+    return quern_query_iterate(query);
+}
+
+Test(query, the_first_walk_and_later_ones_see_the_same_views)
+{
+    create_of_each_set();
+    create_of(1 | 2, 4000);
+    quern_term terms[] = {quern_term_write(position), quern_term_optional(velocity, QUERN_READ)};
+    quern_query *query = setup_query(world, terms, 2);
+    for (uint32_t walk = 0; walk < 3; walk++) {
+        quern_query_iterator first = quern_query_iterate(setup_query(world, terms, 2));
+        quern_query_iterator later = walk_known_chunks(query);
+        while (quern_query_next(&first)) {
+            cr_assert(quern_query_next(&later));
+            cr_assert_eq(later.view.ordinal, first.view.ordinal);
+            cr_assert_eq(later.view.count, first.view.count);
+            cr_assert_eq((const void *)later.view.entities, (const void *)first.view.entities);
+            cr_assert_eq(quern_view_write(&later.view, 0), quern_view_write(&first.view, 0));
+            cr_assert_eq(quern_view_read(&later.view, 1), quern_view_read(&first.view, 1));
+            cr_assert_eq(quern_view_has(&later.view, 1), quern_view_has(&first.view, 1));
+        }
+        cr_assert_not(quern_query_next(&later));
+        cr_assert_not(quern_query_next(&later), "the end stays the end");
+        cr_assert_eq(later.result, QUERN_OK);
+        quern_query_destroy((quern_query *)(uintptr_t)first.view.query);
+        create_of(1 | 8, 700); /* another structure for the next time */
+    }
+    quern_query_destroy(query);
+}
+
+Test(query, a_walk_over_known_chunks_ends_with_a_change_too)
+{
+    create_of(1, 4000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = walk_known_chunks(query);
+    cr_assert(quern_query_next(&it));
+    must(quern_entity_destroy(world, it.view.entities[0]));
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
+    cr_assert_not(quern_query_next(&it), "once ended, it stays so");
+    cr_assert_eq(count_rows(query), 3999u);
+    quern_query_destroy(query);
+}
+
+Test(query, a_walk_over_known_chunks_ends_when_a_frame_runs)
+{
+    create_of(1, 4000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = walk_known_chunks(query);
+    cr_assert(quern_query_next(&it));
+    world->locked = true;
+    cr_assert_not(quern_query_next(&it));
+    world->locked = false;
+    cr_assert_eq(it.result, QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_not(quern_query_next(&it), "once ended, it stays so");
+    quern_query_destroy(query);
+}
+
+Test(query, walks_are_whole_without_memory_to_know_the_chunks)
+{
+    failing_allocator *memory = failing_allocator_create();
+    quern_world_def def = quern_world_def_default();
+    def.allocator = failing_allocator_interface(memory);
+    quern_world *small_world;
+    must(quern_world_create(&def, &small_world));
+    quern_component number = setup_component(small_world, "number", 8, 8);
+    must(quern_entity_create_many(small_world, &number, NULL, 1, 4000, NULL));
+    quern_query *query = setup_query(small_world, (quern_term[]){quern_term_read(number)}, 1);
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    for (uint32_t walk = 0; walk < 3; walk++)
+        cr_assert_eq(count_rows(query), 4000u);
+    cr_assert_eq(failing_allocator_failed_count(memory), 2u);
+    failing_allocator_heal(memory);
+    cr_assert_eq(count_rows(query), 4000u);
+    quern_query_destroy(query);
+    quern_world_destroy(small_world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
+    failing_allocator_destroy(memory);
+}
+
+/* Starts an iteration over two chunks, lets `change` happen, and expects the iteration to end. */
+static void assert_change_ends_iteration(void (*change)(quern_entity entity))
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    change(it.view.entities[0]);
+    refusal before = refusal_begin(world);
+    cr_assert_not(quern_query_next(&it));
+    cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
+    cr_assert(refusal_has_message(&before));
+    cr_assert_not(quern_query_next(&it), "once ended, it stays so");
+    count_rows(query);
+    quern_query_destroy(query);
+}
+
+static void change_by_create(quern_entity entity)
+{
+    (void)entity;
+    setup_entity(world);
+}
+
+static void change_by_destroy(quern_entity entity)
+{
+    must(quern_entity_destroy(world, entity));
+}
+
+static void change_by_add(quern_entity entity)
+{
+    must(quern_entity_add(world, entity, frozen, NULL));
+}
+
+static void change_by_remove(quern_entity entity)
+{
+    must(quern_entity_remove(world, entity, position));
+}
+
+static void change_by_set_of_a_missing_one(quern_entity entity)
+{
+    uint64_t value = 1;
+    must(quern_entity_set(world, entity, health, &value));
+}
+
+Test(query, a_structural_change_ends_the_iteration)
+{
+    create_of(1, 4000);
+    assert_change_ends_iteration(change_by_create);
+    assert_change_ends_iteration(change_by_destroy);
+    assert_change_ends_iteration(change_by_add);
+    assert_change_ends_iteration(change_by_remove);
+    assert_change_ends_iteration(change_by_set_of_a_missing_one);
+}
+
+Test(query, new_values_and_refused_calls_do_not_end_the_iteration)
+{
+    create_of(1, 4000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    uint64_t rows = 0;
+    while (quern_query_next(&it)) {
+        vec3 value = {1, 2, 3};
+        must(quern_entity_set(world, it.view.entities[0], position, &value));
+        cr_assert_neq(quern_entity_add(world, it.view.entities[0], position, &value), QUERN_OK);
+        cr_assert_neq(quern_entity_destroy(world, quern_entity_null()), QUERN_OK);
+        rows += it.view.count;
+    }
+    cr_assert_eq(it.result, QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(rows, 4000u);
+    quern_query_destroy(query);
+}
+
+/* ------------------------------------------------------------------------------------------- access */
+
+static quern_query_iterator first_view(quern_query *query)
+{
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    return it;
+}
+
+/* The message names the component and what was declared; a build with checks tells the assert hook. */
+static void assert_undeclared(const void *column, const char *component_name)
+{
+    cr_assert_null(column);
+    cr_assert_not_null(strstr(quern_error_message(), component_name), "%s", quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), "declared"), "%s", quern_error_message());
+    cr_assert_eq(reports.log_count, 1u);
+    cr_assert_eq(reports.assert_count, quern_has_checks() ? 1u : 0u);
+    cr_assert_str_eq(reports.last, quern_error_message());
+    reports = (captured_reports){0};
+}
+
+Test(query, access_that_was_not_declared_is_refused)
+{
+    create_of(1 | 2 | 4 | 8, 3);
+    quern_term terms[] = {quern_term_read(position), quern_term_with(velocity),
+                          quern_term_optional(health, QUERN_NO_ACCESS), quern_term_with(frozen)};
+    quern_query *query = setup_query(world, terms, 4);
+    quern_query_iterator it = first_view(query);
+    assert_undeclared(quern_view_write(&it.view, 0), "position");
+    assert_undeclared(quern_view_read(&it.view, 1), "velocity");
+    assert_undeclared(quern_view_write(&it.view, 1), "velocity");
+    assert_undeclared(quern_view_read(&it.view, 2), "health");
+    assert_undeclared(quern_view_write(&it.view, 3), "frozen");
+    cr_assert_not_null(quern_view_read(&it.view, 0));
+    quern_query_destroy(query);
+}
+
+Test(query, a_term_number_beyond_the_last_is_refused)
+{
+    create_of(1, 3);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_write(position)}, 1);
+    quern_query_iterator it = first_view(query);
+    assert_undeclared(quern_view_read(&it.view, 1), "position");
+    assert_undeclared(quern_view_write(&it.view, UINT32_MAX), "position");
+    cr_assert_not(quern_view_has(&it.view, 1));
+    quern_query_destroy(query);
+}
+
+/* -------------------------------------------------------------------------------------- definitions */
+
+static quern_result try_query(const quern_term *terms, uint32_t term_count)
+{
+    quern_query_def def = quern_query_def_default();
+    def.terms = terms;
+    def.term_count = term_count;
+    quern_query *query = NULL;
+    return quern_query_create(world, &def, &query);
+}
+
+static quern_result try_term(quern_term term)
+{
+    return try_query(&term, 1);
+}
+
+Test(query, bad_terms_are_refused)
+{
+    quern_term twice[] = {quern_term_read(position), quern_term_without(position)};
+    quern_term foreign = quern_term_read(component_of_other_world(position));
+    quern_term unregistered = quern_term_read(component_unregistered(position));
+    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT, try_query(twice, 2));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(foreign));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(unregistered));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_term(quern_term_read((quern_component){0})));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_term(quern_term_make(position, QUERN_MATCH_ALL, QUERN_WRITE_CONCURRENT)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_term(quern_term_make(position, (quern_match)9, QUERN_READ)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_term(quern_term_make(position, QUERN_MATCH_ALL, (quern_access)9)));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   try_term(quern_term_make(position, QUERN_MATCH_NONE, QUERN_READ)));
+}
+
+Test(query, bad_definitions_are_refused)
+{
+    quern_term terms[QUERN_MAX_TERMS + 1] = {quern_term_read(position)};
+    quern_query_def raw = {.terms = terms, .term_count = 1}, good = quern_query_def_default();
+    quern_query *query = NULL;
+    good.terms = terms;
+    good.term_count = 1;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_query(terms, 0));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_query(terms, QUERN_MAX_TERMS + 1));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, try_query(NULL, 1));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &raw, &query));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(NULL, &good, &query));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, NULL, &query));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, &good, NULL));
+    cr_assert_null(query);
+}
+
+Test(query, null_queries_are_refused)
+{
+    quern_query_destroy(NULL);
+    assert_refused_value(world, quern_query_count(NULL));
+    quern_query_iterator it = quern_query_iterate(NULL);
+    cr_assert_eq(it.result, QUERN_ERROR_NULL_ARGUMENT);
+    assert_refused_value(world, quern_query_next(NULL));
+    cr_assert_not(quern_query_next(&it));
+}
+
+Test(query, thirty_two_terms_are_taken)
+{
+    quern_term terms[QUERN_MAX_TERMS];
+    quern_component components[QUERN_MAX_TERMS];
+    char name[] = "c00";
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS; i++) {
+        name[1] = (char)('0' + i / 10);
+        name[2] = (char)('0' + i % 10);
+        components[i] = setup_component(world, name, 4, 4);
+        terms[i] = quern_term_write(components[i]);
+    }
+    setup_entity_with(world, components, QUERN_MAX_TERMS);
+    quern_query *query = setup_query(world, terms, QUERN_MAX_TERMS);
+    quern_query_iterator it = first_view(query);
+    for (uint32_t i = 0; i < QUERN_MAX_TERMS; i++)
+        cr_assert_eq(quern_view_write(&it.view, i),
+                     quern_entity_get(world, it.view.entities[0], components[i]));
+    cr_assert_eq(quern_query_count(query), 1u);
+    quern_query_destroy(query);
+}
+
+Test(query, the_terms_are_copied)
+{
+    create_of(1, 3);
+    quern_term terms[] = {quern_term_read(position)};
+    quern_query *query = setup_query(world, terms, 1);
+    terms[0] = quern_term_read(velocity);
+    cr_assert_eq(count_rows(query), 3u);
+    quern_query_destroy(query);
+}

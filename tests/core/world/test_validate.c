@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* quern_world_validate sees each kind of damage, and states that only internals can bring about. */
+
+static quern_world *world;
+static quern_component number;
+static quern_entity entities[3000];
+
+enum { COUNT = sizeof entities / sizeof entities[0] };
+
+static void open_world(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    for (uint32_t i = 0; i < COUNT; i++)
+        entities[i] = setup_entity_with(world, &number, 1);
+    for (uint32_t i = COUNT - 10; i < COUNT; i++)
+        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+    assert_valid(world);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(validate, .init = open_world, .fini = close_world);
+
+static quern__archetype *archetype_of_numbers(void)
+{
+    quern__record *record = quern__entities_find(&world->storage.entities, entities[0]);
+    return quern__storage_archetype_of(&world->storage, record);
+}
+
+/* Damages size_bytes at `at`, expects that to be seen, and repairs it. */
+static void assert_seen(void *at, size_t size_bytes, const char *what)
+{
+    unsigned char saved[16];
+    memcpy(saved, at, size_bytes);
+    for (size_t i = 0; i < size_bytes; i++)
+        ((unsigned char *)at)[i] ^= 1;
+    refusal before = refusal_begin(NULL);
+    quern_result result = quern_world_validate(world);
+    memcpy(at, saved, size_bytes);
+    cr_assert_eq(result, QUERN_ERROR_CORRUPT, "damage to %s is not seen", what);
+    cr_assert(refusal_has_message(&before));
+    assert_valid(world);
+}
+
+#define assert_damage_seen(object) assert_seen(&(object), sizeof(object), #object)
+
+Test(validate, sees_damaged_chunks)
+{
+    quern__archetype *archetype = archetype_of_numbers();
+    cr_assert_gt(archetype->chunk_count, 2u);
+    quern__chunk *chunk = archetype->slots[1].chunk;
+    assert_damage_seen(chunk->archetype);
+    assert_damage_seen(chunk->index);
+    assert_damage_seen(archetype->slots[0].row_count);
+    assert_damage_seen(archetype->slots[archetype->chunk_count - 1].row_count);
+    assert_damage_seen(archetype->chunk_count);
+    assert_damage_seen(archetype->index);
+    quern_entity *handles = quern__archetype_entities(archetype, chunk);
+    assert_damage_seen(handles[0]);
+    assert_damage_seen(handles[archetype->row_capacity - 1]);
+}
+
+Test(validate, sees_damaged_records)
+{
+    quern__entities *slots = &world->storage.entities;
+    quern__record *alive = quern__entities_record(slots, 5),
+                  *dead = quern__entities_record(slots, COUNT - 1);
+    assert_damage_seen(alive->location);
+    assert_damage_seen(alive->stamp);
+    assert_damage_seen(alive->archetype_number);
+    assert_damage_seen(dead->location);
+    assert_damage_seen(dead->archetype_number);
+}
+
+Test(validate, sees_damaged_counts)
+{
+    quern__entities *slots = &world->storage.entities;
+    assert_damage_seen(slots->free_count);
+    assert_damage_seen(slots->retired_count);
+    assert_damage_seen(slots->slot_count);
+    assert_damage_seen(slots->first_free);
+    assert_damage_seen(world->storage.slabs.free_count);
+    assert_damage_seen(world->storage.slabs.slab_count);
+}
+
+/* ------------------------------------------------------------------------------------------- states */
+
+Test(validate, a_world_with_retired_slots_is_valid)
+{
+    uint32_t slot = quern_entity_index(entities[0]);
+    cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
+    quern__entities_record(&world->storage.entities, slot)->stamp |= QUERN__MAX_GENERATION;
+    quern_entity last_life = setup_entity_with(world, &number, 1);
+    cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
+    uint64_t before = quern_world_hash(world);
+    cr_assert_eq(quern_entity_destroy(world, last_life), QUERN_OK);
+    cr_assert_eq(quern_world_stats_get(world).retired_count, 1u);
+    cr_assert_neq(quern_world_hash(world), before);
+    cr_assert_not(quern_entity_is_alive(world, last_life));
+    for (uint32_t i = 0; i < 20; i++)
+        cr_assert_neq(quern_entity_index(setup_entity(world)), slot);
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, last_life));
+}
+
+static void check_locked_entities(void)
+{
+    uint64_t value = 1;
+    quern_entity entity = entities[0], created;
+    quern_result expected = QUERN_ERROR_WORLD_LOCKED;
+    assert_refused(world, expected, quern_entity_create(world, &created));
+    assert_refused(world, expected, quern_entity_create_with(world, &number, NULL, 1, &created));
+    assert_refused(world, expected, quern_entity_destroy(world, entity));
+    assert_refused(world, expected, quern_entity_add(world, entity, number, &value));
+    assert_refused(world, expected, quern_entity_remove(world, entity, number));
+    assert_refused(world, expected, quern_entity_set(world, entity, number, &value));
+    assert_refused_value(world, quern_entity_get(world, entity, number));
+    assert_refused_value(world, quern_entity_has(world, entity, number));
+}
+
+static void check_locked_definitions(quern_query *query)
+{
+    quern_component_def component_def = quern_component_def_default();
+    component_def.name = "late";
+    quern_resource_def resource_def = quern_resource_def_default();
+    resource_def.name = "late";
+    resource_def.size_bytes = 4;
+    quern_term term = quern_term_read(number);
+    quern_query_def query_def = quern_query_def_default();
+    query_def.terms = &term;
+    query_def.term_count = 1;
+    quern_component component;
+    quern_resource resource;
+    quern_query *created;
+    quern_result expected = QUERN_ERROR_WORLD_LOCKED;
+    assert_refused(world, expected, quern_component_register(world, &component_def, &component));
+    assert_refused(world, expected, quern_resource_register(world, &resource_def, &resource));
+    assert_refused(world, expected, quern_query_create(world, &query_def, &created));
+    assert_refused_value(world, quern_query_count(query));
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert_eq(it.result, expected);
+    cr_assert_not(quern_query_next(&it));
+}
+
+Test(validate, a_world_in_a_frame_refuses_what_would_change_it)
+{
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
+    world->locked = true;
+    check_locked_entities();
+    check_locked_definitions(query);
+    quern_world_destroy(world);
+    cr_assert_eq(reports.log_count, 1u, "destroying it must be refused, and said");
+    world->locked = false;
+    quern_query_destroy(query);
+}
+
+static void make_tags(quern_component *out_tags)
+{
+    char name[] = "a";
+    for (uint32_t i = 0; i < 17; i++, name[0]++)
+        out_tags[i] = setup_tag(world, name);
+}
+
+/* The archetype of a set of the first 16 tags, made below the calls that would give it a chunk. */
+static quern_result make_archetype(const quern_component *tags, uint32_t mask)
+{
+    uint16_t set[16];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 16; i++)
+        if (mask & 1u << i) set[count++] = (uint16_t)quern__component_index(tags[i]);
+    quern__archetype *archetype;
+    return quern__storage_archetype(&world->storage, set, count, &archetype);
+}
+
+static void make_all_archetypes(quern_component *out_tags)
+{
+    make_tags(out_tags);
+    for (uint32_t mask = 1; mask < 1u << 16; mask++) {
+        quern_result result = make_archetype(out_tags, mask);
+        if (result == QUERN_OK) continue;
+        cr_assert_eq(result, QUERN_ERROR_LIMIT, "%s", quern_error_message());
+    }
+    cr_assert_eq(quern_world_stats_get(world).archetype_count, (uint32_t)QUERN_MAX_ARCHETYPES);
+}
+
+/* Returns the mask of the next one. */
+static uint32_t make_archetypes_up_to(const quern_component *tags, uint32_t mask, uint32_t count)
+{
+    for (; world->storage.archetypes.count < count; mask++)
+        cr_assert_eq(make_archetype(tags, mask), QUERN_OK);
+    return mask;
+}
+
+Test(validate, a_world_says_once_when_archetypes_run_out, .timeout = 300)
+{
+    captured_reports reports;
+    quern_component tags[17];
+    uint32_t collected_count;
+    make_tags(tags);
+    capture_reports(&reports);
+    for (uint32_t round = 1; round <= 2; round++) {
+        uint32_t mask = make_archetypes_up_to(tags, 1, QUERN_MAX_ARCHETYPES / 4 * 3 - 1);
+        cr_assert_eq(reports.log_count, round - 1);
+        mask = make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3);
+        cr_assert_eq(reports.log_count, round);
+        cr_assert_not_null(strstr(reports.last, "49152 archetypes"));
+        cr_assert_not_null(strstr(reports.last, "QUERN_MAX_ARCHETYPES"));
+        cr_assert_not_null(strstr(reports.last, "quern_world_collect"));
+        make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3 + 100);
+        cr_assert_eq(reports.log_count, round, "once");
+        cr_assert_eq(quern_world_collect(world, &collected_count), QUERN_OK);
+    }
+    cr_assert_eq(reports.assert_count, 0u, "a warning is no violation");
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+}
+
+Test(validate, sixty_five_thousand_archetypes_are_the_limit)
+{
+    quern_component tags[17];
+    quern_entity created;
+    make_all_archetypes(tags);
+    quern_result expected = QUERN_ERROR_LIMIT;
+    assert_refused(world, expected, quern_entity_add(world, entities[0], tags[16], NULL));
+    assert_refused(world, expected, quern_entity_create_with(world, &tags[16], NULL, 1, &created));
+    cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ARCHETYPES"));
+    setup_entity_with(world, &tags[3], 1);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[3])}, 1);
+    cr_assert_eq(quern_query_count(query), 1u);
+    quern_query_destroy(query);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* The shipped sched/jobs/single.c, with steps of other threads put between its own, where a machine puts them
+ * once in a million times. tests/models tries all such orders; this needs no model checker. */
+
+/* After the list of nodes was taken from a counter that has come to zero; once. */
+static void (*between)(void);
+
+static void *exchange_nodes(_Atomic(void *) *nodes, void *value, memory_order order)
+{
+    void *old = atomic_exchange_explicit(nodes, value, order);
+    void (*step)(void) = between;
+    between = NULL;
+    if (step != NULL) step();
+    return old;
+}
+
+static uint32_t exchange_state(_Atomic(uint32_t) *state, uint32_t value, memory_order order)
+{
+    return atomic_exchange_explicit(state, value, order);
+}
+
+static void sleep_ms(long milliseconds)
+{
+    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+}
+
+/* After a sleeper was told, and before the permit is given: the sleeper gets one from elsewhere. */
+static _Atomic bool is_watched, is_gone, was_gone;
+
+static void give_late(quern__parker *parker)
+{
+    quern__parker_give(parker);
+    if (!atomic_load(&is_watched)) return;
+    sleep_ms(100);
+    if (atomic_load(&is_gone))
+        atomic_store(&was_gone, true);
+    else
+        quern__parker_give(parker);
+}
+
+#undef atomic_exchange_explicit
+#define atomic_exchange_explicit(object, value, order) \
+    _Generic((object), _Atomic(void *) *: exchange_nodes, _Atomic(uint32_t) *: exchange_state)(object, value, order)
+#define quern__parker_give(parker) give_late(parker)
+/* In place of the library's: all that it defines is here. */
+#include "sched/jobs/single.c" /* NOLINT(bugprone-suspicious-include) */
+
+TestSuite(counter_race, .timeout = 60);
+
+static quern_jobs *jobs;
+static quern_counter counter;
+static _Atomic uint32_t run_counts[2];
+
+static void open_pool(uint32_t thread_count)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    def.thread_count = thread_count;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+}
+
+static void count_run(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    atomic_fetch_add(&run_counts[*(uint32_t *)argument], 1);
+}
+
+static void continue_with(uint32_t which)
+{
+    quern_job_def def = quern_job_def_default();
+    def.function = count_run;
+    def.payload = &which;
+    def.payload_bytes = sizeof which;
+    cr_assert_eq(quern_jobs_submit_after(jobs, &def, &counter), QUERN_OK);
+}
+
+static void continue_with_second(void)
+{
+    continue_with(1);
+}
+
+Test(counter_race, a_continuation_that_comes_while_others_are_fired_runs)
+{
+    open_pool(1);
+    quern_counter_hold(&counter);
+    continue_with(0);
+    between = continue_with_second;
+    cr_assert_eq(quern_jobs_release(jobs, &counter), QUERN_OK);
+    cr_assert_null(between);
+    cr_assert(quern_counter_is_done(&counter));
+    quern_jobs_destroy(jobs);
+    cr_assert_eq(atomic_load(&run_counts[0]), 1u);
+    cr_assert_eq(atomic_load(&run_counts[1]), 1u);
+}
+
+static void *release_from_outside(void *argument)
+{
+    (void)argument;
+    sleep_ms(50); /* longer than the other thread spins */
+    atomic_store(&is_watched, true);
+    cr_expect(quern_jobs_release(jobs, &counter) == QUERN_OK);
+    return NULL;
+}
+
+/* Whoever waits may destroy the pool before the call that let him go on has returned. */
+Test(counter_race, a_pool_lasts_until_the_call_that_released_its_user_is_through)
+{
+    pthread_t thread;
+    open_pool(2);
+    quern_counter_hold(&counter);
+    cr_assert_eq(pthread_create(&thread, NULL, release_from_outside, NULL), 0);
+    cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
+    quern_jobs_destroy(jobs);
+    atomic_store(&is_gone, true);
+    pthread_join(thread, NULL);
+    cr_assert(!atomic_load(&was_gone));
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/deque.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { CAPACITY = QUERN__DEQUE_CAPACITY, THIEF_COUNT = 3, ITEM_COUNT = 100000 };
+
+/* An item is the address of its number. payload is plain memory: the thread sanitizer sees a race if the
+ * deque does not hand it over. */
+typedef struct item {
+    uint32_t payload;
+    _Atomic uint32_t taken_count;
+} item;
+
+static quern__deque *deque;
+static item *items;
+
+static void open_deque(void)
+{
+    deque = aligned_alloc(_Alignof(quern__deque), sizeof *deque);
+    items = calloc(ITEM_COUNT, sizeof *items);
+    cr_assert(deque != NULL && items != NULL);
+    quern__deque_init(deque, false);
+}
+
+static void close_deque(void)
+{
+    free(items);
+    free(deque);
+}
+
+TestSuite(deque, .init = open_deque, .fini = close_deque, .timeout = 120);
+
+static bool try_push(uint32_t number)
+{
+    quern__job job = {.target = &items[number], .scope = &items[number % 2], .data = {number, ~number}};
+    return quern__deque_push(deque, &job, 2);
+}
+
+static void push(uint32_t number)
+{
+    cr_assert(try_push(number), "item %u", number);
+}
+
+static item *item_of(const quern__job *job)
+{
+    item *taken = job->target;
+    uint32_t number = (uint32_t)(taken - items);
+    cr_expect(job->data[0] == number && job->data[1] == ~number, "item %u", number);
+    cr_expect(job->scope == &items[number % 2]);
+    return taken;
+}
+
+static item *pop(void)
+{
+    quern__job job;
+    quern__deque_slot *slot = quern__deque_pop(deque);
+    if (slot == NULL) return NULL;
+    quern__deque_read_slot(slot, &job);
+    return item_of(&job);
+}
+
+static item *steal(void)
+{
+    quern__job job;
+    return quern__deque_steal(deque, &job) ? item_of(&job) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------- one thread */
+
+Test(deque, starts_empty)
+{
+    cr_assert(quern__deque_looks_empty(deque));
+    cr_assert_null(pop());
+    cr_assert_null(steal());
+    cr_assert(quern__deque_looks_empty(deque));
+}
+
+Test(deque, owner_pops_the_newest)
+{
+    for (uint32_t i = 0; i < 10; i++)
+        push(i);
+    cr_assert_not(quern__deque_looks_empty(deque));
+    for (uint32_t i = 10; i-- != 0;)
+        cr_assert_eq(pop(), &items[i], "item %u", i);
+    cr_assert_null(pop());
+}
+
+Test(deque, thief_steals_the_oldest)
+{
+    for (uint32_t i = 0; i < 10; i++)
+        push(i);
+    for (uint32_t i = 0; i < 10; i++)
+        cr_assert_eq(steal(), &items[i], "item %u", i);
+    cr_assert_null(steal());
+}
+
+Test(deque, pop_and_steal_meet_in_the_middle)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        push(i);
+    cr_assert_eq(steal(), &items[0]);
+    cr_assert_eq(pop(), &items[2]);
+    cr_assert_eq(pop(), &items[1]);
+    cr_assert_null(pop());
+    cr_assert_null(steal());
+    push(7);
+    cr_assert_eq(steal(), &items[7]);
+}
+
+Test(deque, refuses_more_than_its_capacity)
+{
+    for (uint32_t i = 0; i < CAPACITY; i++)
+        push(i);
+    cr_assert_not(try_push(CAPACITY));
+    cr_assert_eq(steal(), &items[0]);
+    push(CAPACITY);
+    cr_assert_not(try_push(CAPACITY + 1));
+    for (uint32_t i = CAPACITY; i != 0; i--)
+        cr_assert_eq(pop(), &items[i], "item %u", i);
+    cr_assert_null(pop());
+}
+
+Test(deque, goes_around_its_ring)
+{
+    uint32_t pushed = 0, stolen = 0;
+    for (uint32_t round = 0; round < 40; round++) {
+        for (uint32_t i = 0; i < CAPACITY - 100; i++)
+            push(pushed++ % ITEM_COUNT);
+        for (uint32_t i = 0; i < CAPACITY - 100; i++)
+            cr_assert_eq(steal(), &items[stolen++ % ITEM_COUNT], "item %u", stolen);
+        cr_assert_null(pop());
+    }
+}
+
+Test(deque, alone_it_does_the_same)
+{
+    quern__deque_init(deque, true);
+    cr_assert_null(pop());
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < CAPACITY; i++)
+            push(i);
+        cr_assert_not(try_push(CAPACITY));
+        for (uint32_t i = CAPACITY; i-- != 0;)
+            cr_assert_eq(pop(), &items[i], "item %u", i);
+        cr_assert_null(pop());
+    }
+}
+
+/* By scope, or by how late it was pushed. */
+Test(deque, thief_may_choose)
+{
+    quern__job job;
+    cr_assert_not(quern__deque_steal_for(deque, &items[0], 0, NULL, &job));
+    for (uint32_t i = 0; i < 4; i++)
+        push(i);
+    cr_assert_not(quern__deque_steal_for(deque, &items[1], INT64_MAX, NULL, &job));
+    cr_assert_not(quern__deque_steal_for(deque, NULL, 1, NULL, &job));
+    cr_assert(quern__deque_steal_for(deque, &items[0], INT64_MAX, NULL, &job));
+    cr_assert_eq(item_of(&job), &items[0]);
+    cr_assert(quern__deque_steal_for(deque, NULL, 1, NULL, &job));
+    cr_assert_eq(item_of(&job), &items[1]);
+    cr_assert_eq(steal(), &items[2]);
+}
+
+/* Whatever made the thief look for it. */
+Test(deque, a_closed_job_goes_only_to_who_waits_for_it)
+{
+    const void *closed = quern__scope_close(&items[0]);
+    quern__job job = {.scope = closed, .target = &items[0]};
+    cr_assert(quern__deque_push(deque, &job, 0));
+    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, NULL, &job));
+    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, &items[0], &job));
+    cr_assert_not(quern__deque_steal_for(deque, NULL, INT64_MIN, quern__scope_close(&items[1]), &job));
+    cr_assert(quern__deque_steal_for(deque, closed, INT64_MAX, closed, &job));
+    cr_assert_eq(job.target, &items[0]);
+}
+
+/* ----------------------------------------------------------------------------------- owner and thieves */
+
+static _Atomic bool is_over;
+
+static void take(item *taken)
+{
+    if (taken == NULL) return;
+    cr_expect(taken->payload == (uint32_t)(taken - items) + 1, "item %td", taken - items);
+    atomic_fetch_add_explicit(&taken->taken_count, 1, memory_order_relaxed);
+}
+
+static void *steal_until_over(void *argument)
+{
+    (void)argument;
+    while (!atomic_load(&is_over) || !quern__deque_looks_empty(deque))
+        take(steal());
+    return NULL;
+}
+
+/* The owner pushes in bursts of 1 to burst_count and pops about as many. */
+static void push_all(uint32_t burst_count)
+{
+    uint32_t next = 0, burst = 1;
+    while (next < ITEM_COUNT) {
+        for (uint32_t i = 0; i < burst && next < ITEM_COUNT; i++, next++) {
+            items[next].payload = next + 1;
+            if (!try_push(next)) take(&items[next]);
+        }
+        for (uint32_t i = 0; i < burst; i++)
+            take(pop());
+        burst = burst % burst_count + 1;
+    }
+}
+
+static void run_owner_and_thieves(uint32_t burst_count)
+{
+    pthread_t thieves[THIEF_COUNT];
+    atomic_store(&is_over, false);
+    for (uint32_t i = 0; i < THIEF_COUNT; i++)
+        cr_assert_eq(pthread_create(&thieves[i], NULL, steal_until_over, NULL), 0);
+    push_all(burst_count);
+    atomic_store(&is_over, true);
+    for (uint32_t i = 0; i < THIEF_COUNT; i++)
+        pthread_join(thieves[i], NULL);
+    for (uint32_t i = 0; i < ITEM_COUNT; i++)
+        cr_assert_eq(atomic_load(&items[i].taken_count), 1u, "item %u was taken %u times", i,
+                     atomic_load(&items[i].taken_count));
+}
+
+Test(deque, last_item_goes_to_one)
+{
+    run_owner_and_thieves(1);
+}
+
+Test(deque, every_item_goes_to_one)
+{
+    run_owner_and_thieves(50);
+}
+
+Test(deque, every_item_goes_to_one_when_full)
+{
+    run_owner_and_thieves(2 * CAPACITY);
+}

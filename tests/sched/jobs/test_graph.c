@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/jobs.h>
+
+#include "core/base/base.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MAX_NODES = 300, MAX_ITEMS = 40 };
+
+static const uint32_t thread_counts[] = {1, 2, 3, 8, 16};
+
+TestSuite(graph, .timeout = 120);
+
+static quern_graph *open_graph(void)
+{
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    return graph;
+}
+
+static quern_jobs *open_pool(uint32_t thread_count)
+{
+    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs *jobs;
+    def.thread_count = thread_count;
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
+    return jobs;
+}
+
+static void run_graph(quern_graph *graph, quern_jobs *jobs)
+{
+    cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK, "%s", quern_error_message());
+}
+
+static uint32_t add_node(quern_graph *graph, quern_range_function *function, void *argument, uint32_t count)
+{
+    quern_graph_node_def def = quern_graph_node_def_default();
+    uint32_t number = UINT32_MAX;
+    def.function = function;
+    def.argument = argument;
+    def.count = count;
+    cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
+    return number;
+}
+
+static void add_edge(quern_graph *graph, uint32_t before, uint32_t after)
+{
+    cr_assert_eq(quern_graph_add_edge(graph, before, after), QUERN_OK, "%s", quern_error_message());
+}
+
+static void pass_time(uint32_t microseconds)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
+             (long)microseconds);
+}
+
+static void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    atomic_fetch_add_explicit((_Atomic uint32_t *)argument, end - begin, memory_order_relaxed);
+}
+
+/* ----------------------------------------------------------------------------------- checked graphs */
+
+typedef struct checked_graph checked_graph;
+
+/* Which predecessors a node has is kept here a second time, and every item of the node checks that they
+ * have finished. done is plain memory on purpose. */
+typedef struct planned_node {
+    checked_graph *of;
+    uint32_t number;
+    uint32_t count;
+    uint32_t grain;
+    uint32_t microseconds; /* of each item */
+    bool caller_only;
+    uint32_t predecessor_count;
+    uint32_t predecessors[MAX_NODES];
+    _Atomic uint32_t call_count[MAX_ITEMS];
+    uint32_t done[MAX_ITEMS]; /* the run in which the item was done last */
+} planned_node;
+
+struct checked_graph {
+    planned_node nodes[MAX_NODES];
+    uint32_t node_count;
+    uint32_t run_number;
+    uint32_t thread_count;
+    pthread_t caller;
+    quern_jobs *jobs;
+    quern_graph *graph;
+};
+
+static bool has_run(const planned_node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node->done[i] != node->of->run_number) return false;
+    return true;
+}
+
+static void run_planned(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    planned_node *node = argument;
+    cr_expect(begin < end && end <= node->count && worker_index < node->of->thread_count);
+    cr_expect(node->grain == 0 || node->caller_only || end - begin <= node->grain);
+    for (uint32_t i = 0; i < node->predecessor_count; i++)
+        cr_expect(has_run(&node->of->nodes[node->predecessors[i]]), "node %u ran before node %u",
+                  node->number, node->predecessors[i]);
+    if (node->caller_only) {
+        cr_expect(pthread_equal(pthread_self(), node->of->caller) && worker_index == 0);
+        cr_expect(begin == 0 && end == node->count);
+    }
+    for (uint32_t i = begin; i < end; i++) {
+        if (node->microseconds != 0) pass_time(node->microseconds);
+        atomic_fetch_add_explicit(&node->call_count[i], 1, memory_order_relaxed);
+        node->done[i] = node->of->run_number;
+    }
+}
+
+static void add_planned_node(checked_graph *plan, random_source *random)
+{
+    planned_node *node = &plan->nodes[plan->node_count];
+    quern_graph_node_def def = quern_graph_node_def_default();
+    node->of = plan;
+    node->number = plan->node_count++;
+    node->count = random_chance(random, 50) ? 1 : random_below(random, MAX_ITEMS);
+    node->grain = random_below(random, 4);
+    node->microseconds = random_chance(random, 10) ? random_below(random, 20) : 0;
+    node->caller_only = random_chance(random, 10);
+    def.function = run_planned;
+    def.argument = node;
+    def.count = node->count;
+    def.grain = node->grain;
+    def.caller_only = node->caller_only;
+    cr_assert_eq(quern_graph_add_node(plan->graph, &def, NULL), QUERN_OK);
+}
+
+static void add_planned_edges(checked_graph *plan, random_source *random, uint32_t per_node)
+{
+    for (uint32_t after = 1; after < plan->node_count; after++) {
+        for (uint32_t i = random_below(random, per_node + 1); i != 0; i--) {
+            uint32_t before = random_below(random, after);
+            planned_node *node = &plan->nodes[after];
+            node->predecessors[node->predecessor_count++] = before;
+            add_edge(plan->graph, before, after);
+        }
+    }
+}
+
+static checked_graph *open_plan(uint64_t seed, uint32_t node_count, uint32_t edges_per_node)
+{
+    random_source random = {seed};
+    checked_graph *plan = calloc(1, sizeof *plan);
+    cr_assert_not_null(plan);
+    plan->graph = open_graph();
+    while (plan->node_count < node_count)
+        add_planned_node(plan, &random);
+    add_planned_edges(plan, &random, edges_per_node);
+    return plan;
+}
+
+static void close_plan(checked_graph *plan)
+{
+    quern_graph_destroy(plan->graph);
+    free(plan);
+}
+
+static void run_plan(checked_graph *plan, quern_jobs *jobs)
+{
+    plan->jobs = jobs;
+    plan->thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 1;
+    plan->caller = pthread_self();
+    plan->run_number++;
+    run_graph(plan->graph, jobs);
+    for (uint32_t n = 0; n < plan->node_count; n++) {
+        planned_node *node = &plan->nodes[n];
+        cr_assert(has_run(node), "node %u", n);
+        for (uint32_t i = 0; i < node->count; i++)
+            cr_assert_eq(atomic_exchange(&node->call_count[i], 0), 1u, "node %u item %u", n, i);
+    }
+}
+
+Test(graph, random_graphs_keep_their_order)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        quern_jobs *jobs = open_pool(thread_counts[t]);
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            checked_graph *plan = open_plan(seed, (uint32_t)seed * 20, (uint32_t)seed % 4);
+            for (uint32_t run = 0; run < 10; run++)
+                run_plan(plan, jobs);
+            close_plan(plan);
+        }
+        quern_jobs_destroy(jobs);
+    }
+}
+
+Test(graph, runs_a_thousand_times)
+{
+    checked_graph *plan = open_plan(99, 60, 3);
+    quern_jobs *pools[] = {open_pool(2), open_pool(5)};
+    for (uint32_t run = 0; run < 1000; run++)
+        run_plan(plan, pools[run / 100 % 2]);
+    for (size_t i = 0; i < QUERN__COUNT_OF(pools); i++)
+        quern_jobs_destroy(pools[i]);
+    close_plan(plan);
+}
+
+Test(graph, runs_without_a_pool)
+{
+    checked_graph *plan = open_plan(7, 100, 2);
+    for (uint32_t run = 0; run < 3; run++)
+        run_plan(plan, NULL);
+    close_plan(plan);
+}
+
+/* ------------------------------------------------------------------------------------------ one by one */
+
+typedef struct order_log {
+    uint32_t numbers[100];
+    uint32_t count;
+} order_log;
+
+static order_log order;
+
+static void log_order(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+    order.numbers[order.count++] = (uint32_t)(uintptr_t)argument;
+}
+
+static void check_serial_order(quern_jobs *jobs)
+{
+    quern_graph *graph = open_graph();
+    for (uintptr_t i = 0; i < 100; i++)
+        cr_assert_eq(add_node(graph, log_order, (void *)i, 1), (uint32_t)i);
+    order.count = 0;
+    run_graph(graph, jobs);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_assert_eq(order.numbers[i], i);
+    quern_graph_destroy(graph);
+}
+
+Test(graph, one_thread_goes_by_number)
+{
+    quern_jobs *jobs = open_pool(1);
+    check_serial_order(NULL);
+    check_serial_order(jobs);
+    quern_jobs_destroy(jobs);
+}
+
+Test(graph, empty_graph_and_empty_nodes)
+{
+    quern_jobs *jobs = open_pool(3);
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    run_graph(graph, jobs);
+    run_graph(graph, NULL);
+    uint32_t nothing = add_node(graph, count_items, (void *)&sum, 0);
+    uint32_t join = add_node(graph, NULL, NULL, 50);
+    uint32_t last = add_node(graph, count_items, (void *)&sum, 7);
+    add_edge(graph, nothing, join);
+    add_edge(graph, join, last);
+    for (uint32_t run = 1; run <= 100; run++) {
+        run_graph(graph, run % 2 ? jobs : NULL);
+        cr_assert_eq(atomic_load(&sum), 7 * run);
+    }
+    quern_graph_destroy(graph);
+    quern_graph_destroy(NULL);
+    quern_jobs_destroy(jobs);
+}
+
+Test(graph, counts_can_change)
+{
+    quern_jobs *jobs = open_pool(3);
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    uint32_t node = add_node(graph, count_items, (void *)&sum, 1);
+    uint32_t expected = 0;
+    for (uint32_t count = 0; count < 3000; count += 100) {
+        cr_assert_eq(quern_graph_set_count(graph, node, count), QUERN_OK);
+        run_graph(graph, jobs);
+        expected += count;
+        cr_assert_eq(atomic_load(&sum), expected);
+    }
+    quern_graph_destroy(graph);
+    quern_jobs_destroy(jobs);
+}
+
+Test(graph, clear_empties_and_keeps_working)
+{
+    quern_jobs *jobs = open_pool(2);
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    for (uint32_t round = 1; round <= 20; round++) {
+        for (uint32_t i = 0; i < round * 10; i++)
+            cr_assert_eq(add_node(graph, count_items, (void *)&sum, 1), i);
+        for (uint32_t i = 1; i < round * 10; i++)
+            add_edge(graph, i / 2, i);
+        run_graph(graph, jobs);
+        cr_assert_eq(atomic_exchange(&sum, 0), round * 10);
+        quern_graph_clear(graph);
+        run_graph(graph, jobs);
+        cr_assert_eq(atomic_load(&sum), 0u);
+    }
+    quern_graph_clear(NULL);
+    quern_graph_destroy(graph);
+    quern_jobs_destroy(jobs);
+}
+
+/* More ready nodes than a deque holds, from the start and all at once in the middle. */
+Test(graph, more_ready_nodes_than_a_deque_holds)
+{
+    enum { WIDTH = 5000 };
+    quern_jobs *jobs = open_pool(3);
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    for (uint32_t i = 0; i < WIDTH; i++)
+        add_node(graph, count_items, (void *)&sum, 1);
+    uint32_t middle = add_node(graph, count_items, (void *)&sum, 1);
+    for (uint32_t i = 0; i < WIDTH; i++)
+        add_edge(graph, i, middle);
+    for (uint32_t i = 0; i < WIDTH; i++)
+        add_edge(graph, middle, add_node(graph, count_items, (void *)&sum, i % 5));
+    for (uint32_t run = 0; run < 5; run++) {
+        run_graph(graph, jobs);
+        cr_assert_eq(atomic_exchange(&sum, 0), WIDTH * 3 + 1u);
+    }
+    quern_graph_destroy(graph);
+    quern_jobs_destroy(jobs);
+}
+
+Test(graph, same_edge_twice_is_harmless)
+{
+    quern_jobs *jobs = open_pool(2);
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    add_node(graph, count_items, (void *)&sum, 3);
+    add_node(graph, count_items, (void *)&sum, 3);
+    for (uint32_t i = 0; i < 5; i++)
+        add_edge(graph, 0, 1);
+    run_graph(graph, jobs);
+    cr_assert_eq(atomic_load(&sum), 6u);
+    quern_graph_destroy(graph);
+    quern_jobs_destroy(jobs);
+}
+
+/* ------------------------------------------------------------------------------------ caller and pool */
+
+typedef struct sleeper {
+    pthread_t caller;
+    _Atomic uint32_t caller_count;
+    _Atomic uint32_t other_count;
+} sleeper;
+
+static void sleep_elsewhere(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+    struct timespec time = {0, 3000000};
+    nanosleep(&time, NULL);
+    atomic_fetch_add(&((sleeper *)argument)->other_count, 1);
+}
+
+static void count_on_caller(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    sleeper *shared = argument;
+    (void)begin;
+    (void)end;
+    cr_expect(worker_index == 0 && pthread_equal(pthread_self(), shared->caller));
+    atomic_fetch_add(&shared->caller_count, 1);
+}
+
+static void add_sleeper_graph(quern_graph *graph, sleeper *shared)
+{
+    quern_graph_node_def def = quern_graph_node_def_default();
+    def.argument = shared;
+    for (uint32_t i = 0; i < 24; i++) {
+        def.caller_only = i % 3 == 2;
+        def.function = def.caller_only ? count_on_caller : sleep_elsewhere;
+        cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
+        if (i >= 3) add_edge(graph, i - 3 + (i % 3 == 0), i);
+        if (def.caller_only) add_edge(graph, i - 1, i);
+    }
+}
+
+/* Long nodes elsewhere, so that the caller falls asleep and has to be woken for its own nodes and the
+ * end. */
+Test(graph, caller_is_woken_for_its_nodes)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        quern_jobs *jobs = open_pool(thread_counts[t]);
+        quern_graph *graph = open_graph();
+        sleeper shared = {.caller = pthread_self()};
+        add_sleeper_graph(graph, &shared);
+        for (uint32_t run = 1; run <= 5; run++) {
+            run_graph(graph, jobs);
+            cr_assert_eq(atomic_load(&shared.caller_count), 8 * run);
+            cr_assert_eq(atomic_load(&shared.other_count), 16 * run);
+        }
+        quern_graph_destroy(graph);
+        quern_jobs_destroy(jobs);
+    }
+}
+
+typedef struct inside {
+    quern_jobs *jobs;
+    quern_graph *graph;
+    _Atomic uint32_t sum;
+} inside;
+
+static void loop_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    inside *shared = argument;
+    (void)worker_index;
+    for (uint32_t i = begin; i < end; i++)
+        cr_expect(quern_jobs_parallel_for(shared->jobs, 50, 1, count_items, (void *)&shared->sum) ==
+                  QUERN_OK);
+}
+
+Test(graph, nodes_may_run_loops)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        inside shared = {.jobs = open_pool(thread_counts[t]), .graph = open_graph()};
+        for (uint32_t i = 0; i < 20; i++)
+            add_node(shared.graph, loop_inside, &shared, 10);
+        for (uint32_t i = 5; i < 20; i++)
+            add_edge(shared.graph, i - 5, i);
+        for (uint32_t run = 0; run < 20; run++) {
+            run_graph(shared.graph, shared.jobs);
+            cr_assert_eq(atomic_exchange(&shared.sum, 0), 10000u);
+        }
+        quern_graph_destroy(shared.graph);
+        quern_jobs_destroy(shared.jobs);
+    }
+}
+
+static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    inside *shared = argument;
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+    quern_graph_node_def def = quern_graph_node_def_default();
+    cr_expect(quern_graph_run(shared->graph, shared->jobs) == QUERN_ERROR_POOL_BUSY);
+    cr_expect(quern_graph_run(shared->graph, NULL) == QUERN_ERROR_POOL_BUSY);
+    cr_expect(quern_graph_add_node(shared->graph, &def, NULL) == QUERN_ERROR_INVALID_ARGUMENT);
+    cr_expect(quern_graph_add_edge(shared->graph, 0, 1) == QUERN_ERROR_INVALID_ARGUMENT);
+    cr_expect(quern_graph_set_count(shared->graph, 0, 5) == QUERN_ERROR_INVALID_ARGUMENT);
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_graph_clear(shared->graph);
+    quern_graph_destroy(shared->graph);
+    quern_jobs_destroy(shared->jobs);
+    cr_expect(reports.log_count == 3, "%u reports", reports.log_count);
+    quern_log_set(NULL, NULL);
+    quern_assert_set(NULL, NULL);
+    atomic_fetch_add(&shared->sum, 1);
+}
+
+static void run_other_graph(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    inside *shared = argument;
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+    cr_expect(quern_graph_run(shared->graph, shared->jobs) == QUERN_ERROR_POOL_BUSY);
+    cr_expect(quern_graph_run(shared->graph, NULL) == QUERN_OK);
+}
+
+Test(graph, running_graph_is_left_alone)
+{
+    inside shared = {.jobs = open_pool(2), .graph = open_graph()};
+    add_node(shared.graph, misuse_inside, &shared, 1);
+    run_graph(shared.graph, shared.jobs);
+    run_graph(shared.graph, shared.jobs);
+    cr_assert_eq(atomic_load(&shared.sum), 2u);
+    quern_graph_clear(shared.graph);
+    add_node(shared.graph, count_items, (void *)&shared.sum, 5);
+    cr_assert_eq(quern_jobs_parallel_for(shared.jobs, 1, 1, run_other_graph, &shared), QUERN_OK);
+    cr_assert_eq(atomic_load(&shared.sum), 7u);
+    quern_graph_destroy(shared.graph);
+    quern_jobs_destroy(shared.jobs);
+}
+
+/* ---------------------------------------------------------------------------------------------- errors */
+
+Test(graph, bad_arguments_are_refused)
+{
+    quern_graph *graph = open_graph();
+    quern_graph_node_def def = {0};
+    quern_allocator half = quern_allocator_default();
+    half.allocate = NULL;
+    quern_graph *other;
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_create(NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_create(&half, &other));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_node(NULL, &def, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_node(graph, NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_node(graph, &def, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_set_count(NULL, 0, 1));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_set_count(graph, 0, 1));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_run(NULL, NULL));
+    quern_graph_destroy(graph);
+}
+
+Test(graph, bad_edges_are_refused)
+{
+    quern_graph *graph = open_graph();
+    for (uint32_t i = 0; i < 3; i++)
+        add_node(graph, NULL, NULL, 1);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_edge(NULL, 0, 1));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 1, 1));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 2, 1));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 0, 3));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_edge(graph, 3, 4));
+    run_graph(graph, NULL);
+    quern_graph_destroy(graph);
+}
+
+/* Builds and runs a graph of 40 nodes; every step that fails is tried again. */
+static void build_under_failures(failing_allocator *allocator, quern_jobs *jobs)
+{
+    quern_allocator interface = failing_allocator_interface(allocator);
+    quern_graph_node_def def = quern_graph_node_def_default();
+    _Atomic uint32_t sum = 0;
+    quern_graph *graph;
+    def.function = count_items;
+    def.argument = (void *)&sum;
+    def.count = 3;
+    while (quern_graph_create(&interface, &graph) != QUERN_OK)
+        cr_assert_null(graph);
+    for (uint32_t i = 0, number; i < 40; i++) {
+        while (quern_graph_add_node(graph, &def, &number) == QUERN_ERROR_OUT_OF_MEMORY) {
+        }
+        cr_assert_eq(number, i);
+        while (i != 0 && quern_graph_add_edge(graph, i - 1, i) == QUERN_ERROR_OUT_OF_MEMORY) {
+        }
+    }
+    while (quern_graph_run(graph, jobs) == QUERN_ERROR_OUT_OF_MEMORY)
+        cr_assert_eq(atomic_load(&sum), 0u);
+    cr_assert_eq(atomic_load(&sum), 120u);
+    quern_graph_destroy(graph);
+}
+
+Test(graph, survives_failing_memory)
+{
+    quern_jobs *jobs = open_pool(3);
+    for (uint64_t call = 1; call <= 12; call++) {
+        failing_allocator *allocator = failing_allocator_create();
+        failing_allocator_fail_at(allocator, call);
+        build_under_failures(allocator, jobs);
+        failing_allocator_fail_often(allocator, 50, call);
+        build_under_failures(allocator, jobs);
+        cr_assert_gt(failing_allocator_failed_count(allocator), 0u);
+        cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
+        cr_assert_eq(failing_allocator_misuse_count(allocator), 0u);
+        failing_allocator_destroy(allocator);
+    }
+    quern_jobs_destroy(jobs);
+}
+
+Test(graph, running_again_allocates_nothing)
+{
+    quern_jobs *jobs = open_pool(3);
+    failing_allocator *allocator = failing_allocator_create();
+    quern_allocator interface = failing_allocator_interface(allocator);
+    _Atomic uint32_t sum = 0;
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(&interface, &graph), QUERN_OK);
+    for (uint32_t i = 0; i < 50; i++)
+        add_node(graph, count_items, (void *)&sum, i);
+    run_graph(graph, jobs);
+    uint64_t call_count = failing_allocator_call_count(allocator);
+    for (uint32_t run = 0; run < 20; run++) {
+        cr_assert_eq(quern_graph_set_count(graph, run, run * 10), QUERN_OK);
+        run_graph(graph, jobs);
+    }
+    cr_assert_eq(failing_allocator_call_count(allocator), call_count);
+    quern_graph_destroy(graph);
+    failing_allocator_destroy(allocator);
+    quern_jobs_destroy(jobs);
+}
+
+/* ------------------------------------------------------------------------------------- nodes that wait */
+
+enum { WAIT_ROUNDS = 8, SHORT_NODES = 4, MAX_WAITERS = 3 };
+
+typedef struct waiting_graph {
+    quern_jobs *jobs;
+    quern_counter held;
+    _Atomic uint32_t in_node[MAX_WAITERS]; /* by worker */
+    _Atomic uint32_t run_count;
+} waiting_graph;
+
+static void wait_at_first(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)end;
+    (void)worker_index;
+    if (begin == 0) cr_expect(quern_jobs_wait(of->jobs, &of->held) == QUERN_OK);
+}
+
+/* The wait is inside a loop, whose offers stand in the worker's deque meanwhile. */
+static void run_node_that_waits(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)begin;
+    (void)end;
+    cr_expect(atomic_fetch_add(&of->in_node[worker_index], 1) == 0, "began in the middle of another node");
+    cr_expect(quern_jobs_parallel_for(of->jobs, 2, 1, wait_at_first, of) == QUERN_OK);
+    atomic_fetch_sub(&of->in_node[worker_index], 1);
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void run_short_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    waiting_graph *of = argument;
+    (void)begin;
+    (void)end;
+    cr_expect(atomic_load(&of->in_node[worker_index]) == 0, "began in the middle of another node");
+    atomic_fetch_add(&of->run_count, 1);
+    pass_time(1000);
+}
+
+static void *release_later(void *argument)
+{
+    waiting_graph *of = argument;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    cr_expect(quern_jobs_release(of->jobs, &of->held) == QUERN_OK);
+    return NULL;
+}
+
+/* What nodes keep by worker must be as they left it when they come out of a wait. */
+Test(graph, no_node_begins_in_the_middle_of_another)
+{
+    for (uint32_t thread_count = 2; thread_count <= MAX_WAITERS; thread_count++) {
+        waiting_graph of = {.jobs = open_pool(thread_count)};
+        quern_graph *graph = open_graph();
+        for (uint32_t i = 0; i < thread_count; i++)
+            add_node(graph, run_node_that_waits, &of, 1);
+        for (uint32_t i = 0; i < SHORT_NODES; i++)
+            add_node(graph, run_short_node, &of, 1);
+        for (uint32_t round = 0; round < WAIT_ROUNDS; round++) {
+            pthread_t releaser;
+            quern_counter_hold(&of.held);
+            cr_assert_eq(pthread_create(&releaser, NULL, release_later, &of), 0);
+            run_graph(graph, of.jobs);
+            pthread_join(releaser, NULL);
+        }
+        cr_assert_eq(atomic_load(&of.run_count), WAIT_ROUNDS * (thread_count + SHORT_NODES));
+        quern_graph_destroy(graph);
+        quern_jobs_destroy(of.jobs);
+    }
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The file that a trace writes, read back by a JSON library. */
+#include "sched/observe/trace.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/setup.h"
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 64 };
+
+static char path[PATH_BYTES];
+
+static void make_path(void)
+{
+    snprintf(path, sizeof path, "%s/quern_trace_XXXXXX", P_tmpdir);
+    const int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    close(file);
+}
+
+static void remove_path(void)
+{
+    unlink(path);
+}
+
+TestSuite(trace_file, .timeout = 60, .init = make_path, .fini = remove_path);
+
+static quern_trace *open_trace(uint32_t track_count, uint32_t events_per_track)
+{
+    quern_trace_def def = quern_trace_def_default();
+    quern_trace *trace;
+    def.track_count = track_count;
+    def.events_per_track = events_per_track;
+    cr_assert_eq(quern_trace_create(&def, &trace), QUERN_OK, "%s", quern_error_message());
+    return trace;
+}
+
+static uint32_t add_name(quern_trace *trace, const char *name)
+{
+    uint32_t number;
+    cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK, "%s", quern_error_message());
+    return number;
+}
+
+static cJSON *write_and_parse(quern_trace *trace)
+{
+    cr_assert_eq(quern_trace_write(trace, path), QUERN_OK, "%s", quern_error_message());
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    static char text[1 << 20];
+    const size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    cJSON *root = cJSON_Parse(text);
+    cr_assert_not_null(root, "not JSON: %s", text);
+    return root;
+}
+
+static void close_trace(quern_trace *trace, cJSON *root)
+{
+    cJSON_Delete(root);
+    quern_trace_destroy(trace);
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return text != NULL ? text : "";
+}
+
+static double number_of(const cJSON *object, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static const cJSON *events_of(const cJSON *root)
+{
+    const cJSON *events = cJSON_GetObjectItemCaseSensitive(root, "traceEvents");
+    cr_assert(cJSON_IsArray(events));
+    return events;
+}
+
+/* The index-th complete event of a track; NULL when it has not as many. */
+static const cJSON *event_at(const cJSON *root, int track, int index)
+{
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root))
+    {
+        if (strcmp(text_of(event, "ph"), "X") != 0 || (int)number_of(event, "tid") != track + 1) continue;
+        if (index-- == 0) return event;
+    }
+    return NULL;
+}
+
+static void record(quern_trace *trace, uint32_t track, quern__trace_kind kind, uint32_t name,
+                   uint64_t offset_ns, uint64_t duration_ns)
+{
+    quern__trace_record(trace, track,
+                        &(quern__trace_event){.begin_ns = trace->start_ns + offset_ns,
+                                              .duration_ns = duration_ns,
+                                              .kind = kind,
+                                              .name = name,
+                                              .ordinal = 3,
+                                              .count = 44});
+}
+
+Test(trace_file, an_empty_trace_is_a_whole_file)
+{
+    quern_trace *trace = open_trace(2, 16);
+    cJSON *root = write_and_parse(trace);
+    cr_expect_null(event_at(root, 0, 0));
+    close_trace(trace, root);
+}
+
+Test(trace_file, tracks_have_names_and_an_order)
+{
+    quern_trace *trace = open_trace(2, 16);
+    cr_assert_eq(quern_trace_set_track_name(trace, 1, "sound \"fx\""), QUERN_OK);
+    cJSON *root = write_and_parse(trace);
+    static const char *const wanted[] = {"worker 0", "sound \"fx\""};
+    int found = 0;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root))
+    {
+        cr_expect_str_eq(text_of(event, "ph"), "M");
+        if (strcmp(text_of(event, "name"), "thread_name") != 0) continue;
+        cr_expect_str_eq(text_of(cJSON_GetObjectItem(event, "args"), "name"), wanted[found]);
+        cr_expect_eq(number_of(event, "tid"), ++found);
+    }
+    cr_expect_eq(found, 2);
+    close_trace(trace, root);
+}
+
+Test(trace_file, events_have_their_names_and_times)
+{
+    quern_trace *trace = open_trace(2, 16);
+    const uint32_t move = add_name(trace, "move");
+    quern_trace_start(trace);
+    record(trace, 1, QUERN__TRACE_SYSTEM, move, 1234567, 89012);
+    cJSON *root = write_and_parse(trace);
+    const cJSON *event = event_at(root, 1, 0);
+    cr_assert_not_null(event);
+    cr_expect_str_eq(text_of(event, "name"), "move");
+    cr_expect_str_eq(text_of(event, "cat"), "system");
+    cr_assert_float_eq(number_of(event, "ts"), 1234.567, 1e-9);
+    cr_assert_float_eq(number_of(event, "dur"), 89.012, 1e-9);
+    cr_expect_null(event_at(root, 0, 0));
+    close_trace(trace, root);
+}
+
+static void expect_args(const cJSON *event, const char *category, const char *name, const char *args)
+{
+    cr_assert_not_null(event, "%s is missing", category);
+    char *found = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(event, "args"));
+    cr_expect_str_eq(text_of(event, "cat"), category);
+    cr_expect_str_eq(text_of(event, "name"), name);
+    cr_expect_str_eq(found != NULL ? found : "", args, "%s has %s", category, found);
+    free(found);
+}
+
+Test(trace_file, args_say_what_their_numbers_are)
+{
+    static const struct {
+        const char *category, *args;
+    } wanted[QUERN__TRACE_KIND_COUNT] = {
+        [QUERN__TRACE_ZONE] = {"zone", ""},
+        [QUERN__TRACE_FRAME] = {"frame", "{\"frame\":3,\"schedule\":44}"},
+        [QUERN__TRACE_PASS] = {"pass", "{\"first_chunk\":3,\"chunks\":44}"},
+        [QUERN__TRACE_SYSTEM] = {"system", "{\"view\":3,\"rows\":44}"},
+        [QUERN__TRACE_BEGIN] = {"begin", ""},
+        [QUERN__TRACE_END] = {"end", ""},
+        [QUERN__TRACE_SYNC] = {"sync", ""},
+        [QUERN__TRACE_STEAL] = {"steal", "{\"items\":44}"},
+        [QUERN__TRACE_SLEEP] = {"sleep", ""},
+        [QUERN__TRACE_LOOP] = {"loop", ""},
+    };
+    quern_trace *trace = open_trace(1, 16);
+    const uint32_t name = add_name(trace, "name");
+    quern_trace_start(trace);
+    for (int kind = 0; kind < QUERN__TRACE_KIND_COUNT; kind++)
+        record(trace, 0, (quern__trace_kind)kind, name, (uint64_t)kind, 1);
+    cJSON *root = write_and_parse(trace);
+    for (int kind = 0; kind < QUERN__TRACE_KIND_COUNT; kind++)
+        expect_args(event_at(root, 0, kind), wanted[kind].category, "name", wanted[kind].args);
+    close_trace(trace, root);
+}
+
+/* Stages are parts of the whole, which knows how many commands there were. */
+Test(trace_file, a_sync_point_has_commands_and_its_stages_have_names)
+{
+    static const char *const names[] = {"sync", "gather", "fold", "settle", "commit"};
+    quern_trace *trace = open_trace(1, 16);
+    quern_trace_start(trace);
+    for (uint32_t stage = 0; stage < COUNT_OF(names); stage++)
+        quern__trace_record(trace, 0,
+                            &(quern__trace_event){.begin_ns = trace->start_ns + stage,
+                                                  .kind = QUERN__TRACE_SYNC,
+                                                  .name = QUERN__TRACE_NO_NAME,
+                                                  .ordinal = stage,
+                                                  .count = stage == 0 ? 77 : 0});
+    cJSON *root = write_and_parse(trace);
+    for (int stage = 0; stage < (int)COUNT_OF(names); stage++)
+        expect_args(event_at(root, 0, stage), "sync", names[stage], stage == 0 ? "{\"commands\":77}" : "");
+    close_trace(trace, root);
+}
+
+Test(trace_file, names_may_hold_anything)
+{
+    static const char *const names[] = {"a \"quoted\" \\ name", "line\nend\ttab", "\xC3\xA9t\xC3\xA9",
+                                        "</script>"};
+    quern_trace *trace = open_trace(1, 16);
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < 4; i++)
+        record(trace, 0, QUERN__TRACE_ZONE, add_name(trace, names[i]), i, 1);
+    cJSON *root = write_and_parse(trace);
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(text_of(event_at(root, 0, i), "name"), names[i]);
+    close_trace(trace, root);
+}
+
+/* Inner zones end first, so they are recorded first; what begins together is told apart by its length. */
+Test(trace_file, outer_events_come_before_inner_ones)
+{
+    quern_trace *trace = open_trace(1, 64);
+    const uint32_t name = add_name(trace, "zone");
+    quern_trace_start(trace);
+    record(trace, 0, QUERN__TRACE_ZONE, name, 100, 10);
+    record(trace, 0, QUERN__TRACE_ZONE, name, 100, 50);
+    record(trace, 0, QUERN__TRACE_ZONE, name, 160, 20);
+    record(trace, 0, QUERN__TRACE_ZONE, name, 100, 100);
+    record(trace, 0, QUERN__TRACE_ZONE, name, 50, 20);
+    cJSON *root = write_and_parse(trace);
+    static const double wanted[][2] = {{50, 20}, {100, 100}, {100, 50}, {100, 10}, {160, 20}};
+    for (int i = 0; i < 5; i++) {
+        const cJSON *event = event_at(root, 0, i);
+        cr_assert_float_eq(number_of(event, "ts") * 1000, wanted[i][0], 1e-6);
+        cr_assert_float_eq(number_of(event, "dur") * 1000, wanted[i][1], 1e-6);
+    }
+    close_trace(trace, root);
+}
+
+/* As a viewer does: an event lies within the last one that has not ended, or behind it. Returns how many
+ * events the track has. */
+static int assert_nested(const cJSON *root, int track)
+{
+    double ends[16] = {INFINITY};
+    int depth = 0, count = 0;
+    const cJSON *event;
+    for (; (event = event_at(root, track, count)) != NULL; count++) {
+        const double begin = number_of(event, "ts");
+        const double end = begin + number_of(event, "dur");
+        while (begin > ends[depth] - 1e-4)
+            depth--;
+        cr_assert_leq(end, ends[depth] + 1e-4, "event %d, '%s', reaches out of the one around it", count,
+                      text_of(event, "name"));
+        ends[++depth] = end;
+    }
+    return count;
+}
+
+static volatile uint32_t work_done;
+
+static void work(uint32_t amount)
+{
+    for (uint32_t i = 0; i < amount; i++)
+        work_done += i;
+}
+
+static void nest(quern_trace *trace, const uint32_t names[3], uint32_t depth)
+{
+    const quern_trace_zone zone = quern_trace_zone_begin(trace, 0, names[depth]);
+    work(100);
+    for (uint32_t child = 0; depth < 2 && child < 3; child++)
+        nest(trace, names, depth + 1);
+    work(100);
+    quern_trace_zone_end(&zone);
+}
+
+static double sum_of(const cJSON *root, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; event_at(root, 0, i) != NULL; i++)
+        if (strcmp(text_of(event_at(root, 0, i), "name"), name) == 0)
+            sum += number_of(event_at(root, 0, i), "dur");
+    return sum;
+}
+
+Test(trace_file, zones_nest_and_their_times_add_up)
+{
+    quern_trace *trace = open_trace(1, 64);
+    const uint32_t names[3] = {add_name(trace, "outer"), add_name(trace, "middle"),
+                               add_name(trace, "inner")};
+    quern_trace_start(trace);
+    nest(trace, names, 0);
+    quern_trace_stop(trace);
+    cJSON *root = write_and_parse(trace);
+    cr_assert_eq(assert_nested(root, 0), 1 + 3 + 9);
+    cr_expect_gt(sum_of(root, "inner"), 0);
+    cr_expect_gt(sum_of(root, "middle"), sum_of(root, "inner"));
+    cr_expect_gt(sum_of(root, "outer"), sum_of(root, "middle"));
+    close_trace(trace, root);
+}
+
+Test(trace_file, many_events_are_sorted_and_dropped_ones_counted)
+{
+    quern_trace *trace = open_trace(1, 1024);
+    const uint32_t name = add_name(trace, "zone");
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < 2000; i++)
+        record(trace, 0, QUERN__TRACE_STEAL, name, i * 7919 % 2003, 1);
+    cJSON *root = write_and_parse(trace);
+    cr_expect_eq(number_of(cJSON_GetObjectItem(root, "otherData"), "dropped"), 2000 - 1023);
+    int count = 0;
+    double last = -1;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root))
+    {
+        if (strcmp(text_of(event, "ph"), "X") != 0) continue;
+        cr_assert_geq(number_of(event, "ts"), last);
+        last = number_of(event, "ts");
+        count++;
+    }
+    cr_expect_eq(count, 1023);
+    close_trace(trace, root);
+}
+
+static bool part_exists(void)
+{
+    char part[PATH_BYTES + 8];
+    struct stat status;
+    snprintf(part, sizeof part, "%s.part", path);
+    return stat(part, &status) == 0;
+}
+
+/* A device or a pipe takes what is written, and stays what it is. */
+Test(trace_file, what_is_no_file_is_not_replaced)
+{
+    quern_trace *trace = open_trace(1, 16);
+    char pipe_path[] = "/dev/shm/quern_trace_fifo";
+    unlink(pipe_path);
+    if (mkfifo(pipe_path, 0600) == 0) {
+        int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+        cr_assert_eq(quern_trace_write(trace, pipe_path), QUERN_OK, "%s", quern_error_message());
+        struct stat status;
+        cr_assert_eq(stat(pipe_path, &status), 0);
+        cr_assert(S_ISFIFO(status.st_mode), "it was replaced by a file");
+        char start[1] = "";
+        cr_assert_eq(read(reader, start, 1), 1);
+        cr_assert_eq(start[0], '{');
+        close(reader);
+        unlink(pipe_path);
+    }
+    quern_trace_destroy(trace);
+}
+
+Test(trace_file, what_cannot_be_written_is_refused)
+{
+    quern_trace *trace = open_trace(1, 16);
+    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_write(trace, "/nonexistent/trace.json"));
+    cr_assert_eq(quern_trace_write(trace, path), QUERN_OK);
+    cr_expect_not(part_exists());
+    unlink(path);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_write(trace, path));
+    cr_expect_not(part_exists());
+    rmdir(path);
+    quern_trace_destroy(trace);
+}
+
+/* ------------------------------------------------------------------------------------------- frames */
+
+static void count_up(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i]++;
+}
+
+/* A trace of some frames of one system over many chunks. */
+static quern_trace *trace_frames(uint32_t thread_count, uint32_t frame_count)
+{
+    quern_trace *trace = open_trace(thread_count, 4096);
+    quern_world *world = setup_world();
+    const quern_component both[] = {setup_component(world, "number", 8, 8),
+                                    setup_component(world, "wide", 512, 8)};
+    for (uint32_t i = 0; i < 3000; i++)
+        setup_entity_with(world, both, 2);
+    quern_schedule_def def = quern_schedule_def_default();
+    def.trace = trace;
+    quern_schedule *schedule = setup_schedule_as(world, def, 1);
+    const quern_term term = quern_term_write(both[0]);
+    quern_system_def system = system_def("count up", count_up);
+    system.terms = &term;
+    system.term_count = 1;
+    setup_system(schedule, &system);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_trace_start(trace);
+    for (uint32_t i = 0; i < frame_count; i++)
+        must_run(schedule, jobs);
+    quern_trace_stop(trace);
+    quern_jobs_destroy(jobs);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return trace;
+}
+
+static void check_frames(uint32_t thread_count)
+{
+    enum { FRAMES = 3 };
+    quern_trace *trace = trace_frames(thread_count, FRAMES);
+    cJSON *root = write_and_parse(trace);
+    double frames_us = 0, jobs_us = 0;
+    int frame_count = 0;
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root))
+    {
+        const int track = (int)number_of(event, "tid");
+        cr_assert(track >= 1 && track <= (int)thread_count);
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+        if (strcmp(text_of(event, "cat"), "frame") == 0) {
+            cr_assert_eq(track, 1);
+            cr_assert_eq(number_of(args, "frame"), frame_count);
+            cr_assert_eq(number_of(args, "schedule"), 0);
+            frames_us += number_of(event, "dur");
+            frame_count++;
+        }
+        if (strcmp(text_of(event, "cat"), "pass") == 0) {
+            cr_assert_str_eq(text_of(event, "name"), "count up");
+            jobs_us += number_of(event, "dur");
+        }
+    }
+    cr_assert_eq(frame_count, FRAMES);
+    cr_assert_gt(jobs_us, 0);
+    cr_assert_leq(jobs_us, frames_us * thread_count);
+    for (int track = 0; track < (int)thread_count; track++)
+        assert_nested(root, track);
+    close_trace(trace, root);
+}
+
+Test(trace_file, frames_are_written_with_their_jobs)
+{
+    check_frames(1);
+    check_frames(3);
+}

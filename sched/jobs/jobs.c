@@ -407,7 +407,7 @@ static void release_pool(quern_jobs *jobs)
     quern__queues_deinit(&jobs->queues);
     pthread_cond_destroy(&jobs->outside_condition);
     pthread_mutex_destroy(&jobs->outside_mutex);
-    quern__trace_remove_user(jobs->trace);
+    quern__observer_remove_user(jobs->observer);
     quern__release(&allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
 }
 
@@ -418,14 +418,14 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_coun
     memset((void *)jobs, 0, sizeof *jobs);
     jobs->allocator = def->allocator;
     jobs->scheduler = def->scheduler;
-    jobs->trace = def->trace;
+    jobs->observer = (quern__observer *)(void *)def->trace; /* it begins with one: see trace.h */
     jobs->def_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
     quern__worker *workers = make_workers(jobs, thread_count);
     if (workers != NULL && init_locks(jobs)) {
         set_workers(jobs, workers, thread_count);
-        quern__trace_add_user(jobs->trace);
+        quern__observer_add_user(jobs->observer);
         return jobs;
     }
     if (workers != NULL) release_workers(jobs, workers, thread_count, thread_count);

@@ -9,9 +9,9 @@
 
 #include "core/base/base.h"
 #include "sched/jobs/deque.h"
+#include "sched/jobs/observer.h"
 #include "sched/jobs/queue.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/trace.h"
 
 #include <quern/jobs.h>
 
@@ -84,8 +84,8 @@ typedef struct quern__mask {
 struct quern_jobs {
     quern_allocator allocator;
     quern_scheduler scheduler;
-    quern_trace *trace;      /* or NULL */
-    _Atomic bool is_watched; /* somebody wants to know for how long workers are without a job */
+    quern__observer *observer; /* or NULL */
+    _Atomic bool is_watched;   /* somebody wants to know for how long workers are without a job */
     uint32_t thread_count;
     uint32_t def_spin_ns;
     uint64_t spin_ns;
@@ -224,14 +224,14 @@ void quern__worker_park(quern__worker *worker);
 uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns);
 uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns);
 
-/* The time when something begins that a trace shows, or 0: nobody wants to know. */
+/* The time when something begins that the observer is shown, or 0: nobody wants to know. */
 static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
 {
-    return quern__trace_wants(worker->jobs->trace) ? quern__clock_ns() : 0;
+    return quern__observer_wants(worker->jobs->observer) ? quern__clock_ns() : 0;
 }
 
 /* Shows something that ends now, on the worker's track. */
-void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count);
 
 /* --------------------------------------------------------------------------------- wait.c: waiting */

@@ -147,7 +147,7 @@ static bool claim_stolen(quern__loop *loop, const quern__worker *worker, uint64_
         if (victim == own) return false;
     } while (!steal_items(loop, &loop->slots[victim], &items));
     if (start_ns != 0)
-        quern__worker_show(worker, QUERN__TRACE_STEAL, start_ns, end_of(items) - begin_of(items));
+        quern__worker_show(worker, QUERN__JOB_STEAL, start_ns, end_of(items) - begin_of(items));
     uint32_t end = claim_end(loop, items);
     *out_call = pack(begin_of(items), end);
     atomic_store_explicit(&loop->slots[own].items, pack(end, end_of(items)), memory_order_relaxed);
@@ -300,7 +300,7 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
     awaited_loop *awaited = job->target;
     uint64_t start_ns = quern__worker_start_showing(worker);
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
-    if (start_ns != 0) quern__worker_show(worker, QUERN__TRACE_LOOP, start_ns, 0);
+    if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
     uint32_t before =

@@ -230,8 +230,8 @@ static bool search(quern__worker *worker, quern__job *out_job)
     uint64_t start_ns = quern__clock_ns();
     quern__worker_run_dry(worker, start_ns);
     bool found = spin(worker, start_ns, out_job);
-    if (found && quern__trace_wants(jobs->trace))
-        quern__worker_show(worker, QUERN__TRACE_STEAL, start_ns, 1);
+    if (found && quern__observer_wants(jobs->observer))
+        quern__worker_show(worker, QUERN__JOB_STEAL, start_ns, 1);
     /* The write of a handshake with notify: the fence follows below, or in quern__worker_sleep. */
     uint32_t before = atomic_fetch_sub_explicit(&jobs->searching_count, 1, QUERN__HANDSHAKE_RELAXED);
     if (!found || before != 1) return found;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs.h"
 
-/* What a pool tells of its workers: where their time goes, and a trace of what they do between jobs.
+/* What a pool tells of its workers: where their time goes, and what they do between jobs.
  *
  *     busy           |  dry                                 |  busy
  *        finds no job|spins      |sleeps               |woken|finds one
@@ -73,18 +73,14 @@ void quern__worker_park(quern__worker *worker)
 {
     quern__worker_fall_asleep(worker);
     quern__parker_take(&worker->parker);
-    quern__worker_show(worker, QUERN__TRACE_SLEEP, quern__worker_wake_up(worker), 0);
+    quern__worker_show(worker, QUERN__JOB_SLEEP, quern__worker_wake_up(worker), 0);
 }
 
-/* --------------------------------------------------------------------------------------------- trace */
+/* ------------------------------------------------------------------------------------------ observer */
 
-void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count)
 {
-    const quern__trace_event event = {.begin_ns = start_ns,
-                                      .duration_ns = quern__clock_ns() - start_ns,
-                                      .kind = kind,
-                                      .name = QUERN__TRACE_NO_NAME,
-                                      .count = count};
-    quern__trace_show(worker->jobs->trace, worker->index, &event);
+    quern__observer *observer = worker->jobs->observer;
+    if (quern__observer_wants(observer)) observer->show(observer, worker->index, event, start_ns, count);
 }

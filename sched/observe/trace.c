@@ -93,6 +93,21 @@ static void release_trace(quern_trace *trace)
     quern__release(&allocator, trace, sizeof *trace, _Alignof(quern_trace));
 }
 
+/* Of a pool: the track is the worker's. */
+static void show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                     uint64_t begin_ns, uint32_t count)
+{
+    static const quern__trace_kind kinds[] = {[QUERN__JOB_STEAL] = QUERN__TRACE_STEAL,
+                                              [QUERN__JOB_SLEEP] = QUERN__TRACE_SLEEP,
+                                              [QUERN__JOB_LOOP] = QUERN__TRACE_LOOP};
+    const quern__trace_event shown = {.begin_ns = begin_ns,
+                                      .duration_ns = quern__clock_ns() - begin_ns,
+                                      .kind = kinds[event],
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .count = count};
+    quern__trace_show((quern_trace *)(void *)observer, worker_index, &shown);
+}
+
 quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace)
 {
     const quern_trace_def defaults = quern_trace_def_default();
@@ -103,7 +118,8 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&def->allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
-    *trace = (quern_trace){.track_count = def->track_count,
+    *trace = (quern_trace){.observer.show = show_job,
+                           .track_count = def->track_count,
                            .capacity = power_of_two_from(def->events_per_track),
                            .allocator = def->allocator};
     if (!open_tracks(trace)) {
@@ -121,29 +137,23 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     return QUERN_OK;
 }
 
-void quern__trace_add_user(quern_trace *trace)
-{
-    /* Relaxed: whoever gives the trace to somebody does not destroy it meanwhile. */
-    if (trace != NULL) atomic_fetch_add_explicit(&trace->user_count, 1, memory_order_relaxed);
-}
-
 uint32_t quern__trace_add_schedule(quern_trace *trace)
 {
-    quern__trace_add_user(trace);
-    return trace != NULL ? atomic_fetch_add_explicit(&trace->schedule_count, 1, memory_order_relaxed) : 0;
+    if (trace == NULL) return 0;
+    quern__observer_add_user(&trace->observer);
+    return atomic_fetch_add_explicit(&trace->schedule_count, 1, memory_order_relaxed);
 }
 
-void quern__trace_remove_user(quern_trace *trace)
+void quern__trace_remove_schedule(quern_trace *trace)
 {
-    /* Release: pairs with the acquire in quern_trace_destroy, so that comes after all that was recorded. */
-    if (trace != NULL) atomic_fetch_sub_explicit(&trace->user_count, 1, memory_order_release);
+    if (trace != NULL) quern__observer_remove_user(&trace->observer);
 }
 
 void quern_trace_destroy(quern_trace *trace)
 {
     if (trace == NULL) return;
-    /* Acquire: pairs with the release in quern__trace_remove_user. */
-    const uint32_t user_count = atomic_load_explicit(&trace->user_count, memory_order_acquire);
+    /* Acquire: pairs with the release in quern__observer_remove_user. */
+    const uint32_t user_count = atomic_load_explicit(&trace->observer.user_count, memory_order_acquire);
     if (user_count > 0) {
         quern__violation(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -239,12 +249,12 @@ void quern_trace_start(quern_trace *trace)
     }
     atomic_store_explicit(&trace->start_ns, quern__clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&trace->told, 0, memory_order_relaxed);
-    atomic_store_explicit(&trace->is_running, true, memory_order_relaxed);
+    atomic_store_explicit(&trace->observer.is_running, true, memory_order_relaxed);
 }
 
 void quern_trace_stop(quern_trace *trace)
 {
-    if (trace != NULL) atomic_store_explicit(&trace->is_running, false, memory_order_relaxed);
+    if (trace != NULL) atomic_store_explicit(&trace->observer.is_running, false, memory_order_relaxed);
 }
 
 bool quern_trace_is_running(const quern_trace *trace)

@@ -20,6 +20,7 @@
 
 #include "core/base/array.h"
 #include "sched/jobs/atomic.h"
+#include "sched/jobs/observer.h"
 
 #include <quern/profile.h>
 
@@ -73,35 +74,34 @@ typedef struct quern__trace_name {
 enum { QUERN__TOLD_TRACK = 1, QUERN__TOLD_CROSSING = 2, QUERN__TOLD_WORKERS = 4 };
 
 struct quern_trace {
-    _Alignas(QUERN__APART_BYTES) _Atomic bool is_running;
-    _Atomic uint32_t told;     /* since the start */
-    _Atomic uint64_t start_ns; /* what began earlier does not count */
+    _Alignas(QUERN__APART_BYTES) quern__observer observer; /* first: pools know no more of a trace */
+    _Atomic uint32_t told;                                 /* since the start */
+    _Atomic uint64_t start_ns;                             /* what began earlier does not count */
     uint32_t track_count;
     uint32_t capacity; /* of each ring; a power of two */
     quern__trace_track *tracks;
     quern_allocator allocator;
     pthread_mutex_t mutex; /* for names */
     QUERN__ARRAY(quern__trace_name) names;
-    _Atomic uint32_t user_count;     /* pools and schedules that hold on to the trace */
     _Atomic uint32_t schedule_count; /* that ever did */
 };
 
-/* A pool or schedule that was given the trace begins to hold on to it, and has ended. A schedule gets a
- * number, by which its frames are told from others': 0, 1, ... trace may be NULL. */
-void quern__trace_add_user(quern_trace *trace);
+_Static_assert(offsetof(struct quern_trace, observer) == 0, "what a pool is given is an observer");
+
+/* A schedule that was given the trace begins to hold on to it, and has ended. It gets a number, by which its
+ * frames are told from others': 0, 1, ... trace may be NULL. */
 uint32_t quern__trace_add_schedule(quern_trace *trace);
-void quern__trace_remove_user(quern_trace *trace);
+void quern__trace_remove_schedule(quern_trace *trace);
 
 /* Names may be added at any time, so who reads them takes a copy: "?" for a number that is none, and an
  * empty text for a track that was given no name. */
 void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1]);
 void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1]);
 
-/* Whether events are wanted: one relaxed load. It orders nothing, since an event too many or too few does
- * no harm. */
+/* Whether events are wanted. */
 static inline bool quern__trace_wants(const quern_trace *trace)
 {
-    return trace != NULL && atomic_load_explicit(&trace->is_running, memory_order_relaxed);
+    return trace != NULL && quern__observer_wants(&trace->observer);
 }
 
 /* By the track's thread, for a trace that wants events. The track must exist. */

@@ -89,7 +89,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->world->storage.allocator;
     schedule->world->user_count--;
-    quern__trace_remove_user(schedule->watch.trace);
+    quern__trace_remove_schedule(schedule->watch.trace);
     quern__compile_release(schedule);
     quern__frame_release(schedule);
     quern__meters_release(&schedule->watch.meters, allocator);

@@ -212,10 +212,10 @@ uint64_t quern__worker_wake_up(quern__worker *worker)
     return 0;
 }
 
-void quern__worker_show(const quern__worker *worker, quern__trace_kind kind, uint64_t start_ns,
+void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count)
 {
-    (void)worker, (void)kind, (void)start_ns, (void)count;
+    (void)worker, (void)event, (void)start_ns, (void)count;
 }
 
 quern_result(quern__fail)(quern_result code, const char *format, ...)

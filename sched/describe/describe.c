@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe/describe.h"
 
-#include "sched/observe/utf8.h"
+#include "core/base/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -83,9 +83,9 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
     switch ((quern__conflict_kind)conflict.kind) {
     case QUERN__CONFLICT_COMPONENT:
     case QUERN__CONFLICT_LOOKUP:
-        return quern__components_type(&schedule->world->storage.components, conflict.index);
+        return quern__components_type(&schedule->plan.world->storage.components, conflict.index);
     case QUERN__CONFLICT_RESOURCE:
-        return &schedule->world->resources.list.items[conflict.index].type;
+        return &schedule->plan.world->resources.list.items[conflict.index].type;
     case QUERN__CONFLICT_ORDER:
     case QUERN__CONFLICT_DECLARED:
     case QUERN__NO_CONFLICT:
@@ -97,7 +97,7 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
 void quern__write_cause(quern__writer *writer, const quern__system *earlier, const quern__system *later,
                         quern__conflict conflict)
 {
-    const quern__type *type = quern__conflict_type(earlier->schedule, conflict);
+    const quern__type *type = quern__conflict_type(earlier->plan->schedule, conflict);
     if (conflict.kind == QUERN__NO_CONFLICT)
         quern__write(writer, "exclusive");
     else if (type == NULL)

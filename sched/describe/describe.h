@@ -9,7 +9,7 @@
  * Passes have numbers that count through the steps of a frame: from 0 in the facts, from 1 in what is
  * written. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 
 #include <stdio.h>
 

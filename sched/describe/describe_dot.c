@@ -73,18 +73,18 @@ static void write_gates(quern__writer *writer, const quern__facts *facts, const 
 static void write_step_edges(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
                              gate *last)
 {
-    const quern__step *step = &facts->schedule->steps.items[step_index];
+    const quern__step *step = &facts->schedule->plan.steps.items[step_index];
     const quern__step_facts *step_facts = &facts->steps.items[step_index];
     if (step->kind == QUERN__STEP_RUN) {
         for (uint32_t later = step->first; later < step->end; later++)
             for (uint32_t earlier = step->first; earlier < later; earlier++)
-                write_edge(writer, facts, step_facts, facts->schedule->order.items[earlier],
-                           facts->schedule->order.items[later]);
+                write_edge(writer, facts, step_facts, facts->schedule->plan.order.items[earlier],
+                           facts->schedule->plan.order.items[later]);
         write_gates(writer, facts, step_facts, *last, (gate){'g', step_index + 1});
         return; /* a sync point comes next, and shows where it comes from */
     }
     bool follows_run =
-        step_index > 0 && facts->schedule->steps.items[step_index - 1].kind == QUERN__STEP_RUN;
+        step_index > 0 && facts->schedule->plan.steps.items[step_index - 1].kind == QUERN__STEP_RUN;
     gate here = step->kind == QUERN__STEP_SYNC ? (gate){'g', step_index} : (gate){'s', step->first};
     if (!follows_run)
         quern__write(writer, "  %c%u -> %c%u [color=gray];\n", last->letter, last->number, here.letter,
@@ -96,7 +96,7 @@ static void write_step_edges(quern__writer *writer, const quern__facts *facts, u
 
 static void write_phase(quern__writer *writer, const quern__facts *facts, uint32_t index)
 {
-    const quern__phase *phase = &facts->schedule->phases[index];
+    const quern__phase *phase = &facts->schedule->plan.phases[index];
     quern__write(writer, "  subgraph cluster_phase_%u {\n    label=\"phase '", index);
     quern__write_name(writer, phase->name);
     quern__write(writer, "'");
@@ -110,7 +110,7 @@ static void write_phase(quern__writer *writer, const quern__facts *facts, uint32
         const quern__step_facts *step = &facts->steps.items[i];
         for (uint32_t number = step->first_pass; number < step->end_pass; number++)
             write_pass(writer, facts, number);
-        if (facts->schedule->steps.items[i].kind == QUERN__STEP_SYNC)
+        if (facts->schedule->plan.steps.items[i].kind == QUERN__STEP_SYNC)
             quern__write(writer, "    g%u [label=\"sync\", shape=ellipse];\n", i);
     }
     quern__write(writer, "  }\n");
@@ -121,10 +121,10 @@ void quern__describe_dot(quern__writer *writer, const quern__facts *facts)
     const quern_schedule *schedule = facts->schedule;
     quern__write(writer,
                  "digraph schedule {\n  node [shape=box];\n  f0 [label=\"frame\", shape=ellipse];\n");
-    for (uint32_t i = 0; i < schedule->phase_count; i++)
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
         write_phase(writer, facts, i);
     gate last = {'f', 0};
-    for (uint32_t i = 0; i < schedule->steps.count; i++)
+    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
         write_step_edges(writer, facts, i, &last);
     quern__write(writer, "}\n");
 }

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe/describe.h"
 
-#include "sched/observe/profile.h"
+#include "sched/frame/profile.h"
 #include "sched/schedule/fuse.h"
 
 static quern__conflict conflict_of(const quern__system *earlier, const quern__system *later)
 {
-    return *quern__schedule_conflict(earlier->schedule, earlier->position, later->position);
+    return *quern__plan_conflict(earlier->plan, earlier->position, later->position);
 }
 
 static bool is_exclusive(const quern__system *system)
@@ -42,12 +42,12 @@ static void close_rules(quern__facts *facts, uint32_t later)
 static void gather_rules(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->order.count; i++) {
-        const quern__system *system = schedule->order.items[i];
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++) {
+        const quern__system *system = schedule->plan.order.items[i];
         for (uint32_t k = 0; k < system->rules.count; k++)
             note_rule(facts, system, &system->rules.items[k]);
     }
-    for (uint32_t i = 0; i < schedule->order.count; i++)
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
         close_rules(facts, i);
 }
 
@@ -136,8 +136,8 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
 static void number_passes(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->steps.count; i++) {
-        const quern__step *step = &schedule->steps.items[i];
+    for (uint32_t i = 0; i < schedule->plan.steps.count; i++) {
+        const quern__step *step = &schedule->plan.steps.items[i];
         uint32_t first = facts->passes.count;
         for (uint32_t k = 0; k < step->passes.count; k++) {
             const quern__pass *pass = step->passes.items[k];
@@ -203,7 +203,7 @@ quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_resource)
     if (quern__system_is(system, QUERN_SYSTEM_SERIAL))
         return alone_by_resource(&system->access, out_resource);
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
-    return pass->schedule->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
+    return pass->plan->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
 
 static bool might_join(const quern__system *system, const quern__pass *pass)
@@ -218,10 +218,10 @@ static bool might_join(const quern__system *system, const quern__pass *pass)
 static quern__apart find_apart(const quern__step *step, const quern__system *system,
                                const quern__pass *pass)
 {
-    const quern_schedule *schedule = system->schedule;
+    const quern_schedule *schedule = system->plan->schedule;
     quern__apart apart = {.kind = QUERN__APART_CHOICE};
     for (uint32_t i = step->first; i < system->position; i++) {
-        const quern__system *other = schedule->order.items[i];
+        const quern__system *other = schedule->plan.order.items[i];
         quern__conflict conflict = conflict_of(other, system);
         if (conflict.kind == QUERN__NO_CONFLICT || other->pass->index < pass->index) continue;
         if (other->pass != pass)
@@ -237,7 +237,7 @@ bool quern__facts_is_apart(const quern__step *step, const quern__system *system,
 {
     if (!might_join(system, pass)) return false;
     bool is_first = system == system->pass->systems.items[0];
-    if (!is_first && system->schedule->order.items[system->position - 1]->pass != pass) return false;
+    if (!is_first && system->plan->order.items[system->position - 1]->pass != pass) return false;
     *out_apart = find_apart(step, system, pass);
     return true;
 }
@@ -332,13 +332,13 @@ static bool reserve_bits(const quern_allocator *allocator, quern__bits *bits, ui
 static bool reserve(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    const quern_allocator *allocator = quern__schedule_allocator(schedule);
-    uint32_t system_count = schedule->order.count, pass_count = 0;
-    for (uint32_t i = 0; i < schedule->steps.count; i++)
-        pass_count += schedule->steps.items[i].passes.count;
+    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
+    uint32_t system_count = schedule->plan.order.count, pass_count = 0;
+    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
+        pass_count += schedule->plan.steps.items[i].passes.count;
     facts->system_words = QUERN__BITSET_WORDS(system_count);
     facts->pass_words = QUERN__BITSET_WORDS(pass_count);
-    return quern__array_reserve(allocator, &facts->steps, schedule->steps.count) &&
+    return quern__array_reserve(allocator, &facts->steps, schedule->plan.steps.count) &&
            quern__array_reserve(allocator, &facts->passes, pass_count) &&
            reserve_bits(allocator, &facts->ruled, system_count, facts->system_words) &&
            reserve_bits(allocator, &facts->reached, pass_count, facts->pass_words) &&
@@ -353,7 +353,7 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
         quern__facts_release(facts);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "quern_schedule_describe: no memory to describe %u systems",
-                           schedule->order.count);
+                           schedule->plan.order.count);
     }
     gather_rules(facts);
     number_passes(facts);
@@ -368,7 +368,7 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
 
 void quern__facts_release(quern__facts *facts)
 {
-    const quern_allocator *allocator = quern__schedule_allocator(facts->schedule);
+    const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
     quern__array_release(allocator, &facts->steps);
     quern__array_release(allocator, &facts->passes);
     quern__array_release(allocator, &facts->ruled);

@@ -118,7 +118,7 @@ static void put_alone(json *out, const quern__pass *pass)
     open_value(out, "alone", "{");
     put_text(out, "reason", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
-        put_text(out, "name", pass->schedule->world->resources.list.items[resource].type.name);
+        put_text(out, "name", pass->plan->world->resources.list.items[resource].type.name);
     else
         put_null(out, "name");
     close_value(out, "}");
@@ -180,7 +180,7 @@ static void put_terms(json *out, const quern__system *system)
     for (uint32_t i = 0; i < system->query.term_count; i++) {
         const quern_term *term = &system->query.terms[i];
         open_value(out, NULL, "{");
-        put_text(out, "component", quern_component_name(system->schedule->world, term->component));
+        put_text(out, "component", quern_component_name(system->plan->world, term->component));
         put_text(out, "match", matches[term->match]);
         put_text(out, "access", access_words[term->access]);
         put_flag(out, "changed", term->changed);
@@ -191,7 +191,7 @@ static void put_terms(json *out, const quern__system *system)
 
 static void put_access(json *out, const quern__system *system)
 {
-    const quern_world *world = system->schedule->world;
+    const quern_world *world = system->plan->world;
     put_terms(out, system);
     open_value(out, "lookups", "[");
     for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
@@ -236,7 +236,7 @@ static void put_system(json *out, const quern__facts *facts, uint32_t step_index
     open_value(out, "not_in", "[");
     for (uint32_t i = step->first_pass; i < step->end_pass; i++) {
         quern__apart apart;
-        if (quern__facts_is_apart(&facts->schedule->steps.items[step_index], system,
+        if (quern__facts_is_apart(&facts->schedule->plan.steps.items[step_index], system,
                                   facts->passes.items[i].pass, &apart))
             put_apart(out, facts->schedule, i, &apart);
     }
@@ -276,7 +276,7 @@ static void put_step(json *out, const quern__facts *facts, uint32_t index)
 {
     static const char *const kinds[] = {
         [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
-    const quern__step *step = &facts->schedule->steps.items[index];
+    const quern__step *step = &facts->schedule->plan.steps.items[index];
     const quern__step_facts *step_facts = &facts->steps.items[index];
     open_value(out, NULL, "{");
     put_text(out, "kind", kinds[step->kind]);
@@ -289,8 +289,8 @@ static void put_step(json *out, const quern__facts *facts, uint32_t index)
         open_value(out, "edges", "[");
         for (uint32_t later = step->first; later < step->end; later++)
             for (uint32_t earlier = step->first; earlier < later; earlier++)
-                put_edge(out, facts, step_facts, facts->schedule->order.items[earlier],
-                         facts->schedule->order.items[later]);
+                put_edge(out, facts, step_facts, facts->schedule->plan.order.items[earlier],
+                         facts->schedule->plan.order.items[later]);
         close_value(out, "]");
     }
     close_value(out, "}");
@@ -320,15 +320,15 @@ static void put_accidents(json *out, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     open_value(out, "by_registration_alone", "[");
-    for (uint32_t later = 1; later < schedule->order.count; later++)
+    for (uint32_t later = 1; later < schedule->plan.order.count; later++)
         for (uint32_t earlier = 0; earlier < later; earlier++) {
-            const quern__system *first = schedule->order.items[earlier];
-            const quern__system *second = schedule->order.items[later];
+            const quern__system *first = schedule->plan.order.items[earlier];
+            const quern__system *second = schedule->plan.order.items[later];
             if (!quern__facts_is_accidental(facts, first, second)) continue;
             open_value(out, NULL, "{");
             put_text(out, "before", first->name);
             put_text(out, "after", second->name);
-            put_cause(out, schedule, *quern__schedule_conflict(schedule, earlier, later));
+            put_cause(out, schedule, *quern__plan_conflict(&schedule->plan, earlier, later));
             close_value(out, "}");
         }
     close_value(out, "]");
@@ -340,13 +340,13 @@ void quern__describe_json(quern__writer *writer, const quern__facts *facts)
     json out = {.writer = writer};
     open_value(&out, NULL, "{");
     put_count(&out, "version", FORMAT_VERSION);
-    put_flag(&out, "fuse", schedule->fuse);
-    put_count(&out, "shuffle_seed", schedule->shuffle_seed);
+    put_flag(&out, "fuse", schedule->plan.fuse);
+    put_count(&out, "shuffle_seed", schedule->plan.shuffle_seed);
     put_text(&out, "unit", facts->is_timed ? "ns" : "calls");
     put_load(&out, "load", facts->load);
     open_value(&out, "phases", "[");
-    for (uint32_t i = 0; i < schedule->phase_count; i++)
-        put_phase(&out, facts, &schedule->phases[i]);
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+        put_phase(&out, facts, &schedule->plan.phases[i]);
     close_value(&out, "]");
     put_accidents(&out, facts);
     close_value(&out, "}");

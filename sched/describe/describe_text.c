@@ -56,7 +56,7 @@ static const char *next(const char **separator)
 
 static void write_access(quern__writer *writer, const quern__system *system)
 {
-    const quern_world *world = system->schedule->world;
+    const quern_world *world = system->plan->world;
     const char *separator = ": ";
     for (uint32_t i = 0; i < system->query.term_count; i++) {
         quern__write(writer, "%s", next(&separator));
@@ -136,8 +136,8 @@ static void write_apart(quern__writer *writer, const quern__step_facts *step, co
         break;
     case QUERN__APART_CHOICE:
         quern__write(writer, "        not in pass %u: %s", number,
-                     system->schedule->shuffle_seed != 0 ? "chosen by the shuffle"
-                                                         : "it shares as many components or more here");
+                     system->plan->shuffle_seed != 0 ? "chosen by the shuffle"
+                                                     : "it shares as many components or more here");
         break;
     }
     quern__write(writer, "\n");
@@ -146,7 +146,7 @@ static void write_apart(quern__writer *writer, const quern__step_facts *step, co
 static void write_system(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
                          const quern__system *system)
 {
-    const quern__step *step = &facts->schedule->steps.items[step_index];
+    const quern__step *step = &facts->schedule->plan.steps.items[step_index];
     const quern__step_facts *step_facts = &facts->steps.items[step_index];
     quern__write_quoted(writer, "      ", system->name);
     write_access(writer, system);
@@ -158,7 +158,7 @@ static void write_system(quern__writer *writer, const quern__facts *facts, uint3
             write_apart(writer, step_facts, system, facts->passes.items[i].pass, &apart);
     }
     for (uint32_t i = step->first; i < system->position; i++)
-        write_edge(writer, facts, step_facts, facts->schedule->order.items[i], system);
+        write_edge(writer, facts, step_facts, facts->schedule->plan.order.items[i], system);
 }
 
 /* ------------------------------------------------------------------------------------------ passes */
@@ -179,7 +179,7 @@ static void write_company(quern__writer *writer, const quern__pass *pass)
     } else
         quern__write(writer, "alone, %s", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
-        quern__write_quoted(writer, " ", pass->schedule->world->resources.list.items[resource].type.name);
+        quern__write_quoted(writer, " ", pass->plan->world->resources.list.items[resource].type.name);
     if (pass->lane_count > 1) quern__write(writer, ", %u lanes", pass->lane_count);
 }
 
@@ -215,7 +215,7 @@ static void write_step(quern__writer *writer, const quern__facts *facts, uint32_
 {
     static const char *const names[] = {
         [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
-    const quern__step *step = &facts->schedule->steps.items[step_index];
+    const quern__step *step = &facts->schedule->plan.steps.items[step_index];
     quern__write(writer, "  %s", names[step->kind]);
     if (step->kind == QUERN__STEP_RUN) {
         quern__write(writer, ": ");
@@ -244,10 +244,10 @@ static void write_phase(quern__writer *writer, const quern__facts *facts, const 
 static void write_accidents(quern__writer *writer, const quern__facts *facts)
 {
     const char *heading = "order by registration alone\n";
-    for (uint32_t later = 1; later < facts->schedule->order.count; later++)
+    for (uint32_t later = 1; later < facts->schedule->plan.order.count; later++)
         for (uint32_t earlier = 0; earlier < later; earlier++) {
-            const quern__system *first = facts->schedule->order.items[earlier];
-            const quern__system *second = facts->schedule->order.items[later];
+            const quern__system *first = facts->schedule->plan.order.items[earlier];
+            const quern__system *second = facts->schedule->plan.order.items[later];
             if (!quern__facts_is_accidental(facts, first, second)) continue;
             quern__write(writer, "%s", heading);
             heading = "";
@@ -255,7 +255,7 @@ static void write_accidents(quern__writer *writer, const quern__facts *facts)
             quern__write_quoted(writer, " before ", second->name);
             quern__write(writer, ": ");
             quern__write_cause(writer, first, second,
-                               *quern__schedule_conflict(facts->schedule, earlier, later));
+                               *quern__plan_conflict(&facts->schedule->plan, earlier, later));
             quern__write(writer, "\n");
         }
 }
@@ -263,8 +263,8 @@ static void write_accidents(quern__writer *writer, const quern__facts *facts)
 void quern__describe_text(quern__writer *writer, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->phase_count; i++)
-        write_phase(writer, facts, &schedule->phases[i]);
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+        write_phase(writer, facts, &schedule->plan.phases[i]);
     write_accidents(writer, facts);
     quern__write(writer, "frame: ");
     write_load(writer, facts, facts->load);

@@ -46,7 +46,7 @@ static void refuse_lookup(quern_context *context, const char *component, const c
 {
     if (context->scope.refused != QUERN_OK) return;
     char declared[256];
-    quern__access_list_lookups(&context->system->access, context->schedule->world, declared,
+    quern__access_list_lookups(&context->system->access, context->schedule->plan.world, declared,
                                sizeof declared);
     context->scope.refused =
         quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
@@ -58,7 +58,7 @@ static void refuse_resource(quern_context *context, const char *resource, bool w
 {
     if (context->scope.refused != QUERN_OK) return;
     char declared[256];
-    quern__access_list_resources(&context->system->access, context->schedule->world, declared,
+    quern__access_list_resources(&context->system->access, context->schedule->plan.world, declared,
                                  sizeof declared);
     context->scope.refused = quern__violation(
         QUERN_ERROR_UNDECLARED_ACCESS,
@@ -83,7 +83,7 @@ static void *refuse_handle(quern_context *context, const char *what, const char 
 static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
                                uint32_t *out_index)
 {
-    const quern__components *components = &context->schedule->world->storage.components;
+    const quern__components *components = &context->schedule->plan.world->storage.components;
     if (quern__components_check(components, component) != QUERN_OK) {
         (void)refuse_handle(context, "component", function);
         return false;
@@ -97,7 +97,8 @@ static inline bool may_look_up(quern_context *context, quern_component component
 /* For every lookup that finds nothing: a tag, which has no value, is asked for by another call. */
 static QUERN__SLOW_PATH const void *find_nothing(quern_context *context, uint32_t index)
 {
-    const quern__type *type = quern__components_type(&context->schedule->world->storage.components, index);
+    const quern__type *type =
+        quern__components_type(&context->schedule->plan.world->storage.components, index);
     if (type->size_bytes > 0 || context->scope.refused != QUERN_OK) return NULL;
     context->scope.refused = quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
                                               "quern_context_lookup: system '%s' looked up '%s', a tag, "
@@ -110,7 +111,7 @@ static QUERN__SLOW_PATH const void *find_nothing(quern_context *context, uint32_
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
 {
     static const char function[] = "quern_context_lookup";
-    const quern__storage *storage = &context->schedule->world->storage;
+    const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
     if (!may_look_up(context, component, function, &index)) return NULL;
@@ -124,7 +125,7 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
 bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)
 {
     static const char function[] = "quern_context_has";
-    const quern__storage *storage = &context->schedule->world->storage;
+    const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     if (QUERN_CHECKS && is_foreign(context, function)) return false;
     if (!may_look_up(context, component, function, &index)) return false;
@@ -135,13 +136,13 @@ bool quern_context_has(quern_context *context, quern_entity entity, quern_compon
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 {
     if (is_foreign(context, "quern_context_is_alive")) return false;
-    return quern__entities_find(&context->schedule->world->storage.entities, entity) != NULL;
+    return quern__entities_find(&context->schedule->plan.world->storage.entities, entity) != NULL;
 }
 
 /* The resource, if the system declared at least this access to it. */
 static void *find_resource(quern_context *context, quern_resource resource, bool writes)
 {
-    const quern__resources *resources = &context->schedule->world->resources;
+    const quern__resources *resources = &context->schedule->plan.world->resources;
     if (quern__resources_check(resources, resource) != QUERN_OK)
         return refuse_handle(context, "resource",
                              writes ? "quern_context_resource_write" : "quern_context_resource");
@@ -218,7 +219,7 @@ quern_jobs *quern_context_jobs(const quern_context *context)
 quern_world *quern_context_world(quern_context *context)
 {
     if (is_foreign(context, "quern_context_world")) return NULL;
-    if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->world;
+    if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->plan.world;
     context->scope.refused = quern__violation(
         QUERN_ERROR_UNDECLARED_ACCESS,
         "quern_context_world: system '%s' asked for the world and is not QUERN_SYSTEM_EXCLUSIVE",

@@ -5,8 +5,8 @@
 
 /* What a callback can reach besides its view. One per worker, set anew for each callback. */
 
+#include "sched/frame/schedule.h"
 #include "sched/jobs/atomic.h"
-#include "sched/schedule/schedule.h"
 
 typedef enum quern__stage { QUERN__STAGE_BEGIN, QUERN__STAGE_RUN, QUERN__STAGE_END } quern__stage;
 

@@ -3,9 +3,9 @@
 #include "sched/frame/frame.h"
 
 #include "sched/frame/context.h"
+#include "sched/frame/profile.h"
 #include "sched/jobs/graph.h"
 #include "sched/jobs/jobs.h"
-#include "sched/observe/profile.h"
 #include "sched/schedule/compile.h"
 
 #include <float.h>
@@ -34,7 +34,7 @@ void quern__frame_release(quern_schedule *schedule)
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         quern__commands_release(&schedule->recorders[i]);
     worker_parts parts = parts_of(schedule->worker_count, schedule->time_stride);
-    quern__release(quern__schedule_allocator(schedule), schedule->recorders, parts.total_bytes,
+    quern__release(quern__plan_allocator(&schedule->plan), schedule->recorders, parts.total_bytes,
                    WORKER_ALIGNMENT_BYTES);
     schedule->recorders = NULL;
     schedule->worker_count = 0;
@@ -46,9 +46,9 @@ static void move_recorders(quern_schedule *schedule, quern_commands *target, uin
     if (schedule->worker_count > 0)
         memcpy((void *)target, schedule->recorders, schedule->worker_count * sizeof *target);
     for (uint32_t i = schedule->worker_count; i < worker_count; i++)
-        quern__commands_init(&target[i], &schedule->world->storage);
+        quern__commands_init(&target[i], &schedule->plan.world->storage);
     worker_parts parts = parts_of(schedule->worker_count, schedule->time_stride);
-    quern__release(quern__schedule_allocator(schedule), schedule->recorders, parts.total_bytes,
+    quern__release(quern__plan_allocator(&schedule->plan), schedule->recorders, parts.total_bytes,
                    WORKER_ALIGNMENT_BYTES);
 }
 
@@ -65,13 +65,13 @@ static quern_context make_context(quern_schedule *schedule, uint32_t index)
 /* Makes sure that there is state for every worker and a time for every system. */
 static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_count)
 {
-    uint32_t stride = (uint32_t)quern__align_up((size_t)(schedule->systems.count + 1) * QUERN__TIME_COUNT,
-                                                TIMES_PER_LINE);
+    uint32_t stride = (uint32_t)quern__align_up(
+        (size_t)(schedule->plan.systems.count + 1) * QUERN__TIME_COUNT, TIMES_PER_LINE);
     if (worker_count <= schedule->worker_count && stride <= schedule->time_stride) return QUERN_OK;
     if (worker_count < schedule->worker_count) worker_count = schedule->worker_count;
     worker_parts parts = parts_of(worker_count, stride);
     char *memory =
-        quern__allocate(quern__schedule_allocator(schedule), parts.total_bytes, WORKER_ALIGNMENT_BYTES);
+        quern__allocate(quern__plan_allocator(&schedule->plan), parts.total_bytes, WORKER_ALIGNMENT_BYTES);
     if (memory == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the recorders of %u workers",
                            worker_count);
@@ -102,8 +102,8 @@ static void number_streams(const quern_schedule *schedule, quern__step *step)
 {
     step->serial_count = 0;
     for (uint32_t i = step->first; i < step->end; i++) {
-        schedule->order.items[i]->serial_offset = step->serial_count;
-        step->serial_count += part_count(schedule->order.items[i]);
+        schedule->plan.order.items[i]->serial_offset = step->serial_count;
+        step->serial_count += part_count(schedule->plan.order.items[i]);
     }
 }
 
@@ -120,7 +120,7 @@ static bool is_idle(const quern__step *step)
 /* Counts what there is to do. Holds for later frames, too, until rows come, go or move. */
 static quern_result prepare_step(const quern_schedule *schedule, quern__step *step)
 {
-    uint64_t version = schedule->world->storage.structure_version + 1;
+    uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (step->prepared_version == version && step->prepared_threads == thread_count) return QUERN_OK;
     step->prepared_version = 0;
@@ -152,12 +152,12 @@ static void run_passes(const quern__step *step)
 
 static quern_result start_step(quern_schedule *schedule, quern__step *step)
 {
-    quern_result result = quern__compile(schedule);
+    quern_result result = quern__compile(&schedule->plan);
     if (result == QUERN_OK) result = prepare_step(schedule, step);
     if (result != QUERN_OK || step->is_idle) return result;
-    schedule->serial_base = schedule->world->next_serial;
-    schedule->world->next_serial += step->serial_count;
-    quern__storage *storage = &schedule->world->storage;
+    schedule->serial_base = schedule->plan.world->next_serial;
+    schedule->plan.world->next_serial += step->serial_count;
+    quern__storage *storage = &schedule->plan.world->storage;
     schedule->version_base = storage->clock - step->first;
     storage->clock += step->end - step->first;
     for (uint32_t i = 0; i < step->passes.count; i++)
@@ -169,7 +169,7 @@ static quern_result start_step(quern_schedule *schedule, quern__step *step)
 static void count_views(const quern_schedule *schedule, const quern__step *step)
 {
     for (uint32_t i = step->first; i < step->end; i++) {
-        quern__system *system = schedule->order.items[i];
+        quern__system *system = schedule->plan.order.items[i];
         if (!system->is_active) continue;
         system->step_view_count += system->view_count;
         system->step_entity_count += system->entity_count;
@@ -178,9 +178,9 @@ static void count_views(const quern_schedule *schedule, const quern__step *step)
 
 static void finish_step(quern_schedule *schedule, const quern__step *step)
 {
-    if (schedule->phases[step->phase].step_seconds > 0) count_views(schedule, step);
+    if (schedule->plan.phases[step->phase].step_seconds > 0) count_views(schedule, step);
     for (uint32_t i = 0; i < step->passes.count; i++)
-        quern__pass_finish(step->passes.items[i]);
+        quern__pass_finish(step->passes.items[i], schedule->version_base);
 }
 
 static quern_result run_graph(quern_schedule *schedule, quern__step *step)
@@ -208,13 +208,13 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
 {
     quern_result result = start_step(schedule, step);
     if (result != QUERN_OK || step->is_idle) return result;
-    schedule->world->locked = false;
+    schedule->plan.world->locked = false;
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
     quern__profile_start_step(schedule, step);
     run_passes(step);
     quern__profile_finish_step(schedule, step);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
-    schedule->world->locked = true;
+    schedule->plan.world->locked = true;
     if (QUERN_CHECKS) quern__seals_resume(schedule, "in");
     finish_step(schedule, step);
     return QUERN_OK;
@@ -240,7 +240,7 @@ static void count_streams(quern_schedule *schedule, frame_report *report)
         recorder->failed = QUERN_OK;
         for (uint32_t k = 0; k < recorder->streams.count; k++) {
             const quern__stream *stream = &recorder->streams.items[k];
-            schedule->systems.items[stream->origin.source]->command_count += stream->command_count;
+            schedule->plan.systems.items[stream->origin.source]->command_count += stream->command_count;
         }
     }
 }
@@ -348,8 +348,8 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
     quern__profile_start_frame(schedule, start_ns);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
-    for (uint32_t i = 0; i < schedule->systems.count && schedule->has_command_counts; i++)
-        schedule->systems.items[i]->command_count = 0;
+    for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
+        schedule->plan.systems.items[i]->command_count = 0;
     schedule->has_command_counts = false;
 }
 
@@ -357,7 +357,7 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
 static quern_result run_sync(quern_schedule *schedule, frame_report *report)
 {
     const quern_result result = sync(schedule, report);
-    quern_world *world = schedule->world;
+    quern_world *world = schedule->plan.world;
     if (world->collect_per_sync > 0 && result == QUERN_OK) quern__world_collect_some(world);
     return result;
 }
@@ -391,9 +391,9 @@ static uint32_t take_steps(quern__phase *phase, double delta_seconds)
 
 static void start_steps(const quern_schedule *schedule, const quern__phase *phase)
 {
-    for (uint32_t i = 0; i < schedule->systems.count; i++) {
-        quern__system *system = schedule->systems.items[i];
-        if (&schedule->phases[system->phase] != phase) continue;
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
+        if (&schedule->plan.phases[system->phase] != phase) continue;
         system->step_view_count = 0;
         system->step_entity_count = 0;
     }
@@ -410,7 +410,7 @@ static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, fra
     }
     for (; times > 0 && result == QUERN_OK; times--)
         for (uint32_t i = phase->first_step; i < phase->end_step && result == QUERN_OK; i++)
-            result = run_step(schedule, &schedule->steps.items[i], report);
+            result = run_step(schedule, &schedule->plan.steps.items[i], report);
     schedule->delta_seconds = frame_seconds;
     return result;
 }
@@ -419,8 +419,8 @@ static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, fra
 static quern_result run_phases(quern_schedule *schedule, frame_report *report)
 {
     quern_result result = sync(schedule, report); /* what an earlier frame could not apply */
-    for (uint32_t i = 0; i < schedule->phase_count && result == QUERN_OK; i++)
-        result = run_phase(schedule, &schedule->phases[i], report);
+    for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++)
+        result = run_phase(schedule, &schedule->plan.phases[i], report);
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
         quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
     return result;
@@ -466,7 +466,7 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: delta_seconds is %g; give a finite number, 0 or more", function,
                            delta_seconds);
-    quern_result result = quern__world_check_unlocked(schedule->world, function);
+    quern_result result = quern__world_check_unlocked(schedule->plan.world, function);
     if (result != QUERN_OK || !schedule->is_running) return result;
     return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: this schedule is running a frame", function);
 }
@@ -474,21 +474,22 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                               uint64_t start_ns, const char *function)
 {
-    quern_result result = quern__compile(schedule);
+    quern_result result = quern__compile(&schedule->plan);
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? jobs->thread_count : 1);
     if (result == QUERN_OK)
-        result = quern__meters_reserve(&schedule->watch.meters, schedule->worker_count,
-                                       schedule->systems.count, quern__schedule_allocator(schedule));
+        result =
+            quern__meters_reserve(&schedule->watch.meters, schedule->worker_count,
+                                  schedule->plan.systems.count, quern__plan_allocator(&schedule->plan));
     if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
-    schedule->world->locked = true;
+    schedule->plan.world->locked = true;
     frame_report report = {0};
     if (QUERN_CHECKS) quern__seals_resume(schedule, "before");
     result = run_phases(schedule, &report);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__seals_close(schedule))) quern__seals_break(schedule);
-    schedule->world->locked = false;
+    schedule->plan.world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
     quern__profile_finish_frame(schedule);

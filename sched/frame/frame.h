@@ -10,7 +10,7 @@
  * over the parts of all systems of the step, in order. Neither depends on which worker recorded it. Partial
  * results lie in an array by ordinal. Nothing else that workers produce outlives the step. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 

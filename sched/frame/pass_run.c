@@ -3,8 +3,8 @@
 #include "core/base/hash.h"
 #include "sched/frame/context.h"
 #include "sched/frame/frame.h"
+#include "sched/frame/profile.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
 
 /* Running a pass: the calls of callbacks, each with the context of the worker that makes it. */
 
@@ -58,7 +58,7 @@ typedef void pass_part(quern__pass *pass, uint32_t begin, uint32_t end, quern_co
 static void run_part(quern__pass *pass, quern__stage stage, pass_part *part, uint32_t begin, uint32_t end,
                      uint32_t worker_index)
 {
-    quern_context *context = &pass->schedule->contexts[worker_index];
+    quern_context *context = &pass->plan->schedule->contexts[worker_index];
     const bool was_busy = context->is_busy;
     interruption outer;
     if (QUERN__UNLIKELY(was_busy)) interrupt(context, &outer);
@@ -110,7 +110,7 @@ static void report_write(quern_context *context, uint32_t term)
     quern__query_declared(query, declared, sizeof declared);
     context->scope.refused = quern__violation(
         QUERN_ERROR_UNDECLARED_ACCESS, "system '%s' wrote '%s' (declared: %s)", context->system->name,
-        quern_component_name(context->schedule->world, query->terms[term].component), declared);
+        quern_component_name(context->schedule->plan.world, query->terms[term].component), declared);
 }
 
 static void call_checked(quern_context *context, const quern_view *view)
@@ -284,7 +284,7 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
             continue;
         fetch_share(&next);
         view.ordinal = call->first_ordinal + chunk_index;
-        view.version = pass->schedule->version_base + system->position;
+        view.version = pass->plan->schedule->version_base + system->position;
         view.columns = call->columns;
         view.query = &system->query;
         view.term_count = system->query.term_count;
@@ -338,7 +338,7 @@ static void run_lanes(const quern__pass *pass, uint32_t begin, uint32_t end, que
 /* For tests: another order of what may be in any order. */
 static void run_shuffled(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
-    uint32_t turn = (uint32_t)(pass->schedule->shuffle_seed % pass->chunk_count);
+    uint32_t turn = (uint32_t)(pass->plan->shuffle_seed % pass->chunk_count);
     for (uint32_t item = begin; item < end; item++) {
         uint32_t chunk = (pass->item_count - 1 - item + turn) % pass->chunk_count;
         for (uint32_t lane = pass->lane_count; lane-- > 0;)
@@ -361,7 +361,7 @@ static void run_range(const quern__pass *pass, uint32_t begin, uint32_t end, que
 {
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context);
-    else if (pass->kind == QUERN__PASS_CHUNKS && pass->schedule->shuffle_seed != 0)
+    else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
         run_shuffled(pass, begin, end, context);
     else if (pass->is_split)
         run_lanes(pass, begin, end, context);
@@ -407,7 +407,7 @@ static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, 
 static void run_watched(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     quern__profile_start_job(pass, context);
-    if (pass->schedule->watch.recording != NULL)
+    if (pass->plan->schedule->watch.recording != NULL)
         run_recorded(pass, begin, end, context);
     else
         run_items(pass, begin, end, context);
@@ -417,7 +417,7 @@ static void run_watched(const quern__pass *pass, uint32_t begin, uint32_t end, q
 static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     if (begin == end) return;
-    if (QUERN__UNLIKELY(pass->schedule->watch.is_on))
+    if (QUERN__UNLIKELY(pass->plan->schedule->watch.is_on))
         run_watched(pass, begin, end, context);
     else
         run_items(pass, begin, end, context);

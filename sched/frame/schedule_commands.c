@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* What a schedule tells about commands that were dropped, and about those that are kept. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 
 uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
 {
@@ -20,7 +20,7 @@ quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i, 
                            i, schedule->playback.drops.count);
     const quern__drop *drop = &schedule->playback.drops.items[i];
     *out_dropped = (quern_dropped){.system = {.bits = drop->source + 1},
-                                   .system_name = schedule->systems.items[drop->source]->name,
+                                   .system_name = schedule->plan.systems.items[drop->source]->name,
                                    .reason = drop->reason,
                                    .count = drop->count,
                                    .first = drop->first_entity};

@@ -63,8 +63,8 @@ static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, ui
 static void note_reached(quern_schedule *schedule)
 {
     quern__seals *seals = &schedule->seals;
-    for (; seals->system_count < schedule->systems.count; seals->system_count++) {
-        const quern__access *access = &schedule->systems.items[seals->system_count]->access;
+    for (; seals->system_count < schedule->plan.systems.count; seals->system_count++) {
+        const quern__access *access = &schedule->plan.systems.items[seals->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
             seals->reached[word] |= access->reads[word] | access->lookups[word];
         seals->are_whole = false;
@@ -140,7 +140,7 @@ typedef void seal_visit(quern_schedule *schedule, const quern__archetype *archet
 /* Every seal of the columns that systems can reach. */
 static void visit_all(quern_schedule *schedule, seal_visit *visit)
 {
-    const quern__storage *storage = &schedule->world->storage;
+    const quern__storage *storage = &schedule->plan.world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         for (uint32_t column = 0; column < archetype->column_count; column++)
@@ -179,7 +179,7 @@ static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
 static void look_from_outside(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                               uint32_t column)
 {
-    if (is_in_hands(&schedule->world->storage, archetype->columns[column].component_index))
+    if (is_in_hands(&schedule->plan.world->storage, archetype->columns[column].component_index))
         seal(schedule, archetype, slot, column);
     else
         look(schedule, archetype, slot, column);
@@ -188,7 +188,7 @@ static void look_from_outside(quern_schedule *schedule, const quern__archetype *
 void quern__seals_resume(quern_schedule *schedule, const char *when)
 {
     quern__seals *seals = &schedule->seals;
-    quern__storage *storage = &schedule->world->storage;
+    quern__storage *storage = &schedule->plan.world->storage;
     if (seals->structure_version != storage->structure_version || storage->framed_by != schedule)
         seals->are_whole = false;
     note_reached(schedule);
@@ -207,7 +207,7 @@ void quern__seals_break(quern_schedule *schedule)
 bool quern__seals_close(quern_schedule *schedule)
 {
     quern__seals *seals = &schedule->seals;
-    const quern__storage *storage = &schedule->world->storage;
+    const quern__storage *storage = &schedule->plan.world->storage;
     if (seals->are_whole && seals->structure_version == storage->structure_version) return true;
     if (!reserve_tables(seals, &storage->allocator, storage->archetypes.count)) return false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)

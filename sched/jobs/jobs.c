@@ -15,7 +15,7 @@ QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
 static bool has_threads_elsewhere(const quern_jobs *jobs)
 {
-    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count();
+    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count;
 }
 
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function)
@@ -267,7 +267,8 @@ static void clear_mask(quern__mask *mask)
 /* What follows from the number of threads. Nobody else is in the pool. */
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count)
 {
-    jobs->fork_count = quern__fork_count();
+    quern__watch_forks();
+    jobs->fork_count = quern__fork_count;
     jobs->workers = workers;
     jobs->worker_capacity = count;
     jobs->thread_count = count;

@@ -74,23 +74,22 @@ void quern__thread_pin(uint32_t index)
 
 #endif
 
-static uint32_t fork_count; /* written by a child that has one thread yet */
+uint32_t quern__fork_count; /* written by a child that has one thread yet */
 
 static void count_fork(void)
 {
-    fork_count++;
+    quern__fork_count++;
 }
 
-static void watch_forks(void)
+static void watch(void)
 {
     (void)pthread_atfork(NULL, NULL, count_fork);
 }
 
-uint32_t quern__fork_count(void)
+void quern__watch_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    return fork_count;
+    pthread_once(&once, watch);
 }
 
 /* --------------------------------------------------------------------------------- fence for everybody */

@@ -35,8 +35,10 @@ void quern__thread_set_name(const char *name);
  * Only a wish: nothing happens where the system cannot. */
 void quern__thread_pin(uint32_t index);
 
-/* How many forks lie between this process and the one that asked first: a child has one thread alone. */
-uint32_t quern__fork_count(void);
+/* How many forks lie between this process and the one that began to watch them: a child has one thread
+ * alone. */
+void quern__watch_forks(void);
+extern uint32_t quern__fork_count;
 
 /* Makes every running thread of the process go through a seq_cst fence before it returns; the calling one,
  * too. To be used only after can_ has said true. */

@@ -4,8 +4,8 @@
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
  * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/base/executor.h"
+#include "core/base/utf8.h"
 #include "sched/observe/trace.h"
-#include "sched/observe/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,13 +13,13 @@
  *
  * The graph of a pass is begin -> run -> end, with the parts it does not have left out. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/schedule/plan.h"
 
 /* Compiles whatever is not compiled: everything after systems were added, else the conflicts that new
  * archetypes bring. Costs nothing when nothing is new. Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT,
  * OUT_OF_MEMORY; the schedule is then not compiled, and the next call tries again. */
-quern_result quern__compile(quern_schedule *schedule);
+quern_result quern__compile(quern__plan *plan);
 
-void quern__compile_release(quern_schedule *schedule);
+void quern__compile_release(quern__plan *plan);
 
 #endif

@@ -4,13 +4,12 @@
 
 /* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. Sync points
  * stand between phases. */
-static quern__conflict *open_pair(const quern_schedule *schedule, const quern__system *a,
-                                  const quern__system *b)
+static quern__conflict *open_pair(const quern__plan *plan, const quern__system *a, const quern__system *b)
 {
     if (a == b || a->phase != b->phase) return NULL;
     bool in_order = a->position < b->position;
-    quern__conflict *conflict = quern__schedule_conflict(schedule, in_order ? a->position : b->position,
-                                                         in_order ? b->position : a->position);
+    quern__conflict *conflict = quern__plan_conflict(plan, in_order ? a->position : b->position,
+                                                     in_order ? b->position : a->position);
     bool is_open = conflict->kind < QUERN__CONFLICT_COMPONENT ||
                    (conflict->kind == QUERN__CONFLICT_COMPONENT && conflict->may_look_up);
     return is_open ? conflict : NULL;
@@ -24,11 +23,9 @@ static bool strengthen(quern__conflict *conflict, quern__conflict found)
     return true;
 }
 
-static quern_result add_partner(quern_schedule *schedule, quern__system *system,
-                                const quern__system *partner)
+static quern_result add_partner(quern__plan *plan, quern__system *system, const quern__system *partner)
 {
-    if (!quern__array_reserve(quern__schedule_allocator(schedule), &system->partners,
-                              system->partners.count + 1))
+    if (!quern__array_reserve(quern__plan_allocator(plan), &system->partners, system->partners.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the partners of system '%s'",
                            system->name);
     system->partners.items[system->partners.count++] = partner->position;
@@ -36,28 +33,28 @@ static quern_result add_partner(quern_schedule *schedule, quern__system *system,
 }
 
 /* Judges what does not depend on archetypes, and notes who has to be judged when archetypes appear. */
-static quern_result judge_pair(quern_schedule *schedule, quern__system *a, quern__system *b)
+static quern_result judge_pair(quern__plan *plan, quern__system *a, quern__system *b)
 {
-    quern__conflict *conflict = open_pair(schedule, a, b);
+    quern__conflict *conflict = open_pair(plan, a, b);
     if (conflict == NULL) return QUERN_OK;
     strengthen(conflict, quern__access_meet(&a->access, &b->access));
     if (conflict->kind > QUERN__CONFLICT_COMPONENT || !quern__access_may_meet(&a->access, &b->access))
         return QUERN_OK;
     conflict->may_look_up = quern__access_may_look_up(&a->access, &b->access);
-    quern_result result = add_partner(schedule, a, b);
-    return result != QUERN_OK ? result : add_partner(schedule, b, a);
+    quern_result result = add_partner(plan, a, b);
+    return result != QUERN_OK ? result : add_partner(plan, b, a);
 }
 
-quern_result quern__conflicts_start(quern_schedule *schedule)
+quern_result quern__conflicts_start(quern__plan *plan)
 {
-    for (uint32_t i = 0; i < schedule->order.count; i++) {
-        schedule->order.items[i]->judged_count = 0;
-        schedule->order.items[i]->partners.count = 0;
+    for (uint32_t i = 0; i < plan->order.count; i++) {
+        plan->order.items[i]->judged_count = 0;
+        plan->order.items[i]->partners.count = 0;
     }
     quern_result result = QUERN_OK;
-    for (uint32_t later = 1; later < schedule->order.count && result == QUERN_OK; later++)
+    for (uint32_t later = 1; later < plan->order.count && result == QUERN_OK; later++)
         for (uint32_t earlier = 0; earlier < later && result == QUERN_OK; earlier++)
-            result = judge_pair(schedule, schedule->order.items[earlier], schedule->order.items[later]);
+            result = judge_pair(plan, plan->order.items[earlier], plan->order.items[later]);
     return result;
 }
 
@@ -77,12 +74,12 @@ static bool is_match(const quern__query *query, const quern__archetype *archetyp
 
 /* What arises from a system matching an archetype that it did not match before. True when a conflict is
  * new. */
-static bool judge_match(quern_schedule *schedule, quern__system *system, const quern__archetype *archetype)
+static bool judge_match(quern__plan *plan, quern__system *system, const quern__archetype *archetype)
 {
     bool found = false;
     for (uint32_t i = 0; i < system->partners.count; i++) {
-        quern__system *other = schedule->order.items[system->partners.items[i]];
-        quern__conflict *conflict = open_pair(schedule, system, other);
+        quern__system *other = plan->order.items[system->partners.items[i]];
+        quern__conflict *conflict = open_pair(plan, system, other);
         if (conflict == NULL) continue;
         found |= strengthen(conflict, quern__access_meet_on(&system->access, &other->access, archetype,
                                                             is_match(&other->query, archetype)));
@@ -90,16 +87,15 @@ static bool judge_match(quern_schedule *schedule, quern__system *system, const q
     return found;
 }
 
-bool quern__conflicts_extend(quern_schedule *schedule)
+bool quern__conflicts_extend(quern__plan *plan)
 {
     bool found = false;
-    for (uint32_t i = 0; i < schedule->order.count; i++) {
-        quern__system *system = schedule->order.items[i];
+    for (uint32_t i = 0; i < plan->order.count; i++) {
+        quern__system *system = plan->order.items[i];
         if (system->judged_collected_count != system->query.collected_count) system->judged_count = 0;
         system->judged_collected_count = system->query.collected_count;
         for (; system->judged_count < system->query.matches.count; system->judged_count++)
-            found |=
-                judge_match(schedule, system, system->query.matches.items[system->judged_count].archetype);
+            found |= judge_match(plan, system, system->query.matches.items[system->judged_count].archetype);
     }
     return found;
 }

@@ -7,14 +7,14 @@
  * order (access.h). What depends on archetypes is judged as they appear, between the systems that match
  * them and their *partners*: those whose declared accesses could meet theirs. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/schedule/plan.h"
 
 /* Judges what does not depend on archetypes, and notes each system's partners. The order is there, with the
  * conflicts that were declared. Errors: OUT_OF_MEMORY. */
-quern_result quern__conflicts_start(quern_schedule *schedule);
+quern_result quern__conflicts_start(quern__plan *plan);
 
 /* Judges the matches that are new since the last time. The queries have been refreshed. True when a
  * conflict is new or has become stronger. */
-bool quern__conflicts_extend(quern_schedule *schedule);
+bool quern__conflicts_extend(quern__plan *plan);
 
 #endif

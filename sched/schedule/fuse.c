@@ -9,19 +9,17 @@ bool quern__fuse_allows(const quern__system *system)
 
 static quern__conflict_kind kind_between(const quern__system *earlier, const quern__system *later)
 {
-    return (quern__conflict_kind)quern__schedule_conflict(earlier->schedule, earlier->position,
-                                                          later->position)
+    return (quern__conflict_kind)quern__plan_conflict(earlier->plan, earlier->position, later->position)
         ->kind;
 }
 
 /* ------------------------------------------------------------------------------------------- passes */
 
-static quern__pass *pass_create(quern_schedule *schedule, const quern__system *first)
+static quern__pass *pass_create(quern__plan *plan, const quern__system *first)
 {
-    quern__pass *pass =
-        quern__allocate(quern__schedule_allocator(schedule), sizeof *pass, _Alignof(quern__pass));
+    quern__pass *pass = quern__allocate(quern__plan_allocator(plan), sizeof *pass, _Alignof(quern__pass));
     if (pass == NULL) return NULL;
-    *pass = (quern__pass){.schedule = schedule, .kind = QUERN__PASS_CHUNKS};
+    *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS};
     if (quern__system_is(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
     if (first->query.term_count == 0) pass->kind = QUERN__PASS_ONCE;
     return pass;
@@ -29,7 +27,7 @@ static quern__pass *pass_create(quern_schedule *schedule, const quern__system *f
 
 static bool pass_add(quern__pass *pass, quern__system *system)
 {
-    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     if (!quern__array_reserve(allocator, &pass->systems, pass->systems.count + 1)) return false;
     pass->systems.items[pass->systems.count++] = system;
     pass->has_begin |= system->begin != NULL || quern__system_is_gated(system);
@@ -47,10 +45,10 @@ static bool pass_add(quern__pass *pass, quern__system *system)
 /* The first pass that the system may join, as far as the order is concerned. */
 static uint32_t first_legal(const quern__step *step, const quern__system *system)
 {
-    const quern_schedule *schedule = system->schedule;
+    const quern__plan *plan = system->plan;
     uint32_t first = 0;
     for (uint32_t i = step->first; i < system->position; i++) {
-        const quern__system *earlier = schedule->order.items[i];
+        const quern__system *earlier = plan->order.items[i];
         quern__conflict_kind kind = kind_between(earlier, system);
         if (kind == QUERN__NO_CONFLICT) continue;
         uint32_t bound = earlier->pass->index + !quern__conflict_is_local(kind);
@@ -79,7 +77,7 @@ static uint64_t next_random(uint64_t *state)
 /* Which pass the system joins, or NULL. random: NULL, or any will do. */
 static quern__pass *choose(const quern__step *step, const quern__system *system, uint64_t *random)
 {
-    if (!system->schedule->fuse || !quern__fuse_allows(system)) return NULL;
+    if (!system->plan->fuse || !quern__fuse_allows(system)) return NULL;
     quern__pass *best = NULL;
     uint32_t best_count = 0;
     for (uint32_t i = first_legal(step, system); i < step->passes.count; i++) {
@@ -94,12 +92,11 @@ static quern__pass *choose(const quern__step *step, const quern__system *system,
     return best;
 }
 
-static quern_result place(quern_schedule *schedule, quern__step *step, quern__system *system,
-                          uint64_t *random)
+static quern_result place(quern__plan *plan, quern__step *step, quern__system *system, uint64_t *random)
 {
     quern__pass *pass = choose(step, system, random);
     if (pass == NULL) {
-        pass = pass_create(schedule, system);
+        pass = pass_create(plan, system);
         if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
         pass->index = step->passes.count;
         step->passes.items[step->passes.count++] = pass;
@@ -151,13 +148,12 @@ static void find_lanes(quern__pass *pass)
 
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later)
 {
-    const quern_schedule *schedule = earlier->schedule;
+    const quern__plan *plan = earlier->plan;
     quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
     for (uint32_t i = 0; i < earlier->systems.count; i++)
         for (uint32_t k = 0; k < later->systems.count; k++) {
             uint32_t a = earlier->systems.items[i]->position, b = later->systems.items[k]->position;
-            const quern__conflict *conflict =
-                quern__schedule_conflict(schedule, a < b ? a : b, a < b ? b : a);
+            const quern__conflict *conflict = quern__plan_conflict(plan, a < b ? a : b, a < b ? b : a);
             if (conflict->kind > strongest.kind) strongest = *conflict;
         }
     return strongest;
@@ -196,17 +192,17 @@ static void release_passes(quern__step *step)
     step->passes.count = 0;
 }
 
-quern_result quern__fuse(quern_schedule *schedule, quern__step *step)
+quern_result quern__fuse(quern__plan *plan, quern__step *step)
 {
     uint32_t system_count = step->end - step->first;
     release_passes(step);
-    if (!quern__array_reserve(quern__schedule_allocator(schedule), &step->passes, system_count))
+    if (!quern__array_reserve(quern__plan_allocator(plan), &step->passes, system_count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
                            system_count);
-    uint64_t seed = schedule->shuffle_seed;
+    uint64_t seed = plan->shuffle_seed;
     uint64_t *random = seed != 0 ? &seed : NULL;
     for (uint32_t i = step->first; i < step->end; i++) {
-        quern_result result = place(schedule, step, schedule->order.items[i], random);
+        quern_result result = place(plan, step, plan->order.items[i], random);
         if (result != QUERN_OK) return result;
     }
     for (uint32_t i = 0; i < step->passes.count; i++)

@@ -13,12 +13,12 @@
  * Systems are taken in their order. Of the passes that one may join it joins the one that it shares the
  * most components with, the latest of equals; if there is none, it starts a new one. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/schedule/plan.h"
 
 /* Groups the systems of a RUN or EXCLUSIVE step, whose conflicts are known, into new passes; those of
  * before are destroyed. Their order respects all edges. Errors: OUT_OF_MEMORY; the step may then have no
  * passes or some. */
-quern_result quern__fuse(quern_schedule *schedule, quern__step *step);
+quern_result quern__fuse(quern__plan *plan, quern__step *step);
 
 /* Why the systems of two passes of a step must keep their order, the later one having the greater index;
  * the strongest conflict there is. */

@@ -15,12 +15,18 @@ static uint64_t *predecessors_of(const order_graph *graph, uint32_t system)
     return graph->predecessors + (size_t)system * graph->words;
 }
 
-static quern_result add_rule(quern_schedule *schedule, order_graph *graph, const quern__system *system,
+static const quern__system *find(const quern__plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < plan->systems.count; i++)
+        if (strcmp(plan->systems.items[i]->name, name) == 0) return plan->systems.items[i];
+    return NULL;
+}
+
+static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern__system *system,
                              const quern__order_rule *rule)
 {
     const char *word = rule->is_before ? "before" : "after";
-    const quern__system *other =
-        quern__schedule_system(schedule, quern_schedule_find(schedule, rule->name));
+    const quern__system *other = find(plan, rule->name);
     if (other == NULL)
         return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
                            "system '%s' is to run %s '%s', which the schedule does not have", system->name,
@@ -30,8 +36,8 @@ static quern_result add_rule(quern_schedule *schedule, order_graph *graph, const
             QUERN_ERROR_SCHEDULE_CONFLICT,
             "system '%s' (phase '%s') is to run %s '%s' (phase '%s'): before and after order different "
             "systems of one phase",
-            system->name, schedule->phases[system->phase].name, word, other->name,
-            schedule->phases[other->phase].name);
+            system->name, plan->phases[system->phase].name, word, other->name,
+            plan->phases[other->phase].name);
     uint32_t first = rule->is_before ? system->index : other->index;
     uint32_t second = rule->is_before ? other->index : system->index;
     quern__bitset_add(predecessors_of(graph, second), first);
@@ -55,50 +61,50 @@ static uint32_t unplaced_predecessor(const order_graph *graph, uint32_t system)
 }
 
 /* No system of the phase is ready, so each waits for another: walking back must come round to a cycle. */
-static quern_result fail_cycle(const quern_schedule *schedule, const order_graph *graph, uint32_t stuck)
+static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph, uint32_t stuck)
 {
     for (uint32_t i = 0; i < graph->count; i++) /* after that many steps the walk is inside the cycle */
         stuck = unplaced_predecessor(graph, stuck);
     char text[384] = "";
-    quern__append(text, sizeof text, "'%s'", schedule->systems.items[stuck]->name);
+    quern__append(text, sizeof text, "'%s'", plan->systems.items[stuck]->name);
     uint32_t i = stuck;
     do {
         i = unplaced_predecessor(graph, i);
-        quern__append(text, sizeof text, " after '%s'", schedule->systems.items[i]->name);
+        quern__append(text, sizeof text, " after '%s'", plan->systems.items[i]->name);
     } while (i != stuck);
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
 }
 
 /* Appends the phase's systems to the order: always the first by registration that nothing holds back. */
-static quern_result order_phase(quern_schedule *schedule, order_graph *graph, uint32_t phase)
+static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase)
 {
     for (;;) {
         uint32_t stuck = UINT32_MAX, next = UINT32_MAX;
         for (uint32_t i = 0; i < graph->count && next == UINT32_MAX; i++) {
-            if (schedule->systems.items[i]->phase != phase || graph->placed[i]) continue;
+            if (plan->systems.items[i]->phase != phase || graph->placed[i]) continue;
             if (is_ready(graph, i))
                 next = i;
             else
                 stuck = i;
         }
-        if (next == UINT32_MAX) return stuck == UINT32_MAX ? QUERN_OK : fail_cycle(schedule, graph, stuck);
+        if (next == UINT32_MAX) return stuck == UINT32_MAX ? QUERN_OK : fail_cycle(plan, graph, stuck);
         graph->placed[next] = true;
-        quern__system *system = schedule->systems.items[next];
-        system->position = schedule->order.count;
-        schedule->order.items[schedule->order.count++] = system;
+        quern__system *system = plan->systems.items[next];
+        system->position = plan->order.count;
+        plan->order.items[plan->order.count++] = system;
     }
 }
 
-static quern_result order_systems(quern_schedule *schedule, order_graph *graph)
+static quern_result order_systems(quern__plan *plan, order_graph *graph)
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < graph->count && result == QUERN_OK; i++) {
-        const quern__system *system = schedule->systems.items[i];
+        const quern__system *system = plan->systems.items[i];
         for (uint32_t k = 0; k < system->rules.count && result == QUERN_OK; k++)
-            result = add_rule(schedule, graph, system, &system->rules.items[k]);
+            result = add_rule(plan, graph, system, &system->rules.items[k]);
     }
-    for (uint32_t phase = 0; phase < schedule->phase_count && result == QUERN_OK; phase++)
-        result = order_phase(schedule, graph, phase);
+    for (uint32_t phase = 0; phase < plan->phase_count && result == QUERN_OK; phase++)
+        result = order_phase(plan, graph, phase);
     return result;
 }
 
@@ -112,39 +118,39 @@ static quern__conflict_kind kind_of_rule(const quern__system *first, const quern
     return is_order ? QUERN__CONFLICT_ORDER : QUERN__CONFLICT_DECLARED;
 }
 
-static void note_rules(quern_schedule *schedule, const order_graph *graph)
+static void note_rules(quern__plan *plan, const order_graph *graph)
 {
     for (uint32_t i = 0; i < graph->count; i++)
         for (uint32_t k = 0; k < graph->count; k++) {
             if (!quern__bitset_has(predecessors_of(graph, i), k)) continue;
-            const quern__system *first = schedule->systems.items[k], *second = schedule->systems.items[i];
-            *quern__schedule_conflict(schedule, first->position, second->position) =
+            const quern__system *first = plan->systems.items[k], *second = plan->systems.items[i];
+            *quern__plan_conflict(plan, first->position, second->position) =
                 (quern__conflict){.kind = (uint8_t)kind_of_rule(first, second)};
         }
 }
 
-quern_result quern__order_systems(quern_schedule *schedule)
+quern_result quern__order_systems(quern__plan *plan)
 {
-    const quern_allocator *allocator = quern__schedule_allocator(schedule);
-    uint32_t count = schedule->systems.count;
+    const quern_allocator *allocator = quern__plan_allocator(plan);
+    uint32_t count = plan->systems.count;
     uint32_t pairs = count * count; /* fits: QUERN_MAX_SYSTEMS is 1024 */
     order_graph graph = {.count = count, .words = QUERN__BITSET_WORDS(count)};
     size_t rows_bytes = (size_t)count * graph.words * sizeof(uint64_t);
     char *scratch = quern__allocate(allocator, rows_bytes + count, _Alignof(uint64_t));
-    if (scratch == NULL || !quern__array_reserve(allocator, &schedule->order, count) ||
-        !quern__array_reserve(allocator, &schedule->conflicts, pairs)) {
+    if (scratch == NULL || !quern__array_reserve(allocator, &plan->order, count) ||
+        !quern__array_reserve(allocator, &plan->conflicts, pairs)) {
         quern__release(allocator, scratch, rows_bytes + count, _Alignof(uint64_t));
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to order %u systems", count);
     }
     memset(scratch, 0, rows_bytes + count);
     graph.predecessors = (uint64_t *)(void *)scratch;
     graph.placed = (bool *)(scratch + rows_bytes);
-    schedule->order.count = 0;
-    quern_result result = order_systems(schedule, &graph);
+    plan->order.count = 0;
+    quern_result result = order_systems(plan, &graph);
     if (result == QUERN_OK) {
-        schedule->conflicts.count = pairs;
-        memset(schedule->conflicts.items, 0, pairs * sizeof *schedule->conflicts.items);
-        note_rules(schedule, &graph);
+        plan->conflicts.count = pairs;
+        memset(plan->conflicts.items, 0, pairs * sizeof *plan->conflicts.items);
+        note_rules(plan, &graph);
     }
     quern__release(allocator, scratch, rows_bytes + count, _Alignof(uint64_t));
     return result;

@@ -5,10 +5,10 @@
 
 /* The order of execution: by phase, then before/after, then registration. */
 
-#include "sched/schedule/schedule.h"
+#include "sched/schedule/plan.h"
 
 /* Orders the systems and starts the table of conflicts with what before and after ask for.
  * Errors: UNKNOWN_SYSTEM, SCHEDULE_CONFLICT, OUT_OF_MEMORY. */
-quern_result quern__order_systems(quern_schedule *schedule);
+quern_result quern__order_systems(quern__plan *plan);
 
 #endif

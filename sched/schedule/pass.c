@@ -2,13 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/pass.h"
 
-#include "sched/schedule/schedule.h"
+#include "sched/schedule/plan.h"
 
 enum { MANY_COLUMNS = 4 };
 
 void quern__pass_destroy(quern__pass *pass)
 {
-    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     quern__array_release(allocator, &pass->systems);
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
@@ -41,7 +41,7 @@ static quern__archetype *next_archetype(const quern__pass *pass)
 
 static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
 {
-    const quern_allocator *allocator = quern__schedule_allocator(pass->schedule);
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
            quern__array_reserve(allocator, &pass->spans, pass->spans.count + archetype->column_count);
 }
@@ -116,7 +116,7 @@ static bool reserve_calls(quern__pass *pass)
     uint32_t count = pass->calls.count;
     for (uint32_t i = 0; i < pass->systems.count; i++)
         count += pass->systems.items[i]->query.matches.count - pass->systems.items[i]->merged_count;
-    return quern__array_reserve(quern__schedule_allocator(pass->schedule), &pass->calls, count);
+    return quern__array_reserve(quern__plan_allocator(pass->plan), &pass->calls, count);
 }
 
 static quern_result fail_memory(const quern__pass *pass)
@@ -187,7 +187,7 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     for (uint32_t i = 0; i < pass->tables.count; i++)
         bytes += count_table(pass, &pass->tables.items[i]);
     count_items(pass, thread_count);
-    pass->prefetches = bytes > pass->schedule->cache_bytes * thread_count;
+    pass->prefetches = bytes > pass->plan->cache_bytes * thread_count;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
         if (result != QUERN_OK) return result;
@@ -205,11 +205,11 @@ void quern__pass_start(quern__pass *pass)
     }
 }
 
-void quern__pass_finish(quern__pass *pass)
+void quern__pass_finish(quern__pass *pass, uint64_t version_base)
 {
     if (!pass->has_filters) return;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        if (system->is_active) system->query.seen_version = pass->schedule->version_base + system->position;
+        if (system->is_active) system->query.seen_version = version_base + system->position;
     }
 }

@@ -44,7 +44,7 @@ typedef struct quern__pass_table {
 } quern__pass_table;
 
 typedef struct quern__pass {
-    struct quern_schedule *schedule;
+    struct quern__plan *plan;
     quern__pass_kind kind;
     uint32_t index;                           /* among those of its step, as they were made */
     QUERN__ARRAY(quern__system *) systems;    /* in the order of execution */
@@ -93,8 +93,9 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 /* Zeroes the partial results. */
 void quern__pass_start(quern__pass *pass);
 
-/* When the step is over: the filters of systems that ran have seen what they were shown. */
-void quern__pass_finish(quern__pass *pass);
+/* When the step is over, whose systems write versions from that one on: the filters of those that ran have
+ * seen what they were shown. */
+void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
 /* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the
  * argument a pass: they are the nodes of a step's graph. The first and the last pay no heed to the

@@ -16,7 +16,7 @@ typedef struct quern__order_rule {
 } quern__order_rule;
 
 typedef struct quern__system {
-    struct quern_schedule *schedule;
+    struct quern__plan *plan;
     char name[QUERN_MAX_NAME_BYTES + 1];
     uint32_t index; /* in the order of registration */
     uint32_t phase;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 #include "tests/flow/flow_reference.h"
 #include "tests/flow/flow_setup.h"
 
@@ -97,7 +97,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
     open_subject(schedule_def);
     /* Also where it is not worth it: commands are applied in parallel, passes fetch ahead. */
     subject.schedule->playback.parallel_command_count = 1;
-    subject.schedule->cache_bytes = 0;
+    subject.schedule->plan.cache_bytes = 0;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         flow_subject_must_run(&subject, jobs);
         outcome actual = outcome_of(&subject);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/flow/flow_subject.h"
 #include "tests/support/failing_allocator.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/random.h"
 
@@ -200,7 +200,7 @@ static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_co
     open_crowd(crowd_count);
     quern_term copy_term = quern_term_write(copy), number_term = quern_term_write(number);
     schedule = setup_schedule(world);
-    if (cache_bytes > 0) schedule->cache_bytes = cache_bytes;
+    if (cache_bytes > 0) schedule->plan.cache_bytes = cache_bytes;
     jobs = setup_jobs(thread_count);
     quern_system first = add("copy", increment, &copy_term, 1);
     add("number", increment, &number_term, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
 #include "sched/jobs/jobs.h"
 #include "sched/observe/recording.h"
-#include "sched/schedule/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

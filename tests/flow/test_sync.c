@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world.h"
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"

@@ -5,6 +5,7 @@
 #include "core/base/base.h"
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/loop.h"
+#include "sched/observe/trace.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -114,10 +115,10 @@ Test(jobs, create_survives_failing_memory)
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
         cr_assert_null(jobs);
         cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
-        cr_assert_eq(def.trace->user_count, 0u);
+        cr_assert_eq(def.trace->observer.user_count, 0u);
     }
     cr_assert_gt(failing_allocator_failed_count(allocator), 0u);
-    cr_assert_eq(def.trace->user_count, 1u);
+    cr_assert_eq(def.trace->observer.user_count, 1u);
     quern_jobs_destroy(jobs);
     quern_trace_destroy(def.trace);
     cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
@@ -157,7 +158,7 @@ Test(jobs, create_cleans_up_when_a_thread_is_refused)
     cr_assert_null(jobs);
     cr_assert_not_null(strstr(quern_error_message(), "crowd"));
     cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u);
-    cr_assert_eq(def.trace->user_count, 0u);
+    cr_assert_eq(def.trace->observer.user_count, 0u);
     quern_trace_destroy(def.trace);
     failing_allocator_destroy(allocator);
 }

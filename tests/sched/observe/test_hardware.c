@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/observe/hardware.h"
 
+#include "sched/frame/schedule.h"
 #include "sched/jobs/thread.h"
-#include "sched/schedule/schedule.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/profile.h"
+#include "sched/frame/profile.h"
 
 #include "sched/frame/frame.h"
 #include "sched/jobs/thread.h"
@@ -43,7 +43,7 @@ void quern__profile_record_step(quern_recording *recording, const quern__step *s
 
 void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns)
 {
-    const quern_recording *recording = pass->schedule->watch.recording;
+    const quern_recording *recording = pass->plan->schedule->watch.recording;
     if (recording->is_out_of_memory) return;
     const uint64_t cost_ns = quern__clock_cost_ns();
     recording->items_ns.items[recording->tasks.items[pass->task].first_item + item] =
@@ -58,7 +58,7 @@ void quern__profile_record_part(quern_recording *recording, uint64_t took_ns)
 
 void quern__profile_record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns)
 {
-    const quern_recording *recording = pass->schedule->watch.recording;
+    const quern_recording *recording = pass->plan->schedule->watch.recording;
     if (recording == NULL || recording->is_out_of_memory) return;
     quern__task *task = &recording->tasks.items[pass->task];
     if (context->stage == QUERN__STAGE_BEGIN)

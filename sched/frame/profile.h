@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_OBSERVE_PROFILE_H
-#define QUERN_SCHED_OBSERVE_PROFILE_H
+#ifndef QUERN_SCHED_FRAME_PROFILE_H
+#define QUERN_SCHED_FRAME_PROFILE_H
 
 /* Watching a frame: the profile, and the schedule's part of a trace.
  *

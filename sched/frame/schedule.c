@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/schedule.h"
+#include "sched/frame/schedule.h"
 
 #include "sched/frame/frame.h"
+#include "sched/frame/profile.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
 #include "sched/schedule/compile.h"
 
 #include <float.h>
@@ -60,17 +60,18 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
         quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
     if (schedule == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_schedule_create: no memory for a schedule");
-    *schedule = (quern_schedule){.world = world,
-                                 .phases = (void *)(schedule + 1),
-                                 .phase_count = def->phase_count,
+    *schedule = (quern_schedule){.plan = {.schedule = schedule,
+                                          .world = world,
+                                          .phases = (void *)(schedule + 1),
+                                          .phase_count = def->phase_count,
+                                          .fuse = def->fuse,
+                                          .shuffle_seed = def->shuffle_seed,
+                                          .cache_bytes = quern__core_cache_bytes()},
                                  .timing = def->timing,
-                                 .fuse = def->fuse,
-                                 .shuffle_seed = def->shuffle_seed,
-                                 .cache_bytes = quern__core_cache_bytes(),
                                  .watch.trace = def->trace};
     for (uint32_t i = 0; i < def->phase_count; i++) {
-        schedule->phases[i] = (quern__phase){.step_seconds = 0};
-        memcpy(schedule->phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
+        schedule->plan.phases[i] = (quern__phase){.step_seconds = 0};
+        memcpy(schedule->plan.phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
@@ -82,23 +83,24 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
 void quern_schedule_destroy(quern_schedule *schedule)
 {
     if (schedule == NULL) return;
-    if (schedule->is_running || schedule->world->locked) {
+    if (schedule->is_running || schedule->plan.world->locked) {
         quern__violation(QUERN_ERROR_WORLD_LOCKED,
                          "quern_schedule_destroy: " QUERN__WORLD_LOCKERS " is running on its world");
         return;
     }
-    const quern_allocator *allocator = &schedule->world->storage.allocator;
-    schedule->world->user_count--;
+    const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
+    schedule->plan.world->user_count--;
     quern__trace_remove_schedule(schedule->watch.trace);
-    quern__compile_release(schedule);
+    quern__compile_release(&schedule->plan);
     quern__frame_release(schedule);
     quern__meters_release(&schedule->watch.meters, allocator);
     quern__playback_release(&schedule->playback);
     quern__seals_release(&schedule->seals, allocator);
-    for (uint32_t i = 0; i < schedule->systems.count; i++)
-        quern__system_destroy(schedule->systems.items[i]);
-    quern__array_release(allocator, &schedule->systems);
-    quern__release(allocator, schedule, sizeof *schedule + schedule->phase_count * sizeof(quern__phase),
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+        quern__system_destroy(schedule->plan.systems.items[i]);
+    quern__array_release(allocator, &schedule->plan.systems);
+    quern__release(allocator, schedule,
+                   sizeof *schedule + schedule->plan.phase_count * sizeof(quern__phase),
                    _Alignof(quern_schedule));
 }
 
@@ -106,8 +108,8 @@ void quern_schedule_destroy(quern_schedule *schedule)
 
 quern__system *quern__schedule_system(const quern_schedule *schedule, quern_system system)
 {
-    if (system.bits == 0 || system.bits > schedule->systems.count) return NULL;
-    return schedule->systems.items[system.bits - 1];
+    if (system.bits == 0 || system.bits > schedule->plan.systems.count) return NULL;
+    return schedule->plan.systems.items[system.bits - 1];
 }
 
 quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
@@ -126,16 +128,16 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
     quern_result result =
         quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
     if (result == QUERN_OK)
-        result = quern__world_check_unlocked(schedule->world, "quern_schedule_add_system");
+        result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
     if (result != QUERN_OK) return result;
     if (def->name != NULL && quern_schedule_find(schedule, def->name).bits != 0)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
-    if (schedule->systems.count == QUERN_MAX_SYSTEMS)
+    if (schedule->plan.systems.count == QUERN_MAX_SYSTEMS)
         return quern__fail(QUERN_ERROR_LIMIT, "the schedule has %d systems already (QUERN_MAX_SYSTEMS)",
                            QUERN_MAX_SYSTEMS);
-    if (!quern__array_reserve(&schedule->world->storage.allocator, &schedule->systems,
-                              schedule->systems.count + 1))
+    if (!quern__array_reserve(&schedule->plan.world->storage.allocator, &schedule->plan.systems,
+                              schedule->plan.systems.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for one more system");
     return QUERN_OK;
 }
@@ -156,12 +158,12 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     quern_result result = check_add(schedule, def);
     if (result != QUERN_OK) return quern__name_failure(result, "quern_schedule_add_system", NULL);
     quern__system *system = NULL;
-    result = quern__system_create(schedule->world, def, schedule->phase_count, &system);
+    result = quern__system_create(schedule->plan.world, def, schedule->plan.phase_count, &system);
     if (result != QUERN_OK) return name_add(result, def);
-    system->schedule = schedule;
-    system->index = schedule->systems.count;
-    schedule->systems.items[schedule->systems.count++] = system;
-    schedule->is_compiled = false;
+    system->plan = &schedule->plan;
+    system->index = schedule->plan.systems.count;
+    schedule->plan.systems.items[schedule->plan.systems.count++] = system;
+    schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;
 }
@@ -173,7 +175,7 @@ static quern_result find_checked(const quern_schedule *schedule, quern_system ha
     *out_system = quern__schedule_system(schedule, handle);
     if (*out_system != NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: system handle %u; the schedule has %u systems",
-                       function, handle.bits, schedule->systems.count);
+                       function, handle.bits, schedule->plan.systems.count);
 }
 
 quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle, bool enabled)
@@ -184,7 +186,7 @@ quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle
     result = quern__schedule_check_idle(schedule, "quern_schedule_enable");
     if (result != QUERN_OK) return result;
     system->enabled = enabled;
-    quern__schedule_unprepare(schedule);
+    quern__plan_unprepare(&schedule->plan);
     return QUERN_OK;
 }
 
@@ -192,22 +194,22 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
                                            uint32_t max_step_count)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_set_fixed_step", "schedule");
-    if (phase >= schedule->phase_count)
+    if (phase >= schedule->plan.phase_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_set_fixed_step: phase %u; the schedule has %u", phase,
-                           schedule->phase_count);
+                           schedule->plan.phase_count);
     const bool is_finite = step_seconds >= 0 && step_seconds <= DBL_MAX; /* nor NaN */
     if (!is_finite || (step_seconds > 0 && max_step_count == 0))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_schedule_set_fixed_step: phase '%s': %u steps of %g seconds; give 1 step or "
             "more of a finite number of seconds, 0 (once per frame) or more",
-            schedule->phases[phase].name, max_step_count, step_seconds);
+            schedule->plan.phases[phase].name, max_step_count, step_seconds);
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_fixed_step");
     if (result != QUERN_OK) return result;
-    schedule->phases[phase].step_seconds = step_seconds;
-    schedule->phases[phase].max_step_count = max_step_count;
-    schedule->phases[phase].elapsed_seconds = 0;
+    schedule->plan.phases[phase].step_seconds = step_seconds;
+    schedule->plan.phases[phase].max_step_count = max_step_count;
+    schedule->plan.phases[phase].elapsed_seconds = 0;
     return QUERN_OK;
 }
 
@@ -217,18 +219,18 @@ quern_system quern_schedule_find(const quern_schedule *schedule, const char *nam
         quern__fail_null("quern_schedule_find", schedule ? "name" : "schedule");
         return (quern_system){0};
     }
-    for (uint32_t i = 0; i < schedule->systems.count; i++)
-        if (strcmp(schedule->systems.items[i]->name, name) == 0)
-            return handle_of(schedule->systems.items[i]);
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+        if (strcmp(schedule->plan.systems.items[i]->name, name) == 0)
+            return handle_of(schedule->plan.systems.items[i]);
     return (quern_system){0};
 }
 
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function)
 {
-    quern_result result = quern__world_check_unlocked(schedule->world, function);
+    quern_result result = quern__world_check_unlocked(schedule->plan.world, function);
     /* Running a frame: from an exclusive system, whose pass compiling could destroy. */
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
-    return result != QUERN_OK ? result : quern__in_call(quern__compile(schedule), function);
+    return result != QUERN_OK ? result : quern__in_call(quern__compile(&schedule->plan), function);
 }
 
 quern_result quern_schedule_compile(quern_schedule *schedule)
@@ -253,7 +255,7 @@ quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_s
     quern_result result = find_checked(schedule, handle, "quern_schedule_system_stats", &system);
     if (result != QUERN_OK) return result;
     if (out_stats == NULL) return quern__fail_null("quern_schedule_system_stats", "out_stats");
-    bool has_steps = schedule->phases[system->phase].step_seconds > 0;
+    bool has_steps = schedule->plan.phases[system->phase].step_seconds > 0;
     *out_stats = (quern_system_stats){
         .name = system->name,
         .phase = system->phase,
@@ -271,13 +273,14 @@ quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_s
 
 uint32_t quern_schedule_system_count(const quern_schedule *schedule)
 {
-    return schedule ? schedule->systems.count : 0;
+    return schedule ? schedule->plan.systems.count : 0;
 }
 
 quern_system quern_schedule_system_at(const quern_schedule *schedule, uint32_t i)
 {
-    if (schedule == NULL || !schedule->is_compiled || i >= schedule->order.count) return (quern_system){0};
-    return handle_of(schedule->order.items[i]);
+    if (schedule == NULL || !schedule->plan.is_compiled || i >= schedule->plan.order.count)
+        return (quern_system){0};
+    return handle_of(schedule->plan.order.items[i]);
 }
 
 bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before, quern_system after)
@@ -286,8 +289,8 @@ bool quern_schedule_has_edge(const quern_schedule *schedule, quern_system before
     if (find_checked(schedule, before, "quern_schedule_has_edge", &earlier) != QUERN_OK ||
         find_checked(schedule, after, "quern_schedule_has_edge", &later) != QUERN_OK)
         return false;
-    if (!schedule->is_compiled || earlier->position >= later->position) return false;
-    return quern__schedule_conflict(schedule, earlier->position, later->position)->kind !=
+    if (!schedule->plan.is_compiled || earlier->position >= later->position) return false;
+    return quern__plan_conflict(&schedule->plan, earlier->position, later->position)->kind !=
            QUERN__NO_CONFLICT;
 }
 
@@ -297,5 +300,5 @@ bool quern_schedule_are_fused(const quern_schedule *schedule, quern_system a, qu
     if (find_checked(schedule, a, "quern_schedule_are_fused", &one) != QUERN_OK ||
         find_checked(schedule, b, "quern_schedule_are_fused", &other) != QUERN_OK)
         return false;
-    return schedule->is_compiled && one->pass == other->pass;
+    return schedule->plan.is_compiled && one->pass == other->pass;
 }

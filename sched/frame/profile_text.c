@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/profile.h"
+#include "sched/frame/profile.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -54,8 +54,8 @@ static void write_systems(const profile_writer *writer)
     const quern_schedule *schedule = writer->schedule;
     fprintf(writer->file, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
             "commands");
-    for (uint32_t i = 0; i < schedule->order.count; i++)
-        write_system(writer, schedule->order.items[i]);
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
+        write_system(writer, schedule->plan.order.items[i]);
 }
 
 static void write_count(const profile_writer *writer, double count)
@@ -89,8 +89,8 @@ static void write_counts(const profile_writer *writer)
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(writer->file, " %12s", quern_hardware_event_string((quern_hardware_event)i));
     fputc('\n', writer->file);
-    for (uint32_t i = 0; i < schedule->order.count; i++)
-        write_counts_of(writer, schedule->order.items[i]);
+    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
+        write_counts_of(writer, schedule->plan.order.items[i]);
 }
 
 static void write_workers(const profile_writer *writer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_OBSERVE_UTF8_H
-#define QUERN_SCHED_OBSERVE_UTF8_H
+#ifndef QUERN_CORE_BASE_UTF8_H
+#define QUERN_CORE_BASE_UTF8_H
 
 /* Names may hold any bytes; what is written to files is UTF-8. */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/profile.h"
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/profile.h"
 
 /* What a frame comes to: where the time of workers went, and what of the passes' time is whose. */
 
@@ -56,9 +56,9 @@ static void prepare_contexts(const quern_schedule *schedule)
 
 static void start_passes(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->steps.count; i++)
-        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
-            schedule->steps.items[i].passes.items[k]->frame_ns = 0;
+    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
+        for (uint32_t k = 0; k < schedule->plan.steps.items[i].passes.count; k++)
+            schedule->plan.steps.items[i].passes.items[k]->frame_ns = 0;
 }
 
 /* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
@@ -146,9 +146,9 @@ static void divide_pass(const quern_schedule *schedule, const quern__pass *pass)
 
 static void divide_passes(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->steps.count; i++)
-        for (uint32_t k = 0; k < schedule->steps.items[i].passes.count; k++)
-            divide_pass(schedule, schedule->steps.items[i].passes.items[k]);
+    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
+        for (uint32_t k = 0; k < schedule->plan.steps.items[i].passes.count; k++)
+            divide_pass(schedule, schedule->plan.steps.items[i].passes.items[k]);
 }
 
 static uint64_t at_most(uint64_t value, uint64_t limit)
@@ -211,8 +211,8 @@ static void forget_totals(quern_schedule *schedule)
     quern__meters_forget(&schedule->watch.meters);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].profile_total = (quern_worker_profile){0};
-    for (uint32_t i = 0; i < schedule->systems.count; i++) {
-        quern__system *system = schedule->systems.items[i];
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
         system->total_ns = 0;
         system->total_view_count = system->total_entity_count = system->total_command_count = 0;
     }
@@ -236,8 +236,8 @@ static void add_frame(quern__watch *watch)
 
 static void add_systems(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->systems.count; i++) {
-        quern__system *system = schedule->systems.items[i];
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
         quern_system_stats stats;
         const quern_system handle = {.bits = system->index + 1};
         if (quern_schedule_system_stats(schedule, handle, &stats) != QUERN_OK) continue;
@@ -294,9 +294,9 @@ static void forget_all(quern_schedule *schedule)
         schedule->contexts[i].sync_seen_ns = schedule->contexts[i].sync_ns;
         schedule->contexts[i].profile = (quern_worker_profile){0};
     }
-    for (uint32_t i = 0; i < schedule->systems.count; i++)
-        if (has_times(schedule, schedule->systems.items[i]))
-            forget_times(schedule, schedule->systems.items[i]);
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+        if (has_times(schedule, schedule->plan.systems.items[i]))
+            forget_times(schedule, schedule->plan.systems.items[i]);
     schedule->watch.frame = (quern_frame_profile){0};
     schedule->watch.watched_count = 0; /* to be learnt anew */
     forget_totals(schedule);
@@ -325,7 +325,7 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
     if (schedule == NULL) return quern__fail_null("quern_schedule_set_counting", "schedule");
     quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_counting");
     if (result == QUERN_OK) result = check_source(source);
-    const quern_allocator *allocator = quern__schedule_allocator(schedule);
+    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     if (result == QUERN_OK && source != NULL)
         result = quern__meters_start(&schedule->watch.meters, source, allocator);
     if (result != QUERN_OK) return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/profile.h"
+#include "sched/frame/profile.h"
 
 #include "sched/frame/frame.h"
 #include "sched/jobs/jobs.h"
@@ -88,7 +88,7 @@ void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t by
 
 quern_result quern__profile_name_pass(quern__pass *pass)
 {
-    quern_trace *trace = pass->schedule->watch.trace;
+    quern_trace *trace = pass->plan->schedule->watch.trace;
     if (trace == NULL || pass->is_named) return QUERN_OK;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
@@ -202,7 +202,7 @@ static void show_job(const quern__pass *pass, const quern_context *context, uint
 
 static uint32_t span_count_of(const quern__pass *pass)
 {
-    const quern__watch *watch = &pass->schedule->watch;
+    const quern__watch *watch = &pass->plan->schedule->watch;
     return watch->is_learning || watch->is_traced ? 1 : pass->span_count;
 }
 
@@ -210,7 +210,7 @@ void quern__profile_finish_job(const quern__pass *pass, quern_context *context, 
                                uint32_t end)
 {
     const uint32_t first = pass->systems.items[0]->index;
-    uint64_t *times = quern__profile_time_of(pass->schedule, context->worker_index, first, 0);
+    uint64_t *times = quern__profile_time_of(pass->plan->schedule, context->worker_index, first, 0);
     quern__span *span = &context->span;
     span->chunk_count += end - begin;
     times[QUERN__TIME_COUNTED] += end - begin;
@@ -262,7 +262,7 @@ void quern__profile_start_step(quern_schedule *schedule, const quern__step *step
 
 static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns)
 {
-    const quern__watch *watch = &pass->schedule->watch;
+    const quern__watch *watch = &pass->plan->schedule->watch;
     const uint32_t chunk_count = pass->kind == QUERN__PASS_ONCE ? 1 : pass->chunk_count;
     uint64_t call_ns = quern__clock_cost_ns(), share = PROFILE_SHARE;
     if (watch->is_traced) {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_SCHEDULE_SCHEDULE_H
-#define QUERN_SCHED_SCHEDULE_SCHEDULE_H
+#ifndef QUERN_SCHED_FRAME_SCHEDULE_H
+#define QUERN_SCHED_FRAME_SCHEDULE_H
 
-/* The schedule: its systems, what compiling made of them (compile.h), and what frames keep from one to the
- * next (frame.h). */
+/* The schedule: its plan, and what frames keep from one to the next (frame.h). */
 
 #include "core/commands/playback.h"
-#include "core/world/world.h"
 #include "sched/frame/seal.h"
 #include "sched/observe/meter.h"
 #include "sched/observe/trace.h"
-#include "sched/schedule/pass.h"
+#include "sched/schedule/plan.h"
 
 #include <quern/schedule.h>
 
@@ -50,50 +48,9 @@ typedef struct quern__watch {
     uint64_t frame_count;      /* of those */
 } quern__watch;
 
-/* What a frame does, one step after another. */
-typedef enum quern__step_kind {
-    QUERN__STEP_RUN,       /* passes, as a graph */
-    QUERN__STEP_EXCLUSIVE, /* one system, alone, on the caller */
-    QUERN__STEP_SYNC       /* apply the commands recorded since the last sync */
-} quern__step_kind;
-
-typedef struct quern__step {
-    quern__step_kind kind;
-    uint32_t phase;
-    uint32_t first, end; /* systems, by position in the order of execution */
-
-    /* of a RUN or EXCLUSIVE */
-    QUERN__ARRAY(quern__pass *) passes; /* in an order that respects all edges */
-    quern_graph *graph;                 /* of a RUN */
-    uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
-    uint32_t prepared_threads;
-    uint32_t serial_count; /* serials that its streams may take */
-    bool is_idle;          /* nothing to call, whatever the frame */
-} quern__step;
-
-typedef struct quern__phase {
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    uint32_t first_step, end_step; /* compiled */
-    double step_seconds;           /* of a fixed step; 0: once per frame */
-    uint32_t max_step_count;       /* of one frame */
-    double elapsed_seconds;        /* not yet stepped through */
-} quern__phase;
-
 struct quern_schedule {
-    quern_world *world;
-    quern__phase *phases;
-    uint32_t phase_count;
-    bool timing, fuse;
-    uint64_t shuffle_seed;                 /* 0: none */
-    size_t cache_bytes;                    /* of one core */
-    QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
-
-    /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
-    bool is_compiled;
-    uint64_t compiled_version;               /* of the storage's archetypes */
-    QUERN__ARRAY(quern__system *) order;     /* of execution */
-    QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
-    QUERN__ARRAY(quern__step) steps;
+    quern__plan plan;
+    bool timing;
 
     /* frames */
     bool is_running;
@@ -113,24 +70,6 @@ struct quern_schedule {
     quern_frame_stats stats;
     quern__watch watch;
 };
-
-static inline const quern_allocator *quern__schedule_allocator(const quern_schedule *schedule)
-{
-    return &schedule->world->storage.allocator;
-}
-
-/* Between frames, when what steps prepared no longer holds. */
-static inline void quern__schedule_unprepare(quern_schedule *schedule)
-{
-    for (uint32_t i = 0; i < schedule->steps.count; i++)
-        schedule->steps.items[i].prepared_version = 0;
-}
-
-static inline quern__conflict *quern__schedule_conflict(const quern_schedule *schedule, uint32_t earlier,
-                                                        uint32_t later)
-{
-    return &schedule->conflicts.items[(size_t)later * schedule->order.count + earlier];
-}
 
 /* quern_schedule_compile, for another public function, which messages name. */
 quern_result quern__schedule_compile(quern_schedule *schedule, const char *function);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SCHEDULE_PLAN_H
+#define QUERN_SCHED_SCHEDULE_PLAN_H
+
+/* What was declared of a schedule, and what compiling made of it (compile.h): the order of systems, what keeps
+ * them apart, and the steps of a frame. Frames read it; what they keep themselves is in sched/frame. */
+
+#include "core/world/world.h"
+#include "sched/schedule/pass.h"
+
+#include <quern/jobs.h>
+#include <quern/schedule.h>
+
+/* What a frame does, one step after another. */
+typedef enum quern__step_kind {
+    QUERN__STEP_RUN,       /* passes, as a graph */
+    QUERN__STEP_EXCLUSIVE, /* one system, alone, on the caller */
+    QUERN__STEP_SYNC       /* apply the commands recorded since the last sync */
+} quern__step_kind;
+
+typedef struct quern__step {
+    quern__step_kind kind;
+    uint32_t phase;
+    uint32_t first, end; /* systems, by position in the order of execution */
+
+    /* of a RUN or EXCLUSIVE */
+    QUERN__ARRAY(quern__pass *) passes; /* in an order that respects all edges */
+    quern_graph *graph;                 /* of a RUN */
+    uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
+    uint32_t prepared_threads;
+    uint32_t serial_count; /* serials that its streams may take */
+    bool is_idle;          /* nothing to call, whatever the frame */
+} quern__step;
+
+typedef struct quern__phase {
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    uint32_t first_step, end_step; /* compiled */
+    double step_seconds;           /* of a fixed step; 0: once per frame */
+    uint32_t max_step_count;       /* of one frame */
+    double elapsed_seconds;        /* not yet stepped through */
+} quern__phase;
+
+typedef struct quern__plan {
+    struct quern_schedule *schedule; /* whose frames carry it out; not looked into here */
+
+    /* declared */
+    quern_world *world;
+    quern__phase *phases;
+    uint32_t phase_count;
+    bool fuse;
+    uint64_t shuffle_seed;                 /* 0: none */
+    size_t cache_bytes;                    /* of one core */
+    QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
+
+    /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
+    bool is_compiled;
+    uint64_t compiled_version;               /* of the storage's archetypes */
+    QUERN__ARRAY(quern__system *) order;     /* of execution */
+    QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
+    QUERN__ARRAY(quern__step) steps;
+} quern__plan;
+
+static inline const quern_allocator *quern__plan_allocator(const quern__plan *plan)
+{
+    return &plan->world->storage.allocator;
+}
+
+/* Between frames, when what steps prepared no longer holds. */
+static inline void quern__plan_unprepare(quern__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->steps.count; i++)
+        plan->steps.items[i].prepared_version = 0;
+}
+
+static inline quern__conflict *quern__plan_conflict(const quern__plan *plan, uint32_t earlier,
+                                                    uint32_t later)
+{
+    return &plan->conflicts.items[(size_t)later * plan->order.count + earlier];
+}
+
+#endif

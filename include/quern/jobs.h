@@ -10,7 +10,7 @@
  * quern_jobs_wait or quern_graph_run from outside takes part as worker 0 until the call returns. One
  * outside thread at a time may do so (POOL_BUSY otherwise); calls made from inside a job are always
  * allowed, nest to any depth, and help instead of blocking. Idle workers spin for a bounded time, then
- * sleep; a pool left alone uses no processor time. A process that is forked has none of a pool's threads:
+ * sleep; a pool left alone uses no processor time. A process forked outside of jobs has none of the threads:
  * calls of pools with threads are THREAD there, but quern_jobs_destroy, which gives back the memory.
  * docs/jobs.md explains what to use when. */
 
@@ -84,7 +84,7 @@ QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count
 /* Threads of the pool, the caller included. Any thread. */
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
 
-/* Wakes all threads that sleep, each once, so that they are there when work begins: a thread takes tens of
+/* Wakes all threads that sleep for want of a job, each once, so that they are there when work begins: a thread takes tens of
  * microseconds to come, and about ten of the caller's to be called. They sleep again when no work comes. Any
  * thread. NULL is allowed. */
 QUERN_API void quern_jobs_wake(quern_jobs *jobs);
@@ -145,7 +145,9 @@ typedef enum quern_priority {
     /* The next worker that is free takes it, before anything else; in order. Who waits is not free: it
      * helps first with what it has submitted itself. */
     QUERN_PRIORITY_HIGH,
-    QUERN_PRIORITY_LOW /* run when there is nothing else, in order, and not by waits for other things */
+    /* Run when there is nothing else, in order, and not by waits for other things; but where all workers wait,
+     * one of them takes the newest job of any priority. */
+    QUERN_PRIORITY_LOW
 } quern_priority;
 
 #ifndef QUERN_JOB_PAYLOAD_BYTES

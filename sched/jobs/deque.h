@@ -112,13 +112,18 @@ static inline int64_t quern__deque_bottom(const quern__deque *deque)
     return atomic_load_explicit(&deque->bottom, memory_order_relaxed);
 }
 
+/* Whether it was when top was last looked at; reads nothing that thieves write. */
+static inline bool quern__deque_was_full(const quern__deque *deque)
+{
+    return quern__deque_bottom(deque) - deque->known_top >= QUERN__DEQUE_CAPACITY;
+}
+
 /* Acquire pairs with the thief's swap of top: it has read the slot before we write it again. */
 static inline bool quern__deque_is_full(quern__deque *deque)
 {
-    int64_t bottom = quern__deque_bottom(deque);
-    if (bottom - deque->known_top < QUERN__DEQUE_CAPACITY) return false;
+    if (!quern__deque_was_full(deque)) return false;
     deque->known_top = atomic_load_explicit(&deque->top, memory_order_acquire);
-    return bottom - deque->known_top >= QUERN__DEQUE_CAPACITY;
+    return quern__deque_was_full(deque);
 }
 
 /* Copies the first data_count words of data. False when full. What the owner wrote before is visible to

@@ -371,13 +371,15 @@ static void wait_for_outside_calls(const quern_jobs *jobs)
  * submitted has run afterwards. */
 static void end_workers(quern_jobs *jobs, uint32_t count)
 {
-    drain(jobs);
-    if (jobs->scheduler.submit != NULL)
-        end_lent(jobs);
-    else
-        end_threads(jobs, count);
     wait_for_outside_calls(jobs);
     drain(jobs);
+    if (jobs->scheduler.submit == NULL) end_threads(jobs, count);
+    /* Calls from outside, and what the caller drains, may ask for a worker of the user's scheduler again. */
+    do {
+        end_lent(jobs);
+        wait_for_outside_calls(jobs);
+        drain(jobs);
+    } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0);
 }
 
 /* Whoever resizes or destroys the pool has it alone: as soon as those are gone who have just let him go on. */
@@ -401,15 +403,24 @@ static bool init_locks(quern_jobs *jobs)
     return false;
 }
 
-static void release_pool(quern_jobs *jobs)
+static void release_memory(quern_jobs *jobs)
 {
     quern_allocator allocator = jobs->allocator;
-    release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
-    quern__queues_deinit(&jobs->queues);
-    pthread_cond_destroy(&jobs->outside_condition);
-    pthread_mutex_destroy(&jobs->outside_mutex);
+    quern__release(&allocator, jobs->workers, jobs->worker_capacity * sizeof(quern__worker),
+                   _Alignof(quern__worker));
+    quern__queues_release(&jobs->queues);
     quern__observer_remove_user(jobs->observer);
     quern__release(&allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
+}
+
+static void release_pool(quern_jobs *jobs)
+{
+    for (uint32_t index = 0; index < jobs->worker_capacity; index++)
+        quern__parker_deinit(&jobs->workers[index].parker);
+    pthread_mutex_destroy(&jobs->queues.mutex);
+    pthread_cond_destroy(&jobs->outside_condition);
+    pthread_mutex_destroy(&jobs->outside_mutex);
+    release_memory(jobs);
 }
 
 static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_count)
@@ -467,7 +478,8 @@ void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
     if (has_threads_elsewhere(jobs)) {
-        release_pool(jobs); /* its jobs are the parent's */
+        /* Its jobs are the parent's, and so are those who may hold its locks. */
+        release_memory(jobs);
         return;
     }
     if (!try_enter_alone(jobs)) {

@@ -178,9 +178,8 @@ static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, c
  * while. False when there was nothing, or as soon as the worker has a permit. */
 bool quern__worker_next(quern__worker *worker, quern__job *out_job);
 
-/* The next that there is at this moment: in any queue or deque, or in a deque. */
+/* The next that there is at this moment. */
 bool quern__worker_take_any(quern__worker *worker, quern__job *out_job);
-bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job);
 
 /* Runs a job that quern__worker_next found. */
 void quern__worker_run(quern__worker *worker, quern__job *job);

@@ -19,14 +19,13 @@ bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator)
     return pthread_mutex_init(&queues->mutex, NULL) == 0;
 }
 
-void quern__queues_deinit(quern__queues *queues)
+void quern__queues_release(quern__queues *queues)
 {
     while (queues->blocks != NULL) {
         quern__node_block *block = queues->blocks;
         queues->blocks = block->next;
         quern__release(&queues->allocator, block, sizeof *block, _Alignof(quern__node_block));
     }
-    pthread_mutex_destroy(&queues->mutex);
 }
 
 static void add_block(quern__queues *queues)

@@ -63,7 +63,9 @@ typedef struct quern__queues {
 
 /* False when the system refuses. */
 bool quern__queues_init(quern__queues *queues, const quern_allocator *allocator);
-void quern__queues_deinit(quern__queues *queues);
+
+/* The memory; the mutex is the caller's to destroy, where nobody can hold it. */
+void quern__queues_release(quern__queues *queues);
 
 /* NULL when there is no memory. */
 quern__node *quern__queues_take_node(quern__queues *queues);

@@ -108,23 +108,35 @@ static bool all_are_blocked(const quern_jobs *jobs)
     return blocked_count >= jobs->thread_count - (is_entered ? 0 : 1) && blocked_count != 0;
 }
 
-/* One that waits for what the pusher serves or for what the job is counted by, or any when all are
- * blocked. */
-static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
+static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
 {
-    bool is_any_good = all_are_blocked(jobs);
+    const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    return awaited != NULL && (awaited == serving || awaited == scope);
+}
+
+/* One that waits for either of these, or any. */
+static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *scope, bool any)
+{
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_RELAXED);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             quern__worker *worker = &jobs->workers[index];
-            const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-            if (!is_any_good && (awaited == NULL || (awaited != serving && awaited != scope))) continue;
+            if (!any && !waits_for(worker, serving, scope)) continue;
             if (!quern__mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+/* One that waits for what the pusher serves or for what the job is counted by; when all are blocked, and none
+ * does, any. */
+static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
+{
+    if (!wake_one_blocked(jobs, serving, scope, false) && all_are_blocked(jobs))
+        wake_one_blocked(jobs, serving, scope, true);
 }
 
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope)
@@ -191,23 +203,26 @@ static bool pop_own(quern__worker *worker, quern__job *out_job)
     return slot != NULL;
 }
 
-static bool look_around(quern__worker *worker, quern__job *out_job)
+static bool take_queued(quern__worker *worker, quern__queue_index index, quern__job *out_job)
 {
-    quern__queues *queues = &worker->jobs->queues;
-    return quern__queues_take(queues, QUERN__QUEUE_HIGH, NULL, out_job) || steal_any(worker, out_job) ||
-           quern__queues_take(queues, QUERN__QUEUE_NORMAL, NULL, out_job) ||
-           quern__queues_take(queues, QUERN__QUEUE_LOW, NULL, out_job);
+    return quern__queues_take(&worker->jobs->queues, index, NULL, out_job);
 }
 
-bool quern__worker_take_pushed(quern__worker *worker, quern__job *out_job)
+static bool look_around(quern__worker *worker, quern__job *out_job)
 {
-    return pop_own(worker, out_job) || steal_any(worker, out_job);
+    return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || steal_any(worker, out_job) ||
+           take_queued(worker, QUERN__QUEUE_NORMAL, out_job);
+}
+
+static bool look_everywhere(quern__worker *worker, quern__job *out_job)
+{
+    return look_around(worker, out_job) || take_queued(worker, QUERN__QUEUE_LOW, out_job);
 }
 
 bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
 {
-    return quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job) ||
-           pop_own(worker, out_job) || look_around(worker, out_job);
+    return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
+           look_everywhere(worker, out_job);
 }
 
 static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
@@ -215,7 +230,7 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
     uint64_t spin_ns = worker->jobs->spin_ns;
     do {
         for (uint32_t look = 0; look < QUERN__LOOKS_PER_CLOCK; look++) {
-            if (look_around(worker, out_job)) return true;
+            if (look_everywhere(worker, out_job)) return true;
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();
         }
@@ -241,22 +256,23 @@ static bool search(quern__worker *worker, quern__job *out_job)
     return true;
 }
 
-/* Takes finished jobs off their counter; then the newest of what waited for that. */
+/* Takes finished jobs off their counter; then one of what waited for that. */
 static bool take_continuation(quern__worker *worker, quern__job *out_job)
 {
     if (worker->done_count == 0) return false;
     worker->takes_next = true;
     quern__worker_settle_slowly(worker);
     worker->takes_next = false;
-    return pop_own(worker, out_job);
+    return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job);
 }
 
 bool quern__worker_next(quern__worker *worker, quern__job *out_job)
 {
     if (!worker->has_slept) {
-        if (quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_HIGH, NULL, out_job)) return true;
+        if (take_queued(worker, QUERN__QUEUE_HIGH, out_job)) return true;
         if (pop_own(worker, out_job) || look_around(worker, out_job)) return true;
         if (take_continuation(worker, out_job)) return true;
+        if (take_queued(worker, QUERN__QUEUE_LOW, out_job)) return true;
     }
     worker->has_slept = false;
     return search(worker, out_job);

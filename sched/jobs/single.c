@@ -97,18 +97,23 @@ static void wake_sleeper(quern__node *node)
     quern__parker_give(&sleeper->parker);
 }
 
+static bool is_inside(const quern__node *node, const quern__worker *worker)
+{
+    return worker != NULL && worker->jobs == node->jobs;
+}
+
+/* Ends the call that announce_calls has begun. */
 static void fire(quern__node *node, quern__worker *worker)
 {
     quern_jobs *jobs = node->jobs;
-    bool is_inside = worker != NULL && worker->jobs == jobs;
-    if (!is_inside) quern__jobs_begin_outside_call(jobs);
+    bool is_call = !is_inside(node, worker);
     if (node->job.run != NULL)
         place(node, worker);
     else if (node->worker == NULL)
         fire_outside(node);
     else
         wake_sleeper(node);
-    if (!is_inside) quern__jobs_end_outside_call(jobs);
+    if (is_call) quern__jobs_end_outside_call(jobs);
 }
 
 /* In the order in which they were added. */
@@ -122,6 +127,14 @@ static quern__node *reverse(quern__node *list)
         list = next;
     }
     return reversed;
+}
+
+/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes. */
+static quern__node *announce_calls(quern__node *list, const quern__worker *worker)
+{
+    for (const quern__node *node = list; node != NULL; node = node->next)
+        if (!is_inside(node, worker)) quern__jobs_begin_outside_call(node->jobs);
+    return list;
 }
 
 /* Both lists have their newest first. */
@@ -142,7 +155,8 @@ static void finish(quern_counter *counter, uint32_t count, quern__worker *worker
     bool has_nodes = take_off(counter, count);
     while (has_nodes) {
         /* Acquire pairs with the release in add_node. */
-        nodes = join_lists(atomic_exchange_explicit(&counter->nodes, NULL, memory_order_acquire), nodes);
+        quern__node *newer = atomic_exchange_explicit(&counter->nodes, NULL, memory_order_acquire);
+        nodes = join_lists(announce_calls(newer, worker), nodes);
         has_nodes = take_off(counter, 1);
     }
     for (quern__node *node = reverse(nodes), *next; node != NULL; node = next) {
@@ -284,20 +298,24 @@ static void run_here(quern__worker *worker, quern_job_function *function, void *
     worker->floor = floor;
 }
 
-/* Nobody needs to count what is done on return. */
+/* Counted like any other, since it may add to its counter, or submit what has to wait for that. */
 static void run_at_once(quern__worker *worker, const quern_job_def *def)
 {
     uintptr_t data[QUERN__JOB_DATA_WORDS];
     copy_payload(def, data);
+    quern_counter *counter = def->counter;
+    count_job(def);
     worker->at_once_depth++;
     run_here(worker, def->function, data);
     worker->at_once_depth--;
+    if (counter != NULL) finish(counter, 1, worker);
 }
 
 /* Looking again at how full the deque is means to fetch a cache line that thieves write. So one that was
  * full counts as full for the next few jobs; others are busy with it anyway. */
 static bool has_room(quern__worker *worker)
 {
+    if (!quern__deque_was_full(&worker->deque)) return true;
     if (worker->full_count != 0) {
         worker->full_count--;
         return false;

@@ -76,6 +76,33 @@ static bool pop_own(quern__worker *worker, quern__job *out_job)
     return slot != NULL;
 }
 
+static void run_filler(quern__job *job, quern__worker *worker)
+{
+    (void)job;
+    (void)worker;
+}
+
+/* Its own newest job, whichever job on its stack has made it: of this scope, or with NULL any that is allowed.
+ * A filler takes its place, so that those jobs find the deque as deep as they left it: `floor` would stand
+ * above what they push next. */
+static bool take_newest(quern__worker *worker, const void *scope, const void *awaited, quern__job *out_job)
+{
+    if (quern__deque_looks_empty(&worker->deque)) return false;
+    const quern__deque_slot *newest =
+        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+    /* Relaxed: the worker wrote it itself. */
+    const void *its_scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
+    if (scope != NULL && its_scope != scope) return false;
+    if (!quern__scope_allows(its_scope, awaited) ||
+        atomic_load_explicit(&newest->run, memory_order_relaxed) == run_filler)
+        return false;
+    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
+    if (slot == NULL) return false;
+    quern__deque_read_slot(slot, out_job);
+    quern__deque_push(&worker->deque, &(quern__job){.run = run_filler}, 0);
+    return true;
+}
+
 typedef struct scopes {
     const void *items[MAX_SCOPES];
     uint32_t count;
@@ -105,6 +132,7 @@ static bool steal_part(quern__worker *worker, const void *awaited, quern__job *o
 {
     const quern_jobs *jobs = worker->jobs;
     scopes set = {.items = {awaited}, .count = 1};
+    if (take_newest(worker, awaited, awaited, out_job)) return true;
     for (uint32_t i = 0; i < set.count; i++)
         for (uint32_t index = 0; index < jobs->thread_count; index++)
             if (index != worker->index &&
@@ -177,27 +205,14 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
-/* Its own newest, whichever job put it there. */
-static bool pop_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
-{
-    if (quern__deque_looks_empty(&worker->deque)) return false;
-    const quern__deque_slot *newest =
-        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
-    /* Relaxed: the worker wrote it itself. */
-    const void *scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
-    if (!quern__scope_allows(scope, awaited)) return false;
-    quern__deque_slot *slot = quern__deque_pop(&worker->deque);
-    if (slot != NULL) quern__deque_read_slot(slot, out_job);
-    return slot != NULL;
-}
-
-/* Any job that may run where this worker waits, if it can be reached without taking others. The newest
- * first, as the likeliest to be what the wait comes down to; older ones would wait in their turn, and the
- * stack would grow to its limit. */
+/* Any job that may run where this worker waits, if it can be reached without taking others. The newest first,
+ * as the likeliest to be what the wait comes down to: older ones would wait in their turn, and the stack would
+ * grow to its limit. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
-    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_allowed(worker, awaited, out_job))
+    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) ||
+        take_newest(worker, NULL, awaited, out_job))
         return true;
     for (uint32_t index = 0; index < jobs->thread_count; index++)
         if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
@@ -205,14 +220,21 @@ static bool take_allowed(quern__worker *worker, const void *awaited, quern__job 
     return false;
 }
 
-/* Moves a job from a deque, where it hides others, to the queue: there all can take it, and nobody pops it
- * by the way. False when there is none, or no memory. */
+static bool steal_oldest(quern_jobs *jobs, quern__job *out_job)
+{
+    for (uint32_t index = 0; index < jobs->thread_count; index++)
+        if (quern__deque_steal(&jobs->workers[index].deque, out_job)) return true;
+    return false;
+}
+
+/* Moves the oldest job of some deque, which may not run here and hides others, to the queue, where all can
+ * take it. False when there is none, or no memory. */
 static bool put_aside(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
     quern__node *node = quern__queues_take_node(&jobs->queues);
     if (node == NULL) return false;
-    if (!quern__worker_take_pushed(worker, &node->job)) {
+    if (!steal_oldest(jobs, &node->job)) {
         quern__queues_give_node(&jobs->queues, node);
         return false;
     }

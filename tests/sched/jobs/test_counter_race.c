@@ -48,10 +48,28 @@ static void give_late(quern__parker *parker)
         quern__parker_give(parker);
 }
 
+/* Before a thread from outside says that it is in a call. */
+static void begin_late(quern_jobs *pool)
+{
+    if (atomic_load(&is_watched)) sleep_ms(100);
+    if (atomic_load(&is_gone))
+        atomic_store(&was_gone, true);
+    else
+        quern__jobs_begin_outside_call(pool);
+}
+
+/* After that, and before it says that the call is over. */
+static void end_if_there(quern_jobs *pool)
+{
+    if (!atomic_load(&was_gone)) quern__jobs_end_outside_call(pool);
+}
+
 #undef atomic_exchange_explicit
 #define atomic_exchange_explicit(object, value, order) \
     _Generic((object), _Atomic(void *) *: exchange_nodes, _Atomic(uint32_t) *: exchange_state)(object, value, order)
-#define quern__parker_give(parker) give_late(parker)
+#define quern__parker_give(parker)           give_late(parker)
+#define quern__jobs_begin_outside_call(jobs) begin_late(jobs)
+#define quern__jobs_end_outside_call(jobs)   end_if_there(jobs)
 /* In place of the library's: all that it defines is here. */
 #include "sched/jobs/single.c" /* NOLINT(bugprone-suspicious-include) */
 
@@ -123,4 +141,21 @@ Test(counter_race, a_pool_lasts_until_the_call_that_released_its_user_is_through
     atomic_store(&is_gone, true);
     pthread_join(thread, NULL);
     cr_assert(!atomic_load(&was_gone));
+}
+
+/* The counter is at zero for whoever asks before its continuation is submitted. */
+Test(counter_race, a_pool_lasts_until_what_waits_for_a_counter_is_submitted)
+{
+    pthread_t thread;
+    open_pool(2);
+    quern_counter_hold(&counter);
+    continue_with(0);
+    cr_assert_eq(pthread_create(&thread, NULL, release_from_outside, NULL), 0);
+    while (!quern_counter_is_done(&counter))
+        sleep_ms(1);
+    quern_jobs_destroy(jobs);
+    atomic_store(&is_gone, true);
+    pthread_join(thread, NULL);
+    cr_assert(!atomic_load(&was_gone));
+    cr_assert_eq(atomic_load(&run_counts[0]), 1u);
 }

@@ -724,6 +724,60 @@ static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
     return 0;
 }
 
+/* With all threads of the pool in some call of it. */
+typedef struct busy_pool {
+    quern_jobs *jobs;
+    quern_counter held;
+    _Atomic bool is_over;
+} busy_pool;
+
+static void stay(void *argument, uint32_t worker_index)
+{
+    busy_pool *of = argument;
+    (void)worker_index;
+    while (!atomic_load(&of->is_over))
+        sleep_ms(1);
+}
+
+static void *enter_and_stay(void *argument)
+{
+    busy_pool *of = argument;
+    cr_expect(quern_jobs_run(of->jobs, stay, of) == QUERN_OK);
+    return NULL;
+}
+
+static void *wait_outside(void *argument)
+{
+    busy_pool *of = argument;
+    cr_expect(quern_jobs_wait(of->jobs, &of->held) == QUERN_OK);
+    return NULL;
+}
+
+Test(jobs, a_forked_process_can_destroy_a_pool_in_whatever_state)
+{
+    busy_pool of = {.jobs = open_pool(2)};
+    pthread_t inside, outside;
+    quern_counter_hold(&of.held);
+    cr_assert_eq(pthread_create(&inside, NULL, enter_and_stay, &of), 0);
+    sleep_ms(20);
+    cr_assert_eq(pthread_create(&outside, NULL, wait_outside, &of), 0);
+    sleep_ms(20);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        quern_jobs_destroy(of.jobs);
+        _exit(0);
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
+    atomic_store(&of.is_over, true);
+    cr_assert_eq(quern_jobs_release(of.jobs, &of.held), QUERN_OK);
+    pthread_join(inside, NULL);
+    pthread_join(outside, NULL);
+    quern_jobs_destroy(of.jobs);
+}
+
 Test(jobs, a_forked_process_is_told_that_the_threads_are_elsewhere)
 {
     quern_jobs *jobs = open_pool(3), *alone = open_pool(1);

@@ -746,6 +746,224 @@ Test(single, waits_for_continuations_nest)
     }
 }
 
+/* With an empty deque, and also just after a full one, a submitted job runs later. */
+static void submit_after_a_flood(void *argument, uint32_t worker_index)
+{
+    board *of = argument;
+    ticket mine = {of, 0};
+    quern_counter flood = {0};
+    quern_job_def filler = job_of(count_run, &mine, &flood), later = job_of(count_run, &mine, &of->counter);
+    (void)worker_index;
+    for (uint32_t i = 0; i < DEQUE_FILL; i++)
+        cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
+    cr_expect(quern_jobs_wait(of->jobs, &flood) == QUERN_OK);
+    atomic_store(&of->run_count, 0);
+    for (uint32_t i = 0; i < 10; i++)
+        cr_expect(quern_jobs_submit(of->jobs, &later) == QUERN_OK);
+    cr_expect(atomic_load(&of->run_count) == 0, "%u ran at once", atomic_load(&of->run_count));
+    cr_expect(quern_jobs_wait(of->jobs, &of->counter) == QUERN_OK);
+}
+
+Test(single, an_emptied_deque_does_not_count_as_full)
+{
+    board of = {.jobs = open_pool(1)};
+    cr_assert_eq(quern_jobs_run(of.jobs, submit_after_a_flood, &of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 10u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* Takes a continuation of its own end: that has to wait for it, in the queue as in the call that submits. */
+static void continue_own_end(void *argument, uint32_t worker_index)
+{
+    ticket mine = *(ticket *)argument;
+    quern_job_def after = job_of(count_run, &mine, NULL);
+    (void)worker_index;
+    cr_expect(quern_jobs_submit_after(mine.of->jobs, &after, &mine.of->counter) == QUERN_OK);
+    quern_counter other = {0};
+    quern_job_def other_job = job_of(rest, &mine, &other);
+    cr_expect(quern_jobs_submit(mine.of->jobs, &other_job) == QUERN_OK);
+    cr_expect(quern_jobs_wait(mine.of->jobs, &other) == QUERN_OK);
+    cr_expect(atomic_load(&mine.of->run_count) == 0, "the continuation ran before the job had ended");
+}
+
+static void run_beside_a_full_deque(void *argument, uint32_t worker_index)
+{
+    board *of = argument;
+    ticket mine = {of, 0};
+    quern_job_def filler = quern_job_def_default(), job = job_of(continue_own_end, &mine, &of->counter);
+    filler.function = rest;
+    (void)worker_index;
+    for (uint32_t i = 0; i < DEQUE_FILL; i++)
+        cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
+    cr_expect(quern_jobs_submit(of->jobs, &job) == QUERN_OK);
+    cr_expect(quern_counter_is_done(&of->counter), "it was to run at once");
+}
+
+Test(single, a_job_that_runs_at_once_is_counted_meanwhile)
+{
+    board of = {.jobs = open_pool(1)};
+    cr_assert_eq(quern_jobs_run(of.jobs, run_beside_a_full_deque, &of), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+    cr_assert_eq(atomic_load(&of.run_count), 1u);
+}
+
+/* -------------------------------------------------------- what frames below on the stack have submitted */
+
+typedef struct burrow {
+    quern_jobs *jobs;
+    quern_counter first, second, inner, outer;
+    _Atomic uint32_t forked_count;
+    _Atomic uint32_t stage;
+} burrow;
+
+static void wait_and_fork(void *argument, uint32_t worker_index)
+{
+    burrow *of = *(burrow **)argument;
+    (void)worker_index;
+    cr_expect(quern_jobs_wait(of->jobs, &of->second) == QUERN_OK);
+    uint32_t begun = 0;
+    atomic_compare_exchange_strong(&of->stage, &begun, 1);
+    while (atomic_load(&of->stage) != 2)
+        sleep_ms(1);
+    for (uint32_t i = 0; i < 100; i++) {
+        quern_fork fork;
+        cr_expect(quern_jobs_fork(of->jobs, &fork, count_plain, (void *)&of->forked_count) == QUERN_OK);
+        cr_expect(quern_jobs_join(of->jobs, &fork) == QUERN_OK);
+    }
+}
+
+static void submit_and_wait_inside(void *argument, uint32_t worker_index)
+{
+    burrow *of = *(burrow **)argument;
+    quern_job_def def = quern_job_def_default();
+    (void)worker_index;
+    def.payload = &of;
+    def.payload_bytes = sizeof of;
+    def.function = rest;
+    def.counter = &of->first;
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    def.counter = &of->second;
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    def.function = wait_and_fork;
+    def.counter = &of->inner;
+    cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    cr_expect(quern_jobs_wait(of->jobs, &of->inner) == QUERN_OK);
+}
+
+/* Keeps the other worker busy, without helping. */
+static void watch_burrow(void *argument, uint32_t worker_index)
+{
+    burrow *of = argument;
+    (void)worker_index;
+    atomic_store(&of->stage, 2);
+    for (uint32_t i = 0; i < 20000 && !quern_counter_is_done(&of->outer); i++)
+        sleep_ms(1);
+    cr_expect(quern_counter_is_done(&of->outer), "a job does not see what it has forked");
+}
+
+Test(single, a_job_sees_what_it_forks_after_a_wait_that_took_older_jobs)
+{
+    burrow of = {.jobs = open_pool(2)};
+    burrow *address = &of;
+    quern_job_def def = quern_job_def_default();
+    def.function = submit_and_wait_inside;
+    def.payload = &address;
+    def.payload_bytes = sizeof address;
+    def.counter = &of.outer;
+    def.priority = QUERN_PRIORITY_HIGH;
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    while (atomic_load(&of.stage) != 1)
+        sleep_ms(1);
+    cr_assert_eq(quern_jobs_run(of.jobs, watch_burrow, &of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.forked_count), 100u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* While the other worker is busy all the time: what is waited for is the waiter's own newest, put there by a
+ * job below on its stack. */
+Test(single, a_wait_finds_what_it_waits_for_below_on_its_stack)
+{
+    burrow of = {.jobs = open_pool(2)};
+    burrow *address = &of;
+    quern_job_def def = quern_job_def_default();
+    def.function = submit_and_wait_inside;
+    def.payload = &address;
+    def.payload_bytes = sizeof address;
+    def.counter = &of.outer;
+    def.priority = QUERN_PRIORITY_HIGH;
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_run(of.jobs, watch_burrow, &of), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* ------------------------------------------------------------------------------- low after continuations */
+
+typedef struct queue_jump {
+    board of;
+    _Atomic uint32_t low_at, continuation_at, clock;
+    _Atomic bool is_low_in;
+    quern_counter before, all;
+} queue_jump;
+
+static void end_when_low_is_in(void *argument, uint32_t worker_index)
+{
+    queue_jump *of = *(queue_jump **)argument;
+    (void)worker_index;
+    while (!atomic_load(&of->is_low_in))
+        sleep_ms(1);
+}
+
+static void note_low(void *argument, uint32_t worker_index)
+{
+    queue_jump *of = *(queue_jump **)argument;
+    (void)worker_index;
+    atomic_store(&of->low_at, 1 + atomic_fetch_add(&of->clock, 1));
+}
+
+static void note_continuation(void *argument, uint32_t worker_index)
+{
+    queue_jump *of = *(queue_jump **)argument;
+    (void)worker_index;
+    atomic_store(&of->continuation_at, 1 + atomic_fetch_add(&of->clock, 1));
+}
+
+static void submit_for_jump(queue_jump *of, quern_job_function *function, quern_priority priority,
+                            quern_counter *counter)
+{
+    quern_job_def def = quern_job_def_default();
+    def.function = function;
+    def.payload = &of;
+    def.payload_bytes = sizeof of;
+    def.priority = priority;
+    def.counter = counter;
+    if (function == note_continuation)
+        cr_expect(quern_jobs_submit_after(of->of.jobs, &def, &of->before) == QUERN_OK);
+    else
+        cr_expect(quern_jobs_submit(of->of.jobs, &def) == QUERN_OK);
+}
+
+/* On worker 0, which stays busy until the other one has done all. */
+static void watch_jump(void *argument, uint32_t worker_index)
+{
+    queue_jump *of = argument;
+    (void)worker_index;
+    submit_for_jump(of, end_when_low_is_in, QUERN_PRIORITY_HIGH, &of->before);
+    submit_for_jump(of, note_continuation, QUERN_PRIORITY_NORMAL, &of->all);
+    submit_for_jump(of, note_continuation, QUERN_PRIORITY_HIGH, &of->all);
+    submit_for_jump(of, note_low, QUERN_PRIORITY_LOW, &of->all);
+    atomic_store(&of->is_low_in, true);
+    while (!quern_counter_is_done(&of->all))
+        sleep_ms(1);
+}
+
+Test(single, low_jobs_come_after_what_a_finished_job_has_let_go)
+{
+    queue_jump of = {.of = {.jobs = open_pool(2)}};
+    cr_assert_eq(quern_jobs_run(of.of.jobs, watch_jump, &of), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.low_at), 3u);
+    quern_jobs_destroy(of.of.jobs);
+}
+
 Test(single, a_job_cannot_wait_for_its_own_counter)
 {
     board of = {.jobs = open_pool(2)};

@@ -117,6 +117,7 @@ static quern__node *newest_allowed(const quern__queue *queue, const void *awaite
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job)
 {
     quern__node *newest = NULL;
+    if (quern__queues_look_empty(queues)) return false;
     pthread_mutex_lock(&queues->mutex);
     for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++) {
         quern__node *node = newest_allowed(&queues->queues[index], awaited);

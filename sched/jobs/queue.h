@@ -86,4 +86,12 @@ static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__
     return atomic_load_explicit(&queues->queues[index].count, QUERN__HANDSHAKE_RELAXED) == 0;
 }
 
+/* All but the caller's. */
+static inline bool quern__queues_look_empty(const quern__queues *queues)
+{
+    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+        if (!quern__queue_looks_empty(queues, (quern__queue_index)index)) return false;
+    return true;
+}
+
 #endif

@@ -66,8 +66,7 @@ void quern__jobs_sleeper_fence(const quern_jobs *jobs)
 
 bool quern__jobs_any(const quern_jobs *jobs)
 {
-    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
-        if (!quern__queue_looks_empty(&jobs->queues, (quern__queue_index)index)) return true;
+    if (!quern__queues_look_empty(&jobs->queues)) return true;
     for (uint32_t index = 0; index < jobs->thread_count; index++)
         if (!quern__deque_looks_empty(&jobs->workers[index].deque)) return true;
     return false;

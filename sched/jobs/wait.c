@@ -82,20 +82,16 @@ static void run_filler(quern__job *job, quern__worker *worker)
     (void)worker;
 }
 
-/* Its own newest job, whichever job on its stack has made it: of this scope, or with NULL any that is allowed.
- * A filler takes its place, so that those jobs find the deque as deep as they left it: `floor` would stand
- * above what they push next. */
-static bool take_newest(quern__worker *worker, const void *scope, const void *awaited, quern__job *out_job)
+/* Its own newest job, put there by a job below on its stack, when that is what it waits for. A filler takes its
+ * place, so that those jobs find the deque as deep as they left it: `floor` would stand above what they push
+ * next. */
+static bool take_awaited(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     if (quern__deque_looks_empty(&worker->deque)) return false;
     const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
     /* Relaxed: the worker wrote it itself. */
-    const void *its_scope = atomic_load_explicit(&newest->scope, memory_order_relaxed);
-    if (scope != NULL && its_scope != scope) return false;
-    if (!quern__scope_allows(its_scope, awaited) ||
-        atomic_load_explicit(&newest->run, memory_order_relaxed) == run_filler)
-        return false;
+    if (atomic_load_explicit(&newest->scope, memory_order_relaxed) != awaited) return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot == NULL) return false;
     quern__deque_read_slot(slot, out_job);
@@ -132,7 +128,7 @@ static bool steal_part(quern__worker *worker, const void *awaited, quern__job *o
 {
     const quern_jobs *jobs = worker->jobs;
     scopes set = {.items = {awaited}, .count = 1};
-    if (take_newest(worker, awaited, awaited, out_job)) return true;
+    if (take_awaited(worker, awaited, out_job)) return true;
     for (uint32_t i = 0; i < set.count; i++)
         for (uint32_t index = 0; index < jobs->thread_count; index++)
             if (index != worker->index &&
@@ -205,15 +201,14 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
-/* Any job that may run where this worker waits, if it can be reached without taking others. The newest first,
- * as the likeliest to be what the wait comes down to: older ones would wait in their turn, and the stack would
- * grow to its limit. */
+/* Any job that may run where this worker waits, if it can be reached without taking others. The newest of the
+ * queues first, as the likeliest to be what the wait comes down to: older ones would wait in their turn, and
+ * the stack would grow to its limit. Out of deques the oldest, as thieves do, also out of its own: see
+ * take_awaited. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
-    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) ||
-        take_newest(worker, NULL, awaited, out_job))
-        return true;
+    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_own(worker, out_job)) return true;
     for (uint32_t index = 0; index < jobs->thread_count; index++)
         if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
             return true;

@@ -42,7 +42,7 @@ quick rc11,imm wait_outside_leave             1 outside sleeper, 1 caller that l
 quick rc11,imm wait_outside_fences            1 outside sleeper, 1 caller that leaves
 quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a part
 quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a part
-long  rc11     wait_all_blocked               2 waiting workers, 1 job of neither
+quick rc11     wait_all_blocked               2 waiting workers, 1 job of neither
 quick rc11,imm lent_one_job                   1 pusher, 1 lent worker; 1 job
 quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
 quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs

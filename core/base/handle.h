@@ -3,12 +3,12 @@
 #ifndef QUERN_CORE_BASE_HANDLE_H
 #define QUERN_CORE_BASE_HANDLE_H
 
-/* The 32 bits of component and resource handles: index + 1 below, world tag on top, zero in between. And the
- * upper half of entity handles, the stamp: generation below, world tag on top.
+/* The 32 bits of component and resource handles: index + 1 below, world tag on top, zero in between. And
+ * the upper half of entity handles, the stamp: generation below, world tag on top.
  *
- * Tags are few and come back, so the slots of each world begin with another generation: worlds that have the
- * same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from each
- * other. What depends on the world alone is which life of its slot a handle stands for. */
+ * Tags are few and come back, so the slots of each world begin with another generation: worlds that have
+ * the same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from
+ * each other. What depends on the world alone is which life of its slot a handle stands for. */
 
 #include "core/base/base.h"
 
@@ -37,9 +37,9 @@ static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uin
     return bits - quern__handle_bits(world_tag, 0) < count;
 }
 
-/* What slots of the world begin with that is the n-th with its tag, from 0. The step from stretch to stretch
- * is odd, so that it takes QUERN__STRETCH_COUNT worlds to come back, and near the golden section of all, so
- * that none comes near one before it sooner than it must. Generation 0 is none. */
+/* What slots of the world begin with that is the n-th with its tag, from 0. The step from stretch to
+ * stretch is odd, so that it takes QUERN__STRETCH_COUNT worlds to come back, and near the golden section of
+ * all, so that none comes near one before it sooner than it must. Generation 0 is none. */
 static inline uint32_t quern__stamp_first(uint32_t world_tag, uint32_t n)
 {
     const uint32_t stretch = n * 2531 % QUERN__STRETCH_COUNT;

@@ -216,8 +216,8 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     return QUERN_OK;
 }
 
-/* Makes the operation for a list the latest one. The list is looked at when it is known to be no longer than
- * lists may be. */
+/* Makes the operation for a list the latest one. The list is looked at when it is known to be no longer
+ * than lists may be. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
                                   const void *const *values, uint32_t count)

@@ -16,8 +16,8 @@
  *   a handle is alive when its slot is and the generations are equal; a slot that has lived once with each
  *   generation is retired: neither alive nor in the free list, for ever.
  *
- * Generations go round: from the world's first one (see handle.h) up to QUERN__MAX_GENERATION, and from 1 up
- * to the one before the first. */
+ * Generations go round: from the world's first one (see handle.h) up to QUERN__MAX_GENERATION, and from 1
+ * up to the one before the first. */
 
 #include "core/base/array.h"
 #include "core/base/handle.h"

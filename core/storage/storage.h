@@ -121,7 +121,7 @@ void quern__storage_unreserve_rows(quern__storage *storage, quern__archetype *ar
 
 /* ---------------------------------------------------------------------- steps that cannot fail */
 
-/* Puts an archetype at the end of the order, in every list that has them in order; room has been reserved. */
+/* Puts an archetype at the end of the order, in every list that has them in order; there is room. */
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
 
 /* Takes an archetype without rows and plans, to or from it, out of what knows it by number and by set, and

@@ -146,8 +146,8 @@ quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
 
 /* ----------------------------------------------------------------------------- a few at each sync point */
 
-/* An archetype that was without rows at the visit before, so many sync points ago or more, has been left for
- * good, as far as anybody can tell. It may have had rows in between; then it is made again. */
+/* An archetype that was without rows at the visit before, so many sync points ago or more, has been left
+ * for good, as far as anybody can tell. It may have had rows in between; then it is made again. */
 enum { PATIENCE = 8 };
 
 static bool is_left(quern__archetype *archetype, uint64_t now)

@@ -69,8 +69,9 @@ static inline quern_result quern__world_check_unlocked(const quern_world *world,
 bool quern__world_enter_checked(quern_world *world, const char *function);
 void quern__world_leave_checked(quern_world *world);
 
-/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and said,
- * while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be NULL. */
+/* To be called first by everything that changes a world at once. In builds with QUERN_CHECKS false, and
+ * said, while another thread is in such a call: then the call is refused with WORLD_LOCKED. world may be
+ * NULL. */
 static inline bool quern__world_enter(quern_world *world, const char *function)
 {
     return !QUERN_CHECKS || world == NULL || quern__world_enter_checked(world, function);

@@ -10,9 +10,9 @@
  * quern_jobs_wait or quern_graph_run from outside takes part as worker 0 until the call returns. One
  * outside thread at a time may do so (POOL_BUSY otherwise); calls made from inside a job are always
  * allowed, nest to any depth, and help instead of blocking. Idle workers spin for a bounded time, then
- * sleep; a pool left alone uses no processor time. A process forked outside of jobs has none of the threads:
- * calls of pools with threads are THREAD there, but quern_jobs_destroy, which gives back the memory.
- * docs/jobs.md explains what to use when. */
+ * sleep; a pool left alone uses no processor time. A process forked outside of jobs has none of the
+ * threads: calls of pools with threads are THREAD there, but quern_jobs_destroy, which gives back the
+ * memory. docs/jobs.md explains what to use when. */
 
 #include <quern/base.h>
 
@@ -84,9 +84,9 @@ QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count
 /* Threads of the pool, the caller included. Any thread. */
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
 
-/* Wakes all threads that sleep for want of a job, each once, so that they are there when work begins: a thread takes tens of
- * microseconds to come, and about ten of the caller's to be called. They sleep again when no work comes. Any
- * thread. NULL is allowed. */
+/* Wakes all threads that sleep for want of a job, each once, so that they are there when work begins: a
+ * thread takes tens of microseconds to come, and about ten of the caller's to be called. They sleep again
+ * when no work comes. Any thread. NULL is allowed. */
 QUERN_API void quern_jobs_wake(quern_jobs *jobs);
 
 /* Processors this process may run on. At least 1. Any thread. */
@@ -145,8 +145,8 @@ typedef enum quern_priority {
     /* The next worker that is free takes it, before anything else; in order. Who waits is not free: it
      * helps first with what it has submitted itself. */
     QUERN_PRIORITY_HIGH,
-    /* Run when there is nothing else, in order, and not by waits for other things; but where all workers wait,
-     * one of them takes the newest job of any priority. */
+    /* Run when there is nothing else, in order, and not by waits for other things; but where all workers
+     * wait, one of them takes the newest job of any priority. */
     QUERN_PRIORITY_LOW
 } quern_priority;
 

@@ -86,13 +86,13 @@ void quern__deque_init(quern__deque *deque, bool is_alone);
 /* Any thread. The oldest job; false when empty or when somebody else was quicker. */
 bool quern__deque_steal(quern__deque *deque, quern__job *out_job);
 
-/* The same for who waits for `awaited`: only a job that is allowed then, and that has this scope or stands at
- * from_index or later. */
+/* The same for who waits for `awaited`: only a job that is allowed then, and that has this scope or stands
+ * at from_index or later. */
 bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from_index, const void *awaited,
                             quern__job *out_job);
 
-/* Any thread: whether a job was there a moment ago. As the read of a handshake (sched/jobs/atomic.h), it does
- * not miss a job pushed before the other side's fence, unless somebody took it. */
+/* Any thread: whether a job was there a moment ago. As the read of a handshake (sched/jobs/atomic.h), it
+ * does not miss a job pushed before the other side's fence, unless somebody took it. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {
     int64_t top = atomic_load_explicit(&deque->top, QUERN__HANDSHAKE_RELAXED);

@@ -138,8 +138,8 @@ void quern__jobs_leave(quern_jobs *jobs);
 /* The same without a message: false when another thread is worker 0. */
 bool quern__jobs_try_enter(quern_jobs *jobs);
 
-/* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To be
- * asked by calls from outside before they hand anything in, or wait. */
+/* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To
+ * be asked by calls from outside before they hand anything in, or wait. */
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
 
 /* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a

@@ -229,8 +229,8 @@ static uint32_t invite(quern__loop *loop, quern__worker *worker)
     return pushed_count;
 }
 
-/* The offers begin at `bottom`; above them there may be jobs that the items have submitted. Of what is older
- * nothing is touched, also when a rescuer has taken the offers out (wait.c). */
+/* The offers begin at `bottom`; above them there may be jobs that the items have submitted. Of what is
+ * older nothing is touched, also when a rescuer has taken the offers out (wait.c). */
 static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
                          int64_t bottom)
 {

@@ -31,8 +31,8 @@ static inline bool quern__observer_wants(const quern__observer *observer)
     return observer != NULL && atomic_load_explicit(&observer->is_running, memory_order_relaxed);
 }
 
-/* A pool or schedule begins to hold on to it, and has ended. observer may be NULL. Relaxed: whoever gives the
- * observer to somebody does not destroy it meanwhile. */
+/* A pool or schedule begins to hold on to it, and has ended. observer may be NULL. Relaxed: whoever gives
+ * the observer to somebody does not destroy it meanwhile. */
 static inline void quern__observer_add_user(quern__observer *observer)
 {
     if (observer != NULL) atomic_fetch_add_explicit(&observer->user_count, 1, memory_order_relaxed);

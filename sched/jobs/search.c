@@ -32,9 +32,9 @@
  * growing tree. A worker that leaves sleep always searches first, whatever woke it: it may have used up the
  * wake-up that was meant for another job than the one it finds.
  *
- * A permit given to a worker is kept until taken (sched/jobs/thread.h), so wake-ups with an addressee (the pool
- * stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait cost
- * one round without a result.
+ * A permit given to a worker is kept until taken (sched/jobs/thread.h), so wake-ups with an addressee (the
+ * pool stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait
+ * cost one round without a result.
  *
  * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
  * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
@@ -130,8 +130,8 @@ static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *
     return false;
 }
 
-/* One that waits for what the pusher serves or for what the job is counted by; when all are blocked, and none
- * does, any. */
+/* One that waits for what the pusher serves or for what the job is counted by; when all are blocked, and
+ * none does, any. */
 static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
 {
     if (!wake_one_blocked(jobs, serving, scope, false) && all_are_blocked(jobs))

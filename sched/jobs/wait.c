@@ -82,9 +82,9 @@ static void run_filler(quern__job *job, quern__worker *worker)
     (void)worker;
 }
 
-/* Its own newest job, put there by a job below on its stack, when that is what it waits for. A filler takes its
- * place, so that those jobs find the deque as deep as they left it: `floor` would stand above what they push
- * next. */
+/* Its own newest job, put there by a job below on its stack, when that is what it waits for. A filler takes
+ * its place, so that those jobs find the deque as deep as they left it: `floor` would stand above what they
+ * push next. */
 static bool take_awaited(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     if (quern__deque_looks_empty(&worker->deque)) return false;
@@ -201,10 +201,10 @@ static bool is_last_one(const quern_jobs *jobs)
            jobs->thread_count - (is_entered ? 0 : 1);
 }
 
-/* Any job that may run where this worker waits, if it can be reached without taking others. The newest of the
- * queues first, as the likeliest to be what the wait comes down to: older ones would wait in their turn, and
- * the stack would grow to its limit. Out of deques the oldest, as thieves do, also out of its own: see
- * take_awaited. */
+/* Any job that may run where this worker waits, if it can be reached without taking others. The newest of
+ * the queues first, as the likeliest to be what the wait comes down to: older ones would wait in their
+ * turn, and the stack would grow to its limit. Out of deques the oldest, as thieves do, also out of its
+ * own: see take_awaited. */
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;

@@ -88,8 +88,8 @@ struct quern_trace {
 
 _Static_assert(offsetof(struct quern_trace, observer) == 0, "what a pool is given is an observer");
 
-/* A schedule that was given the trace begins to hold on to it, and has ended. It gets a number, by which its
- * frames are told from others': 0, 1, ... trace may be NULL. */
+/* A schedule that was given the trace begins to hold on to it, and has ended. It gets a number, by which
+ * its frames are told from others': 0, 1, ... trace may be NULL. */
 uint32_t quern__trace_add_schedule(quern_trace *trace);
 void quern__trace_remove_schedule(quern_trace *trace);
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/single.c). Checked: when
- * a counter comes to zero every continuation is submitted once and every sleeper has its permit; what was
- * written before is visible; who has seen the end may free the counter. */
+/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/single.c).
+ * Checked: when a counter comes to zero every continuation is submitted once and every sleeper has its
+ * permit; what was written before is visible; who has seen the end may free the counter. */
 
 enum { MAX_THREADS = 3 };
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* A pool whose workers are lent by a scheduler of the user's (sched/jobs/jobs.c): a worker that finds nothing gives
- * itself back by its bit, and whoever clears the bit asks for a call of it. Checked: every job runs, though
- * nobody but a lent worker is there to run it; a worker is lent to one thread at a time (else there is a race
- * on what it keeps); and when no call is left nobody touches the pool. */
+/* A pool whose workers are lent by a scheduler of the user's (sched/jobs/jobs.c): a worker that finds
+ * nothing gives itself back by its bit, and whoever clears the bit asks for a call of it. Checked: every
+ * job runs, though nobody but a lent worker is there to run it; a worker is lent to one thread at a time
+ * (else there is a race on what it keeps); and when no call is left nobody touches the pool. */
 
 enum { MAX_CALLS = 3 };
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Loops that several workers share (sched/jobs/loop.c): slots, claims and thefts of items, offers, and the wait of
- * the caller. Checked: when the caller returns every item has run once, and what it wrote is visible; nobody
- * touches the loop afterwards, which lies on the caller's stack; the wait ends. */
+/* Loops that several workers share (sched/jobs/loop.c): slots, claims and thefts of items, offers, and the
+ * wait of the caller. Checked: when the caller returns every item has run once, and what it wrote is
+ * visible; nobody touches the loop afterwards, which lies on the caller's stack; the wait ends. */
 
 enum { MAX_ITEMS = 4, MAX_THREADS = 2 };
 

@@ -7,10 +7,11 @@
  * checked is what users get; this header comes first and makes their sizes small. For the operating system
  * and what else a model does without there are stand-ins, see platform.h.
  *
- * The model checker GenMC explores every execution of a scenario that the memory model allows: all orders of
- * the threads' steps, and every older value that a load may return. A scenario is a function without
+ * The model checker GenMC explores every execution of a scenario that the memory model allows: all orders
+ * of the threads' steps, and every older value that a load may return. A scenario is a function without
  * parameters. It fails when an assertion does, when two accesses of plain memory race, and when memory is
- * used that was freed. An ordinary compiler compiles the models, too, so that they keep up with the sources. */
+ * used that was freed. An ordinary compiler compiles the models, too, so that they keep up with the
+ * sources. */
 
 #ifndef QUERN__DEQUE_CAPACITY
 #define QUERN__DEQUE_CAPACITY 2
@@ -52,8 +53,8 @@ static inline void assume(bool condition)
     __VERIFIER_assume(condition);
 }
 
-/* A loop that only reads, until what it reads is so. Where that never comes true GenMC reports that the thread
- * waits for ever. */
+/* A loop that only reads, until what it reads is so. Where that never comes true GenMC reports that the
+ * thread waits for ever. */
 #define AWAIT(condition) (__VERIFIER_loop_begin(), __VERIFIER_spin_start(), __VERIFIER_spin_end(condition))
 
 #endif

@@ -3,8 +3,8 @@
 #include "tests/models/pool.h"
 
 /* Workers without a job: how they look for one and sleep, and how pushers wake them (sched/jobs/search.c).
- * Checked: at the end no job lies there that a sleeping worker could run, when nobody who is awake is on his
- * way to it and no sleeper has a permit.
+ * Checked: at the end no job lies there that a sleeping worker could run, when nobody who is awake is on
+ * his way to it and no sleeper has a permit.
  *
  * A worker that finds a job is busy with it for ever, for a job may last until others have run. */
 

@@ -2,9 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Workers that wait inside a job, and sleep there (sched/jobs/wait.c, sched/jobs/search.c). Checked: every wait ends;
- * that is, when all workers sleep in waits and a job is there that could end them, one of them runs it,
- * whoever pushed it, and when a job is a part of what a sleeper waits for, the sleeper is woken for it. */
+/* Workers that wait inside a job, and sleep there (sched/jobs/wait.c, sched/jobs/search.c). Checked: every
+ * wait ends; that is, when all workers sleep in waits and a job is there that could end them, one of them
+ * runs it, whoever pushed it, and when a job is a part of what a sleeper waits for, the sleeper is woken
+ * for it. */
 
 enum { MAX_THREADS = 3 };
 

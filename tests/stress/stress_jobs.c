@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Random loops, nested loops, graphs, forks, trees and floods of jobs with random pauses of the caller, which
- * send workers to sleep at every stage, and random yields inside jobs, on pools of every size up to many
- * times the processors, of which some change it as they go, with four threads from outside. Each result is
- * checked, and a watchdog turns a hang into a failure that shows what every worker was doing.
+/* Random loops, nested loops, graphs, forks, trees and floods of jobs with random pauses of the caller,
+ * which send workers to sleep at every stage, and random yields inside jobs, on pools of every size up to
+ * many times the processors, of which some change it as they go, with four threads from outside. Each
+ * result is checked, and a watchdog turns a hang into a failure that shows what every worker was doing.
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
 

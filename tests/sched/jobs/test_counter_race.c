@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The shipped sched/jobs/single.c, with steps of other threads put between its own, where a machine puts them
- * once in a million times. tests/models tries all such orders; this needs no model checker. */
+/* The shipped sched/jobs/single.c, with steps of other threads put between its own, where a machine puts
+ * them once in a million times. tests/models tries all such orders; this needs no model checker. */
 
 /* After the list of nodes was taken from a counter that has come to zero; once. */
 static void (*between)(void);

@@ -876,8 +876,8 @@ Test(single, a_job_sees_what_it_forks_after_a_wait_that_took_older_jobs)
     quern_jobs_destroy(of.jobs);
 }
 
-/* While the other worker is busy all the time: what is waited for is the waiter's own newest, put there by a
- * job below on its stack. */
+/* While the other worker is busy all the time: what is waited for is the waiter's own newest, put there by
+ * a job below on its stack. */
 Test(single, a_wait_finds_what_it_waits_for_below_on_its_stack)
 {
     burrow of = {.jobs = open_pool(2)};
@@ -893,7 +893,8 @@ Test(single, a_wait_finds_what_it_waits_for_below_on_its_stack)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------- low after continuations */
+/* ------------------------------------------------------------------------------- low after continuations
+ * */
 
 typedef struct queue_jump {
     board of;

@@ -374,8 +374,7 @@ static void end_workers(quern_jobs *jobs, uint32_t count)
     wait_for_outside_calls(jobs);
     drain(jobs);
     if (jobs->scheduler.submit == NULL) end_threads(jobs, count);
-    /* Calls from outside, and what the caller drains, may ask for a worker of the user's scheduler again.
-     * */
+    /* Calls from outside, and what the caller drains, may ask for lent workers again. */
     do {
         end_lent(jobs);
         wait_for_outside_calls(jobs);
@@ -383,8 +382,7 @@ static void end_workers(quern_jobs *jobs, uint32_t count)
     } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0);
 }
 
-/* Whoever resizes or destroys the pool has it alone: as soon as those are gone who have just let him go on.
- * */
+/* Whoever resizes or destroys the pool has it alone: once those are gone who have let him go on. */
 static bool try_enter_alone(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;

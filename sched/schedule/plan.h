@@ -4,8 +4,7 @@
 #define QUERN_SCHED_SCHEDULE_PLAN_H
 
 /* What was declared of a schedule, and what compiling made of it (compile.h): the order of systems, what
- * keeps them apart, and the steps of a frame. Frames read it; what they keep themselves is in sched/frame.
- * */
+ * keeps them apart, and the steps of a frame. Frames read it; what they keep is in sched/frame. */
 
 #include "core/world/world.h"
 #include "sched/schedule/pass.h"

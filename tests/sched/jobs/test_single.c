@@ -893,8 +893,7 @@ Test(single, a_wait_finds_what_it_waits_for_below_on_its_stack)
     quern_jobs_destroy(of.jobs);
 }
 
-/* ------------------------------------------------------------------------------- low after continuations
- * */
+/* -------------------------------------------------------------------------------- low jobs come last */
 
 typedef struct queue_jump {
     board of;

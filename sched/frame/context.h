@@ -48,6 +48,8 @@ struct quern_context {
     quern_worker_profile profile, profile_total;
 };
 
+_Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");
+
 /* Remembers who was refused something in the callback that has returned, if anything was. */
 static inline void quern__context_note_refusal(quern_context *context)
 {

@@ -196,6 +196,8 @@ quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter)
     if (quern_counter_is_done(counter))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_jobs_release: the counter is at zero; nothing holds it");
+    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_release");
+    if (result != QUERN_OK) return result;
     finish(counter, 1, quern__current_worker);
     return QUERN_OK;
 }

@@ -9,7 +9,7 @@
  * could be held up by something long. So it helps with what it waits for, and nothing else:
  *
  *     1. jobs in its own deque that the current job has put there (above `floor`),
- *     2. jobs whose scope is what it waits for, wherever they are,
+ *     2. jobs whose scope is what it waits for: in a queue, its own newest, and the oldest of others,
  *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
  *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
  *        that scope;

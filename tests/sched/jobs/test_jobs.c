@@ -718,6 +718,7 @@ static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
     if (quern_jobs_submit_after(parents, &job, &held) != QUERN_ERROR_THREAD) return 4;
     if (quern_jobs_wait(parents, &held) != QUERN_ERROR_THREAD) return 5;
     if (quern_jobs_resize(parents, 2) != QUERN_ERROR_THREAD) return 6;
+    if (quern_jobs_release(parents, &held) != QUERN_ERROR_THREAD || quern_counter_is_done(&held)) return 8;
     quern_jobs_destroy(parents);
     if (quern_jobs_parallel_for(alone, 100, 1, do_nothing, NULL) != QUERN_OK) return 7;
     quern_jobs_destroy(alone);

@@ -1043,3 +1043,29 @@ Test(collect_schedule, without_memory_archetypes_stay_for_another_time)
     quern_schedule_destroy(schedule);
     close_collect();
 }
+
+/* What was to go when memory lacked, and is filled again before its next turn. */
+Test(collect_schedule, what_could_not_go_without_memory_may_be_filled_again)
+{
+    quern_schedule *schedule = open_syncing(2);
+    quern_query *queries[QUERY_COUNT];
+    open_queries(queries);
+    create_row_of_sets(TAG_COUNT);
+    must(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    must_run(schedule, NULL);
+    uint32_t count = stats().archetype_count;
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    for (uint32_t frame = 0; frame < 4 * TAG_COUNT; frame++)
+        must_run(schedule, NULL);
+    failing_allocator_heal(allocator);
+    cr_assert_eq(stats().archetype_count, count);
+    create_row_of_sets(TAG_COUNT);
+    must(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    cr_assert_neq(frames_until(schedule, count - TAG_COUNT / 2), UINT32_MAX);
+    for (uint32_t i = 0; i < TAG_COUNT; i++)
+        cr_assert_eq(quern_entity_is_alive(world, entities[i]), i >= TAG_COUNT / 2, "entity %u", i);
+    assert_valid(world);
+    close_queries(queries);
+    quern_schedule_destroy(schedule);
+    close_collect();
+}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 
-# Installs both libraries, the headers, a CMake package and a pkg-config file. bench/ adds the harness.
+# Installs both libraries, the headers, the scripts, a CMake package and a pkg-config file. bench/ adds the harness.
 
 include(CMakePackageConfigHelpers)
 
@@ -11,6 +11,7 @@ install(
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${quern_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/schedule_dot.py DESTINATION ${CMAKE_INSTALL_DATADIR}/quern)
 
 set(quern_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quern)
 install(

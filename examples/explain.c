@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Vector {
     float x, y;
@@ -53,8 +54,10 @@ static quern_system_def system_on(const char *name, const quern_term *terms, uin
     return def;
 }
 
-int main(void)
+/* explain [--json] */
+int main(int argument_count, char **arguments)
 {
+    bool as_json = argument_count > 1 && strcmp(arguments[1], "--json") == 0;
     quern_world *world;
     check(quern_world_create(NULL, &world));
     quern_component position = component(world, "Position", sizeof(Vector));
@@ -100,7 +103,7 @@ int main(void)
     count.resource_count = 1;
     check(quern_schedule_add_system(schedule, &count, NULL));
 
-    check(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, stdout));
+    check(quern_schedule_describe(schedule, as_json ? QUERN_DESCRIBE_JSON : QUERN_DESCRIBE_TEXT, stdout));
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     return 0;

@@ -22,7 +22,7 @@ static const char usage[] =
     "  --seed S        another world (default 1)\n"
     "  --plain         no live view, even on a terminal\n"
     "  --no-baseline   do not run again on one thread to compare\n"
-    "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default), dot or "
+    "  --explain[=F]   run some frames, then only describe the schedule; F is text (the default) or "
     "json\n"
     "  --profile       say at the end where the time went: systems, workers, sync points\n"
     "  --forecast LIST say what a frame would take on so many threads each, as 4,8,16\n"
@@ -71,9 +71,8 @@ static void parse_forecasts(Options *options, char *list)
 static quern_describe_format parse_format(const char *text)
 {
     if (text == NULL || strcmp(text, "text") == 0) return QUERN_DESCRIBE_TEXT;
-    if (strcmp(text, "dot") == 0) return QUERN_DESCRIBE_DOT;
     if (strcmp(text, "json") == 0) return QUERN_DESCRIBE_JSON;
-    fprintf(stderr, "swarm: --explain takes text, dot or json, not '%s'\n", text);
+    fprintf(stderr, "swarm: --explain takes text or json, not '%s'\n", text);
     exit(2);
 }
 

@@ -241,8 +241,7 @@ QUERN_API bool quern_schedule_are_fused(const quern_schedule *schedule, quern_sy
 
 typedef enum quern_describe_format {
     QUERN_DESCRIBE_TEXT, /* to be read */
-    QUERN_DESCRIBE_DOT,  /* for Graphviz: dot -Tsvg */
-    QUERN_DESCRIBE_JSON  /* for programs; keys as in docs/passes.md */
+    QUERN_DESCRIBE_JSON  /* for programs, such as scripts/schedule_dot.py; keys as in docs/passes.md */
 } quern_describe_format;
 
 /* Writes the compiled schedule down, in UTF-8: phases, steps, passes and their systems in order, why

@@ -27,15 +27,13 @@ static const char *escape_of(quern_describe_format format, char character)
 {
     if (format == QUERN_DESCRIBE_TEXT) return NULL;
     if (character == '"') return "\\\"";
-    if (character == '\\') return "\\\\";
-    return format == QUERN_DESCRIBE_DOT && character == '&' ? "&amp;" : NULL;
+    return character == '\\' ? "\\\\" : NULL;
 }
 
 static void write_control(quern__writer *writer, char character)
 {
-    static const char *const formats[] = {[QUERN_DESCRIBE_TEXT] = "\\x%02X",
-                                          [QUERN_DESCRIBE_DOT] = "\\\\x%02X",
-                                          [QUERN_DESCRIBE_JSON] = "\\u%04X"};
+    static const char *const formats[] = {
+        [QUERN_DESCRIBE_TEXT] = "\\x%02X", [QUERN_DESCRIBE_JSON] = "\\u%04X"};
     quern__write(writer, formats[writer->format], (unsigned)character);
 }
 
@@ -124,8 +122,6 @@ static quern_result describe(const quern_schedule *schedule, quern__writer *writ
     errno = 0;
     if (writer->format == QUERN_DESCRIBE_TEXT)
         quern__describe_text(writer, &facts);
-    else if (writer->format == QUERN_DESCRIBE_DOT)
-        quern__describe_dot(writer, &facts);
     else
         quern__describe_json(writer, &facts);
     if (fflush(writer->file) != 0) note_error(writer);
@@ -139,7 +135,7 @@ quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_fo
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_describe", "schedule");
     if (file == NULL) return quern__fail_null("quern_schedule_describe", "file");
-    if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_DOT && format != QUERN_DESCRIBE_JSON)
+    if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_describe: format %d is none of quern_describe_format",
                            (int)format);

@@ -150,7 +150,7 @@ void quern__write_quoted(quern__writer *writer, const char *before, const char *
 /* In decimals, whatever the locale. Up to 1e9 seconds, in steps of 1 ns. */
 void quern__write_seconds(quern__writer *writer, double seconds);
 
-/* "component 'position'". For text and DOT. The systems are those of the conflict, in their order. */
+/* "component 'position'". For text. The systems are those of the conflict, in their order. */
 void quern__write_cause(quern__writer *writer, const quern__system *earlier, const quern__system *later,
                         quern__conflict conflict);
 
@@ -158,7 +158,6 @@ void quern__write_cause(quern__writer *writer, const quern__system *earlier, con
 const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict);
 
 void quern__describe_text(quern__writer *writer, const quern__facts *facts);
-void quern__describe_dot(quern__writer *writer, const quern__facts *facts);
 void quern__describe_json(quern__writer *writer, const quern__facts *facts);
 
 #endif

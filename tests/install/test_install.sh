@@ -36,6 +36,8 @@ if [ -x "$work/build/consumer_bench" ]; then
     grep -q "#define QUERN_BENCH_COMMIT" "$work/build/consumer_bench_build/quern_bench_build.h"
 fi
 
+[ -x "$prefix/share/quern/schedule_dot.py" ]
+
 command -v pkg-config >/dev/null || { echo "pkg-config is not here: its file is not tested"; exit 0; }
 export PKG_CONFIG_PATH="$libdir/pkgconfig"
 

@@ -20,8 +20,8 @@ EDGE_STYLES = {
     "implied": "style=dotted, constraint=false",
 }
 
-# A node of the graph is written into what it is drawn for: a step["node"] is a sync point, or what the next
-# step begins after; a system["node"] is a box.
+# A node of the graph is written into what it is drawn for: a segment["node"] is a sync point, or what the
+# next segment begins after; a system["node"] is a box.
 
 
 def escaped(text):
@@ -32,16 +32,16 @@ def escaped(text):
     )
 
 
-def systems_of(steps):
-    return [system for step in steps for one in step.get("passes", []) for system in one["systems"]]
+def systems_of(segments):
+    return [system for segment in segments for one in segment.get("passes", []) for system in one["systems"]]
 
 
-def name_nodes(steps):
-    for index, system in enumerate(systems_of(steps)):
+def name_nodes(segments):
+    for index, system in enumerate(systems_of(segments)):
         system["node"] = f"s{index}"
-    for index, step in enumerate(steps):
-        exclusive = step["kind"] == "exclusive"
-        step["node"] = step["passes"][0]["systems"][0]["node"] if exclusive else f"g{index}"
+    for index, segment in enumerate(segments):
+        exclusive = segment["kind"] == "exclusive"
+        segment["node"] = segment["passes"][0]["systems"][0]["node"] if exclusive else f"g{index}"
 
 
 # ---------------------------------------------------------------------------------------------- boxes
@@ -65,11 +65,11 @@ def draw_phase(index, phase):
     if phase["fixed_step"] is not None:
         label += f"\\nin steps of {phase['fixed_step']['seconds']} s"
     print(f'  subgraph cluster_phase_{index} {{\n    label="{label}";')
-    for step in phase["steps"]:
-        for one in step.get("passes", []):
+    for segment in phase["segments"]:
+        for one in segment.get("passes", []):
             draw_pass(one)
-        if step["kind"] == "sync":
-            print(f'    {step["node"]} [label="sync", shape=ellipse];')
+        if segment["kind"] == "sync":
+            print(f'    {segment["node"]} [label="sync", shape=ellipse];')
     print("  }")
 
 
@@ -106,13 +106,13 @@ def draw_gray(before, after):
     print(f"  {before} -> {after} [color=gray];")
 
 
-def draw_run(step, before, after):
-    """The edges of a step, which begins after the node `before` and ends before the node `after`."""
-    systems = {system["name"]: system for system in systems_of([step])}
-    for edge in step["edges"]:
+def draw_run(segment, before, after):
+    """The edges of a segment, which begins after the node `before` and ends before the node `after`."""
+    systems = {system["name"]: system for system in systems_of([segment])}
+    for edge in segment["edges"]:
         draw_edge(edge, systems)
-    awaited = {number for one in step["passes"] for number in one["waits_for"]}
-    for one in step["passes"]:
+    awaited = {number for one in segment["passes"] for number in one["waits_for"]}
+    for one in segment["passes"]:
         if not one["waits_for"]:
             draw_gray(before, one["systems"][0]["node"])
         if one["pass"] not in awaited:
@@ -125,19 +125,19 @@ def draw_run(step, before, after):
 def draw(schedule):
     if schedule["version"] != 1:
         raise ValueError(f"version {schedule['version']} of the format is not known here")
-    steps = [step for phase in schedule["phases"] for step in phase["steps"]]
-    name_nodes(steps)
+    segments = [segment for phase in schedule["phases"] for segment in phase["segments"]]
+    name_nodes(segments)
     print('digraph schedule {\n  node [shape=box];\n  frame [label="frame", shape=ellipse];')
     for index, phase in enumerate(schedule["phases"]):
         draw_phase(index, phase)
     last = "frame"
-    for index, step in enumerate(steps):
-        if step["kind"] == "run":  # a sync point follows, and the edges to it are drawn here
-            draw_run(step, last, steps[index + 1]["node"])
+    for index, segment in enumerate(segments):
+        if segment["kind"] == "run":  # a sync point follows, and the edges to it are drawn here
+            draw_run(segment, last, segments[index + 1]["node"])
         else:
-            if index == 0 or steps[index - 1]["kind"] != "run":
-                draw_gray(last, step["node"])
-            last = step["node"]
+            if index == 0 or segments[index - 1]["kind"] != "run":
+                draw_gray(last, segment["node"])
+            last = segment["node"]
     print("}")
 
 

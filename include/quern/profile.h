@@ -51,7 +51,7 @@ typedef struct quern_worker_profile {
     /* In systems, going from chunk to chunk, and in loops and jobs that systems share with other
      * workers. */
     uint64_t busy_ns;
-    /* Awake without a job, looking for one; of worker 0 also what the scheduler does between steps. */
+    /* Awake without a job, looking for one; of worker 0 also what the scheduler does between segments. */
     uint64_t stealing_ns;
     uint64_t idle_ns; /* asleep */
     uint64_t sync_ns; /* at sync points; of workers but 0, in the loops that they help with */

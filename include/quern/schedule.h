@@ -244,7 +244,7 @@ typedef enum quern_describe_format {
     QUERN_DESCRIBE_JSON  /* for programs, such as scripts/schedule_dot.py; keys as in docs/passes.md */
 } quern_describe_format;
 
-/* Writes the compiled schedule down, in UTF-8: phases, steps, passes and their systems in order, why
+/* Writes the compiled schedule down, in UTF-8: phases, segments, passes and their systems in order, why
  * systems do not share a pass, every edge with what causes it, which order rests on registration alone,
  * and how many threads could be busy at most. Compiles first; flushes the file and leaves it open.
  * Between frames.

@@ -6,7 +6,7 @@
 /* quern_schedule_describe: what can be said of a compiled schedule is gathered once, as facts, and then
  * written in one of the formats. Everything here only looks at the schedule.
  *
- * Passes have numbers that count through the steps of a frame: from 0 in the facts, from 1 in what is
+ * Passes have numbers that count through the segments of a frame: from 0 in the facts, from 1 in what is
  * written. */
 
 #include "sched/frame/schedule.h"
@@ -25,13 +25,13 @@ typedef struct quern__pass_facts {
     const quern__pass *pass;
     uint32_t archetype_count, chunk_count; /* that some enabled system matches */
     uint64_t entity_count;
-    quern__load load; /* path: from the start of the step to the end of the pass */
+    quern__load load; /* path: from the start of the segment to the end of the pass */
 } quern__pass_facts;
 
-typedef struct quern__step_facts {
+typedef struct quern__segment_facts {
     uint32_t first_pass, end_pass; /* numbers */
     quern__load load;
-} quern__step_facts;
+} quern__segment_facts;
 
 typedef QUERN__ARRAY(uint64_t) quern__bits;
 
@@ -39,7 +39,7 @@ typedef struct quern__facts {
     const quern_schedule *schedule;
     bool is_timed; /* loads come from the times of the latest frame */
     uint32_t system_words, pass_words;
-    QUERN__ARRAY(quern__step_facts) steps; /* as the schedule's */
+    QUERN__ARRAY(quern__segment_facts) segments; /* as the schedule's */
     QUERN__ARRAY(quern__pass_facts) passes;
     /* [later * system_words]: bits, by position, of the systems that before and after put in front of it,
      * directly or through others. */
@@ -55,9 +55,9 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
 
 void quern__facts_release(quern__facts *facts);
 
-static inline uint32_t quern__facts_number(const quern__step_facts *step, const quern__pass *pass)
+static inline uint32_t quern__facts_number(const quern__segment_facts *segment, const quern__pass *pass)
 {
-    return step->first_pass + pass->index;
+    return segment->first_pass + pass->index;
 }
 
 static inline bool quern__facts_waits(const quern__facts *facts, uint32_t later, uint32_t earlier)
@@ -65,8 +65,9 @@ static inline bool quern__facts_waits(const quern__facts *facts, uint32_t later,
     return quern__bitset_has(facts->waits.items + (size_t)later * facts->pass_words, earlier);
 }
 
-/* Whether some pass of the step waits for this one. */
-bool quern__facts_is_awaited(const quern__facts *facts, const quern__step_facts *step, uint32_t number);
+/* Whether some pass of the segment waits for this one. */
+bool quern__facts_is_awaited(const quern__facts *facts, const quern__segment_facts *segment,
+                             uint32_t number);
 
 /* Why a pass has one system that no other can join. */
 typedef enum quern__alone {
@@ -97,17 +98,17 @@ typedef struct quern__apart {
 
 /* Whether it is worth a reason that the system is not in the pass: it could have been, but for other
  * systems, and it started a pass of its own, or the system in front of it is there. */
-bool quern__facts_is_apart(const quern__step *step, const quern__system *system, const quern__pass *pass,
-                           quern__apart *out_apart);
+bool quern__facts_is_apart(const quern__segment *segment, const quern__system *system,
+                           const quern__pass *pass, quern__apart *out_apart);
 
-/* How an edge between two systems of a step is kept. */
+/* How an edge between two systems of a segment is kept. */
 typedef enum quern__route {
     QUERN__ROUTE_PASS,   /* they share a pass: by the order of calls on each chunk */
     QUERN__ROUTE_GRAPH,  /* by an edge between their passes */
     QUERN__ROUTE_IMPLIED /* by other edges */
 } quern__route;
 
-quern__route quern__facts_route(const quern__facts *facts, const quern__step_facts *step,
+quern__route quern__facts_route(const quern__facts *facts, const quern__segment_facts *segment,
                                 const quern__system *earlier, const quern__system *later);
 
 /* All that makes two systems keep their order, the strongest first. */

@@ -136,16 +136,16 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
 static void number_passes(quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
-    for (uint32_t i = 0; i < schedule->plan.steps.count; i++) {
-        const quern__step *step = &schedule->plan.steps.items[i];
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++) {
+        const quern__segment *segment = &schedule->plan.segments.items[i];
         uint32_t first = facts->passes.count;
-        for (uint32_t k = 0; k < step->passes.count; k++) {
-            const quern__pass *pass = step->passes.items[k];
+        for (uint32_t k = 0; k < segment->passes.count; k++) {
+            const quern__pass *pass = segment->passes.items[k];
             facts->passes.items[first + pass->index] = (quern__pass_facts){.pass = pass};
         }
-        facts->passes.count += step->passes.count;
-        facts->steps.items[facts->steps.count++] =
-            (quern__step_facts){.first_pass = first, .end_pass = facts->passes.count};
+        facts->passes.count += segment->passes.count;
+        facts->segments.items[facts->segments.count++] =
+            (quern__segment_facts){.first_pass = first, .end_pass = facts->passes.count};
     }
 }
 
@@ -167,19 +167,20 @@ static void link_pass(quern__facts *facts, uint32_t first, uint32_t later)
     }
 }
 
-bool quern__facts_is_awaited(const quern__facts *facts, const quern__step_facts *step, uint32_t number)
+bool quern__facts_is_awaited(const quern__facts *facts, const quern__segment_facts *segment,
+                             uint32_t number)
 {
-    for (uint32_t later = number + 1; later < step->end_pass; later++)
+    for (uint32_t later = number + 1; later < segment->end_pass; later++)
         if (quern__facts_waits(facts, later, number)) return true;
     return false;
 }
 
-quern__route quern__facts_route(const quern__facts *facts, const quern__step_facts *step,
+quern__route quern__facts_route(const quern__facts *facts, const quern__segment_facts *segment,
                                 const quern__system *earlier, const quern__system *later)
 {
     if (earlier->pass == later->pass) return QUERN__ROUTE_PASS;
-    bool is_edge = quern__facts_waits(facts, quern__facts_number(step, later->pass),
-                                      quern__facts_number(step, earlier->pass));
+    bool is_edge = quern__facts_waits(facts, quern__facts_number(segment, later->pass),
+                                      quern__facts_number(segment, earlier->pass));
     return is_edge ? QUERN__ROUTE_GRAPH : QUERN__ROUTE_IMPLIED;
 }
 
@@ -215,12 +216,12 @@ static bool might_join(const quern__system *system, const quern__pass *pass)
 }
 
 /* A conflict with the pass itself says more than what must come first. */
-static quern__apart find_apart(const quern__step *step, const quern__system *system,
+static quern__apart find_apart(const quern__segment *segment, const quern__system *system,
                                const quern__pass *pass)
 {
     const quern_schedule *schedule = system->plan->schedule;
     quern__apart apart = {.kind = QUERN__APART_CHOICE};
-    for (uint32_t i = step->first; i < system->position; i++) {
+    for (uint32_t i = segment->first; i < system->position; i++) {
         const quern__system *other = schedule->plan.order.items[i];
         quern__conflict conflict = conflict_of(other, system);
         if (conflict.kind == QUERN__NO_CONFLICT || other->pass->index < pass->index) continue;
@@ -232,13 +233,13 @@ static quern__apart find_apart(const quern__step *step, const quern__system *sys
     return apart;
 }
 
-bool quern__facts_is_apart(const quern__step *step, const quern__system *system, const quern__pass *pass,
-                           quern__apart *out_apart)
+bool quern__facts_is_apart(const quern__segment *segment, const quern__system *system,
+                           const quern__pass *pass, quern__apart *out_apart)
 {
     if (!might_join(system, pass)) return false;
     bool is_first = system == system->pass->systems.items[0];
     if (!is_first && system->plan->order.items[system->position - 1]->pass != pass) return false;
-    *out_apart = find_apart(step, system, pass);
+    *out_apart = find_apart(segment, system, pass);
     return true;
 }
 
@@ -303,19 +304,19 @@ static uint64_t path_before(const quern__facts *facts, uint32_t first, uint32_t 
     return path;
 }
 
-static void gather_step(quern__facts *facts, quern__step_facts *step)
+static void gather_step(quern__facts *facts, quern__segment_facts *segment)
 {
-    for (uint32_t i = step->first_pass; i < step->end_pass; i++) {
+    for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__pass_facts *pass = &facts->passes.items[i];
-        link_pass(facts, step->first_pass, i);
+        link_pass(facts, segment->first_pass, i);
         count_rows(pass);
         pass->load = pass_load(facts, pass->pass);
-        pass->load.path += path_before(facts, step->first_pass, i);
-        step->load.work += pass->load.work;
-        if (pass->load.path > step->load.path) step->load.path = pass->load.path;
+        pass->load.path += path_before(facts, segment->first_pass, i);
+        segment->load.work += pass->load.work;
+        if (pass->load.path > segment->load.path) segment->load.path = pass->load.path;
     }
-    facts->load.work += step->load.work;
-    facts->load.path += step->load.path;
+    facts->load.work += segment->load.work;
+    facts->load.path += segment->load.path;
 }
 
 /* --------------------------------------------------------------------------------------------- all */
@@ -334,11 +335,11 @@ static bool reserve(quern__facts *facts)
     const quern_schedule *schedule = facts->schedule;
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     uint32_t system_count = schedule->plan.order.count, pass_count = 0;
-    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
-        pass_count += schedule->plan.steps.items[i].passes.count;
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++)
+        pass_count += schedule->plan.segments.items[i].passes.count;
     facts->system_words = QUERN__BITSET_WORDS(system_count);
     facts->pass_words = QUERN__BITSET_WORDS(pass_count);
-    return quern__array_reserve(allocator, &facts->steps, schedule->plan.steps.count) &&
+    return quern__array_reserve(allocator, &facts->segments, schedule->plan.segments.count) &&
            quern__array_reserve(allocator, &facts->passes, pass_count) &&
            reserve_bits(allocator, &facts->ruled, system_count, facts->system_words) &&
            reserve_bits(allocator, &facts->reached, pass_count, facts->pass_words) &&
@@ -357,8 +358,8 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
     }
     gather_rules(facts);
     number_passes(facts);
-    for (uint32_t i = 0; i < facts->steps.count; i++)
-        gather_step(facts, &facts->steps.items[i]);
+    for (uint32_t i = 0; i < facts->segments.count; i++)
+        gather_step(facts, &facts->segments.items[i]);
     if (facts->is_timed) {
         facts->load.work += schedule->stats.sync_ns;
         facts->load.path += schedule->stats.sync_ns;
@@ -369,7 +370,7 @@ quern_result quern__facts_gather(quern__facts *facts, const quern_schedule *sche
 void quern__facts_release(quern__facts *facts)
 {
     const quern_allocator *allocator = quern__plan_allocator(&facts->schedule->plan);
-    quern__array_release(allocator, &facts->steps);
+    quern__array_release(allocator, &facts->segments);
     quern__array_release(allocator, &facts->passes);
     quern__array_release(allocator, &facts->ruled);
     quern__array_release(allocator, &facts->reached);

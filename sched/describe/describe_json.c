@@ -139,7 +139,7 @@ static void put_apart(json *out, const quern_schedule *schedule, uint32_t number
     close_value(out, "}");
 }
 
-static void put_edge(json *out, const quern__facts *facts, const quern__step_facts *step,
+static void put_edge(json *out, const quern__facts *facts, const quern__segment_facts *segment,
                      const quern__system *earlier, const quern__system *later)
 {
     static const char *const routes[] = {
@@ -158,7 +158,7 @@ static void put_edge(json *out, const quern__facts *facts, const quern__step_fac
     }
     close_value(out, "]");
     put_flag(out, "chunk_local", quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind));
-    put_text(out, "kept_by", routes[quern__facts_route(facts, step, earlier, later)]);
+    put_text(out, "kept_by", routes[quern__facts_route(facts, segment, earlier, later)]);
     put_flag(out, "by_registration_alone", quern__facts_is_accidental(facts, earlier, later));
     close_value(out, "}");
 }
@@ -225,18 +225,18 @@ static void put_traits(json *out, const quern__system *system)
     put_count(out, "chunks", quern__facts_chunk_count(system));
 }
 
-static void put_system(json *out, const quern__facts *facts, uint32_t step_index,
+static void put_system(json *out, const quern__facts *facts, uint32_t segment_index,
                        const quern__system *system)
 {
-    const quern__step_facts *step = &facts->steps.items[step_index];
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
     open_value(out, NULL, "{");
     put_text(out, "name", system->name);
     put_traits(out, system);
     put_access(out, system);
     open_value(out, "not_in", "[");
-    for (uint32_t i = step->first_pass; i < step->end_pass; i++) {
+    for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__apart apart;
-        if (quern__facts_is_apart(&facts->schedule->plan.steps.items[step_index], system,
+        if (quern__facts_is_apart(&facts->schedule->plan.segments.items[segment_index], system,
                                   facts->passes.items[i].pass, &apart))
             put_apart(out, facts->schedule, i, &apart);
     }
@@ -244,13 +244,13 @@ static void put_system(json *out, const quern__facts *facts, uint32_t step_index
     close_value(out, "}");
 }
 
-/* --------------------------------------------------------------------------------- passes and steps */
+/* ------------------------------------------------------------------------------ passes and segments */
 
-static void put_pass(json *out, const quern__facts *facts, uint32_t step_index, uint32_t number)
+static void put_pass(json *out, const quern__facts *facts, uint32_t segment_index, uint32_t number)
 {
     static const char *const kinds[] = {
         [QUERN__PASS_CHUNKS] = "chunks", [QUERN__PASS_SERIAL] = "serial", [QUERN__PASS_ONCE] = "once"};
-    const quern__step_facts *step = &facts->steps.items[step_index];
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;
     open_value(out, NULL, "{");
@@ -262,34 +262,35 @@ static void put_pass(json *out, const quern__facts *facts, uint32_t step_index, 
     put_count(out, "chunks", pass_facts->chunk_count);
     put_count(out, "entities", pass_facts->entity_count);
     open_value(out, "waits_for", "[");
-    for (uint32_t i = step->first_pass; i < number; i++)
+    for (uint32_t i = segment->first_pass; i < number; i++)
         if (quern__facts_waits(facts, number, i)) put_count(out, NULL, i + 1);
     close_value(out, "]");
     open_value(out, "systems", "[");
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        put_system(out, facts, step_index, pass->systems.items[i]);
+        put_system(out, facts, segment_index, pass->systems.items[i]);
     close_value(out, "]");
     close_value(out, "}");
 }
 
-static void put_step(json *out, const quern__facts *facts, uint32_t index)
+static void put_segment(json *out, const quern__facts *facts, uint32_t index)
 {
-    static const char *const kinds[] = {
-        [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
-    const quern__step *step = &facts->schedule->plan.steps.items[index];
-    const quern__step_facts *step_facts = &facts->steps.items[index];
+    static const char *const kinds[] = {[QUERN__SEGMENT_RUN] = "run",
+                                        [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
+                                        [QUERN__SEGMENT_SYNC] = "sync"};
+    const quern__segment *segment = &facts->schedule->plan.segments.items[index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[index];
     open_value(out, NULL, "{");
-    put_text(out, "kind", kinds[step->kind]);
-    if (step->kind != QUERN__STEP_SYNC) {
-        put_load(out, "load", step_facts->load);
+    put_text(out, "kind", kinds[segment->kind]);
+    if (segment->kind != QUERN__SEGMENT_SYNC) {
+        put_load(out, "load", segment_facts->load);
         open_value(out, "passes", "[");
-        for (uint32_t i = 0; i < step->passes.count; i++)
-            put_pass(out, facts, index, quern__facts_number(step_facts, step->passes.items[i]));
+        for (uint32_t i = 0; i < segment->passes.count; i++)
+            put_pass(out, facts, index, quern__facts_number(segment_facts, segment->passes.items[i]));
         close_value(out, "]");
         open_value(out, "edges", "[");
-        for (uint32_t later = step->first; later < step->end; later++)
-            for (uint32_t earlier = step->first; earlier < later; earlier++)
-                put_edge(out, facts, step_facts, facts->schedule->plan.order.items[earlier],
+        for (uint32_t later = segment->first; later < segment->end; later++)
+            for (uint32_t earlier = segment->first; earlier < later; earlier++)
+                put_edge(out, facts, segment_facts, facts->schedule->plan.order.items[earlier],
                          facts->schedule->plan.order.items[later]);
         close_value(out, "]");
     }
@@ -309,9 +310,9 @@ static void put_phase(json *out, const quern__facts *facts, const quern__phase *
         close_value(out, "}");
     } else
         put_null(out, "fixed_step");
-    open_value(out, "steps", "[");
-    for (uint32_t i = phase->first_step; i < phase->end_step; i++)
-        put_step(out, facts, i);
+    open_value(out, "segments", "[");
+    for (uint32_t i = phase->first_segment; i < phase->end_segment; i++)
+        put_segment(out, facts, i);
     close_value(out, "]");
     close_value(out, "}");
 }

@@ -95,16 +95,17 @@ static void write_traits(quern__writer *writer, const quern__system *system)
 
 /* ------------------------------------------------------------------------------------------- edges */
 
-static void write_edge(quern__writer *writer, const quern__facts *facts, const quern__step_facts *step,
-                       const quern__system *earlier, const quern__system *later)
+static void write_edge(quern__writer *writer, const quern__facts *facts,
+                       const quern__segment_facts *segment, const quern__system *earlier,
+                       const quern__system *later)
 {
     quern__causes causes;
     quern__facts_causes(earlier, later, &causes);
     if (causes.count == 0) return;
-    quern__route route = quern__facts_route(facts, step, earlier, later);
+    quern__route route = quern__facts_route(facts, segment, earlier, later);
     quern__write_quoted(writer, "        after ", earlier->name);
     if (route != QUERN__ROUTE_PASS)
-        quern__write(writer, " of pass %u", quern__facts_number(step, earlier->pass) + 1);
+        quern__write(writer, " of pass %u", quern__facts_number(segment, earlier->pass) + 1);
     const char *separator = ": ";
     for (uint32_t i = 0; i < causes.count; i++) {
         quern__write(writer, "%s", next(&separator));
@@ -117,10 +118,10 @@ static void write_edge(quern__writer *writer, const quern__facts *facts, const q
 }
 
 /* What keeps the system out of the pass. */
-static void write_apart(quern__writer *writer, const quern__step_facts *step, const quern__system *system,
-                        const quern__pass *pass, const quern__apart *apart)
+static void write_apart(quern__writer *writer, const quern__segment_facts *segment,
+                        const quern__system *system, const quern__pass *pass, const quern__apart *apart)
 {
-    uint32_t number = quern__facts_number(step, pass) + 1;
+    uint32_t number = quern__facts_number(segment, pass) + 1;
     switch (apart->kind) {
     case QUERN__APART_CONFLICT:
         quern__write_quoted(writer, "        not with ", apart->other->name);
@@ -131,7 +132,7 @@ static void write_apart(quern__writer *writer, const quern__step_facts *step, co
         quern__write(writer, "        not in pass %u:", number);
         quern__write_quoted(writer, " ", apart->other->name);
         quern__write(writer,
-                     " of pass %u must come first: ", quern__facts_number(step, apart->other->pass) + 1);
+                     " of pass %u must come first: ", quern__facts_number(segment, apart->other->pass) + 1);
         quern__write_cause(writer, apart->other, system, apart->conflict);
         break;
     case QUERN__APART_CHOICE:
@@ -143,22 +144,22 @@ static void write_apart(quern__writer *writer, const quern__step_facts *step, co
     quern__write(writer, "\n");
 }
 
-static void write_system(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
+static void write_system(quern__writer *writer, const quern__facts *facts, uint32_t segment_index,
                          const quern__system *system)
 {
-    const quern__step *step = &facts->schedule->plan.steps.items[step_index];
-    const quern__step_facts *step_facts = &facts->steps.items[step_index];
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
     quern__write_quoted(writer, "      ", system->name);
     write_access(writer, system);
     write_traits(writer, system);
     quern__write(writer, "\n");
-    for (uint32_t i = step_facts->first_pass; i < step_facts->end_pass; i++) {
+    for (uint32_t i = segment_facts->first_pass; i < segment_facts->end_pass; i++) {
         quern__apart apart;
-        if (quern__facts_is_apart(step, system, facts->passes.items[i].pass, &apart))
-            write_apart(writer, step_facts, system, facts->passes.items[i].pass, &apart);
+        if (quern__facts_is_apart(segment, system, facts->passes.items[i].pass, &apart))
+            write_apart(writer, segment_facts, system, facts->passes.items[i].pass, &apart);
     }
-    for (uint32_t i = step->first; i < system->position; i++)
-        write_edge(writer, facts, step_facts, facts->schedule->plan.order.items[i], system);
+    for (uint32_t i = segment->first; i < system->position; i++)
+        write_edge(writer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
 }
 
 /* ------------------------------------------------------------------------------------------ passes */
@@ -183,19 +184,19 @@ static void write_company(quern__writer *writer, const quern__pass *pass)
     if (pass->lane_count > 1) quern__write(writer, ", %u lanes", pass->lane_count);
 }
 
-static void write_waits(quern__writer *writer, const quern__facts *facts, const quern__step_facts *step,
-                        uint32_t number)
+static void write_waits(quern__writer *writer, const quern__facts *facts,
+                        const quern__segment_facts *segment, uint32_t number)
 {
     const char *separator = "; waits for pass ";
-    for (uint32_t i = step->first_pass; i < number; i++)
+    for (uint32_t i = segment->first_pass; i < number; i++)
         if (quern__facts_waits(facts, number, i)) quern__write(writer, "%s%u", next(&separator), i + 1);
 }
 
-static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_t step_index,
+static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_t segment_index,
                        const quern__pass *pass)
 {
-    const quern__step_facts *step = &facts->steps.items[step_index];
-    uint32_t number = quern__facts_number(step, pass);
+    const quern__segment_facts *segment = &facts->segments.items[segment_index];
+    uint32_t number = quern__facts_number(segment, pass);
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     quern__write(writer, "    pass %u: ", number + 1);
     write_company(writer, pass);
@@ -205,25 +206,26 @@ static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_
         quern__write(writer, ", ");
         write_count(writer, pass_facts->chunk_count, "chunk");
     }
-    write_waits(writer, facts, step, number);
+    write_waits(writer, facts, segment, number);
     quern__write(writer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        write_system(writer, facts, step_index, pass->systems.items[i]);
+        write_system(writer, facts, segment_index, pass->systems.items[i]);
 }
 
-static void write_step(quern__writer *writer, const quern__facts *facts, uint32_t step_index)
+static void write_segment(quern__writer *writer, const quern__facts *facts, uint32_t segment_index)
 {
-    static const char *const names[] = {
-        [QUERN__STEP_RUN] = "run", [QUERN__STEP_EXCLUSIVE] = "exclusive", [QUERN__STEP_SYNC] = "sync"};
-    const quern__step *step = &facts->schedule->plan.steps.items[step_index];
-    quern__write(writer, "  %s", names[step->kind]);
-    if (step->kind == QUERN__STEP_RUN) {
+    static const char *const names[] = {[QUERN__SEGMENT_RUN] = "run",
+                                        [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
+                                        [QUERN__SEGMENT_SYNC] = "sync"};
+    const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
+    quern__write(writer, "  %s", names[segment->kind]);
+    if (segment->kind == QUERN__SEGMENT_RUN) {
         quern__write(writer, ": ");
-        write_load(writer, facts, facts->steps.items[step_index].load);
+        write_load(writer, facts, facts->segments.items[segment_index].load);
     }
     quern__write(writer, "\n");
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        write_pass(writer, facts, step_index, step->passes.items[i]);
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        write_pass(writer, facts, segment_index, segment->passes.items[i]);
 }
 
 /* --------------------------------------------------------------------------------------------- all */
@@ -237,8 +239,8 @@ static void write_phase(quern__writer *writer, const quern__facts *facts, const 
         quern__write(writer, " s, at most %u per frame", phase->max_step_count);
     }
     quern__write(writer, "\n");
-    for (uint32_t i = phase->first_step; i < phase->end_step; i++)
-        write_step(writer, facts, i);
+    for (uint32_t i = phase->first_segment; i < phase->end_segment; i++)
+        write_segment(writer, facts, i);
 }
 
 static void write_accidents(quern__writer *writer, const quern__facts *facts)

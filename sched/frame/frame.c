@@ -90,85 +90,85 @@ static quern_result prepare_workers(quern_schedule *schedule, uint32_t worker_co
     return QUERN_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- steps */
+/* ----------------------------------------------------------------------------------------- segments */
 
-/* Parts of a system's streams in one step: begin, one per view, end. */
+/* Parts of a system's streams in one segment: begin, one per view, end. */
 static uint32_t part_count(const quern__system *system)
 {
     return system->view_count + 2;
 }
 
-static void number_streams(const quern_schedule *schedule, quern__step *step)
+static void number_streams(const quern_schedule *schedule, quern__segment *segment)
 {
-    step->serial_count = 0;
-    for (uint32_t i = step->first; i < step->end; i++) {
-        schedule->plan.order.items[i]->serial_offset = step->serial_count;
-        step->serial_count += part_count(schedule->plan.order.items[i]);
+    segment->serial_count = 0;
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        schedule->plan.order.items[i]->serial_offset = segment->serial_count;
+        segment->serial_count += part_count(schedule->plan.order.items[i]);
     }
 }
 
 /* Whether no frame has anything to call, until something is prepared anew. */
-static bool is_idle(const quern__step *step)
+static bool is_idle(const quern__segment *segment)
 {
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        const quern__pass *pass = step->passes.items[i];
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        const quern__pass *pass = segment->passes.items[i];
         if (pass->item_count > 0 || pass->has_begin || pass->has_end) return false;
     }
     return true;
 }
 
 /* Counts what there is to do. Holds for later frames, too, until rows come, go or move. */
-static quern_result prepare_step(const quern_schedule *schedule, quern__step *step)
+static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
 {
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
-    if (step->prepared_version == version && step->prepared_threads == thread_count) return QUERN_OK;
-    step->prepared_version = 0;
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
+    if (segment->prepared_version == version && segment->prepared_threads == thread_count) return QUERN_OK;
+    segment->prepared_version = 0;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
         quern_result result = quern__pass_prepare(pass, thread_count);
         if (result == QUERN_OK) result = quern__profile_name_pass(pass);
-        if (result == QUERN_OK && step->graph != NULL)
-            result = quern_graph_set_count(step->graph, pass->run_node, pass->item_count);
+        if (result == QUERN_OK && segment->graph != NULL)
+            result = quern_graph_set_count(segment->graph, pass->run_node, pass->item_count);
         if (result != QUERN_OK) return result;
     }
-    number_streams(schedule, step);
-    step->is_idle = is_idle(step);
-    step->prepared_version = version;
-    step->prepared_threads = thread_count;
+    number_streams(schedule, segment);
+    segment->is_idle = is_idle(segment);
+    segment->prepared_version = version;
+    segment->prepared_threads = thread_count;
     return QUERN_OK;
 }
 
-/* The step's passes on the caller, in order. */
-static void run_passes(const quern__step *step)
+/* The segment's passes on the caller, in order. */
+static void run_passes(const quern__segment *segment)
 {
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
         if (pass->has_begin) quern__pass_begin(pass, 0, 1, 0);
         quern__pass_run(pass, 0, pass->item_count, 0);
         if (pass->has_end) quern__pass_end(pass, 0, 1, 0);
     }
 }
 
-static quern_result start_step(quern_schedule *schedule, quern__step *step)
+static quern_result start_segment(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = quern__compile(&schedule->plan);
-    if (result == QUERN_OK) result = prepare_step(schedule, step);
-    if (result != QUERN_OK || step->is_idle) return result;
+    if (result == QUERN_OK) result = prepare_segment(schedule, segment);
+    if (result != QUERN_OK || segment->is_idle) return result;
     schedule->serial_base = schedule->plan.world->next_serial;
-    schedule->plan.world->next_serial += step->serial_count;
+    schedule->plan.world->next_serial += segment->serial_count;
     quern__storage *storage = &schedule->plan.world->storage;
-    schedule->version_base = storage->clock - step->first;
-    storage->clock += step->end - step->first;
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        quern__pass_start(step->passes.items[i]);
+    schedule->version_base = storage->clock - segment->first;
+    storage->clock += segment->end - segment->first;
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__pass_start(segment->passes.items[i]);
     return QUERN_OK;
 }
 
 /* A phase with a fixed step adds up; of others, what was prepared tells. */
-static void count_views(const quern_schedule *schedule, const quern__step *step)
+static void count_views(const quern_schedule *schedule, const quern__segment *segment)
 {
-    for (uint32_t i = step->first; i < step->end; i++) {
+    for (uint32_t i = segment->first; i < segment->end; i++) {
         quern__system *system = schedule->plan.order.items[i];
         if (!system->is_active) continue;
         system->step_view_count += system->view_count;
@@ -176,47 +176,47 @@ static void count_views(const quern_schedule *schedule, const quern__step *step)
     }
 }
 
-static void finish_step(quern_schedule *schedule, const quern__step *step)
+static void finish_segment(quern_schedule *schedule, const quern__segment *segment)
 {
-    if (schedule->plan.phases[step->phase].step_seconds > 0) count_views(schedule, step);
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        quern__pass_finish(step->passes.items[i], schedule->version_base);
+    if (schedule->plan.phases[segment->phase].step_seconds > 0) count_views(schedule, segment);
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__pass_finish(segment->passes.items[i], schedule->version_base);
 }
 
-static quern_result run_graph(quern_schedule *schedule, quern__step *step)
+static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
-    quern_result result = start_step(schedule, step);
-    if (result != QUERN_OK || step->is_idle) return result;
+    quern_result result = start_segment(schedule, segment);
+    if (result != QUERN_OK || segment->is_idle) return result;
     if (QUERN_CHECKS && !quern__seals_close(schedule))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
                                                       "(QUERN_CHECKS)");
-    quern__profile_start_step(schedule, step);
-    if (step->prepared_threads > 1)
-        result = quern__graph_run(step->graph, schedule->jobs);
+    quern__profile_start_segment(schedule, segment);
+    if (segment->prepared_threads > 1)
+        result = quern__graph_run(segment->graph, schedule->jobs);
     else
-        run_passes(step);
+        run_passes(segment);
     if (result != QUERN_OK) return result;
-    quern__profile_finish_step(schedule, step);
+    quern__profile_finish_segment(schedule, segment);
     if (QUERN_CHECKS) quern__seals_look(schedule);
-    finish_step(schedule, step);
+    finish_segment(schedule, segment);
     return result;
 }
 
 /* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so
  * that the system may run graphs, and frames of other schedules. */
-static quern_result run_exclusive(quern_schedule *schedule, quern__step *step)
+static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segment)
 {
-    quern_result result = start_step(schedule, step);
-    if (result != QUERN_OK || step->is_idle) return result;
+    quern_result result = start_segment(schedule, segment);
+    if (result != QUERN_OK || segment->is_idle) return result;
     schedule->plan.world->locked = false;
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
-    quern__profile_start_step(schedule, step);
-    run_passes(step);
-    quern__profile_finish_step(schedule, step);
+    quern__profile_start_segment(schedule, segment);
+    run_passes(segment);
+    quern__profile_finish_segment(schedule, segment);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->plan.world->locked = true;
     if (QUERN_CHECKS) quern__seals_resume(schedule, "in");
-    finish_step(schedule, step);
+    finish_segment(schedule, segment);
     return QUERN_OK;
 }
 
@@ -362,14 +362,14 @@ static quern_result run_sync(quern_schedule *schedule, frame_report *report)
     return result;
 }
 
-static quern_result run_step(quern_schedule *schedule, quern__step *step, frame_report *report)
+static quern_result run_segment(quern_schedule *schedule, quern__segment *segment, frame_report *report)
 {
-    switch (step->kind) {
-    case QUERN__STEP_RUN:
-        return run_graph(schedule, step);
-    case QUERN__STEP_EXCLUSIVE:
-        return run_exclusive(schedule, step);
-    case QUERN__STEP_SYNC:
+    switch (segment->kind) {
+    case QUERN__SEGMENT_RUN:
+        return run_graph(schedule, segment);
+    case QUERN__SEGMENT_EXCLUSIVE:
+        return run_exclusive(schedule, segment);
+    case QUERN__SEGMENT_SYNC:
         break;
     }
     return run_sync(schedule, report);
@@ -409,8 +409,8 @@ static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, fra
         start_steps(schedule, phase);
     }
     for (; times > 0 && result == QUERN_OK; times--)
-        for (uint32_t i = phase->first_step; i < phase->end_step && result == QUERN_OK; i++)
-            result = run_step(schedule, &schedule->plan.steps.items[i], report);
+        for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
+            result = run_segment(schedule, &schedule->plan.segments.items[i], report);
     schedule->delta_seconds = frame_seconds;
     return result;
 }

@@ -3,12 +3,12 @@
 #ifndef QUERN_SCHED_FRAME_FRAME_H
 #define QUERN_SCHED_FRAME_FRAME_H
 
-/* Running a frame: the steps of a compiled schedule, one after another.
+/* Running a frame: the segments of a compiled schedule, one after another.
  *
  * Determinism: a stream of commands is known by (position of the system, part), where part is 0 for begin,
  * 1 + the ordinal for a view, and the last for end; its provisional handles carry a serial that is counted
- * over the parts of all systems of the step, in order. Neither depends on which worker recorded it. Partial
- * results lie in an array by ordinal. Nothing else that workers produce outlives the step. */
+ * over the parts of all systems of the segment, in order. Neither depends on which worker recorded it.
+ * Partial results lie in an array by ordinal. Nothing else that workers produce outlives the segment. */
 
 #include "sched/frame/schedule.h"
 

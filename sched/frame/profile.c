@@ -47,7 +47,7 @@ uint64_t quern__clock_cost_ns(void)
     return cost_ns - 1;
 }
 
-/* What the jobs of a pass took in a step. */
+/* What the jobs of a pass took in a segment. */
 typedef struct pass_times {
     uint64_t timed_ns;      /* of jobs that were timed */
     uint64_t longest_ns;    /* a chunk of them */
@@ -61,7 +61,7 @@ static uint64_t take(uint64_t *time)
     return taken;
 }
 
-/* Between steps, when no worker adds to it. */
+/* Between segments, when no worker adds to it. */
 static pass_times take_jobs(const quern_schedule *schedule, const quern__pass *pass)
 {
     const uint32_t first = pass->systems.items[0]->index;
@@ -246,18 +246,19 @@ void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint
     quern__profile_record_hooks(pass, context, took_ns);
 }
 
-/* --------------------------------------------------------------------------------------------- steps */
+/* ------------------------------------------------------------------------------------------ segments */
 
-void quern__profile_start_step(quern_schedule *schedule, const quern__step *step)
+void quern__profile_start_segment(quern_schedule *schedule, const quern__segment *segment)
 {
     quern__watch *watch = &schedule->watch;
     if (!watch->is_on) return;
-    watch->step_start_ns = quern__clock_ns();
-    watch->step_dry_ns = quern__profile_dry_ns(schedule, 0, watch->step_start_ns);
-    schedule->contexts[0].span.pass = NULL; /* nothing that it did before this step belongs to a span */
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        step->passes.items[i]->hooks_ns = 0;
-    if (schedule->watch.recording != NULL) quern__profile_record_step(schedule->watch.recording, step);
+    watch->segment_start_ns = quern__clock_ns();
+    watch->segment_dry_ns = quern__profile_dry_ns(schedule, 0, watch->segment_start_ns);
+    schedule->contexts[0].span.pass = NULL; /* nothing that it did before this segment belongs to a span */
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        segment->passes.items[i]->hooks_ns = 0;
+    if (schedule->watch.recording != NULL)
+        quern__profile_record_segment(schedule->watch.recording, segment);
 }
 
 static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns)
@@ -291,14 +292,14 @@ static void learn(quern__pass *pass, const pass_times *times)
 
 /* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
  * Passes stand in an order that respects what they wait for. */
-static uint64_t longest_path_ns(const quern__step *step)
+static uint64_t longest_path_ns(const quern__segment *segment)
 {
     uint64_t longest_ns = 0;
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
         uint64_t start_ns = 0;
         for (uint32_t k = 0; k < pass->waits_for.count; k++) {
-            const quern__pass *before = step->passes.items[pass->waits_for.items[k]];
+            const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
             if (before->path_ns > start_ns) start_ns = before->path_ns;
         }
         pass->path_ns = start_ns + pass->hooks_ns + pass->longest_ns;
@@ -307,22 +308,22 @@ static uint64_t longest_path_ns(const quern__step *step)
     return longest_ns;
 }
 
-void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step)
+void quern__profile_finish_segment(quern_schedule *schedule, const quern__segment *segment)
 {
     quern__watch *watch = &schedule->watch;
     if (!watch->is_on) return;
     const uint64_t now_ns = quern__clock_ns();
-    watch->steps_ns +=
-        now_ns - watch->step_start_ns - (quern__profile_dry_ns(schedule, 0, now_ns) - watch->step_dry_ns);
-    for (uint32_t i = 0; i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
+    watch->segments_ns += now_ns - watch->segment_start_ns -
+                          (quern__profile_dry_ns(schedule, 0, now_ns) - watch->segment_dry_ns);
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
         const pass_times times = take_jobs(schedule, pass);
         pass->frame_ns += times.timed_ns + times.counted_count * pass->chunk_ns;
         pass->longest_ns =
             times.longest_ns > 0 || times.counted_count == 0 ? times.longest_ns : pass->chunk_ns;
         if (watch->is_learning || pass->chunk_ns == 0) learn(pass, &times);
     }
-    watch->frame.critical_path_ns += longest_path_ns(step);
+    watch->frame.critical_path_ns += longest_path_ns(segment);
     if (watch->recording != NULL) quern__recording_finish_section(watch->recording, quern__clock_ns());
 }
 

@@ -43,11 +43,11 @@ quern_result quern__profile_name_pass(quern__pass *pass);
 /* Of the system in the latest frame: by every call, or by the profile; 0 without both. */
 uint64_t quern__profile_time_ns(const quern_schedule *schedule, const quern__system *system);
 
-/* ----------------------------------------------------------------- profile.c: jobs, steps, sync points */
+/* -------------------------------------------------------------- profile.c: jobs, segments, sync points */
 
-/* Around a step with passes. */
-void quern__profile_start_step(quern_schedule *schedule, const quern__step *step);
-void quern__profile_finish_step(quern_schedule *schedule, const quern__step *step);
+/* Around a segment with passes. */
+void quern__profile_start_segment(quern_schedule *schedule, const quern__segment *segment);
+void quern__profile_finish_segment(quern_schedule *schedule, const quern__segment *segment);
 
 /* Around a sync point that has commands. */
 void quern__profile_start_sync(quern_schedule *schedule);
@@ -83,7 +83,7 @@ void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint
 
 /* ----------------------------------------------------------- profile_record.c: frames that are recorded */
 
-void quern__profile_record_step(quern_recording *recording, const quern__step *step);
+void quern__profile_record_segment(quern_recording *recording, const quern__segment *segment);
 void quern__profile_finish_recording(const quern__watch *watch);
 
 /* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */

@@ -56,9 +56,9 @@ static void prepare_contexts(const quern_schedule *schedule)
 
 static void start_passes(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
-        for (uint32_t k = 0; k < schedule->plan.steps.items[i].passes.count; k++)
-            schedule->plan.steps.items[i].passes.items[k]->frame_ns = 0;
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++)
+        for (uint32_t k = 0; k < schedule->plan.segments.items[i].passes.count; k++)
+            schedule->plan.segments.items[i].passes.items[k]->frame_ns = 0;
 }
 
 /* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
@@ -100,7 +100,7 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     watch->start_ns = start_ns;
     watch->frame = (quern_frame_profile){.frame_index = schedule->frame_index,
                                          .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1};
-    watch->steps_ns = 0;
+    watch->segments_ns = 0;
     if (watch->is_traced) quern__trace_expect_workers(watch->trace, watch->frame.thread_count);
     if (watch->is_profiling) start_workers(schedule, start_ns);
     start_passes(schedule);
@@ -146,9 +146,9 @@ static void divide_pass(const quern_schedule *schedule, const quern__pass *pass)
 
 static void divide_passes(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->plan.steps.count; i++)
-        for (uint32_t k = 0; k < schedule->plan.steps.items[i].passes.count; k++)
-            divide_pass(schedule, schedule->plan.steps.items[i].passes.items[k]);
+    for (uint32_t i = 0; i < schedule->plan.segments.count; i++)
+        for (uint32_t k = 0; k < schedule->plan.segments.items[i].passes.count; k++)
+            divide_pass(schedule, schedule->plan.segments.items[i].passes.items[k]);
 }
 
 static uint64_t at_most(uint64_t value, uint64_t limit)
@@ -162,7 +162,7 @@ static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
     return now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
-/* Worker 0 is busy while steps run, others in all of the frame, but for the time without a job. */
+/* Worker 0 is busy while segments run, others in all of the frame, but for the time without a job. */
 static quern_worker_profile worker_profile(const quern_schedule *schedule, uint32_t index, uint64_t now_ns)
 {
     quern_context *context = &schedule->contexts[index];
@@ -174,7 +174,7 @@ static quern_worker_profile worker_profile(const quern_schedule *schedule, uint3
     quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
     if (index == 0) {
         worker.sync_ns = frame->sync_ns;
-        worker.busy_ns = at_most(schedule->watch.steps_ns, frame->time_ns - frame->sync_ns);
+        worker.busy_ns = at_most(schedule->watch.segments_ns, frame->time_ns - frame->sync_ns);
     } else {
         worker.busy_ns = frame->time_ns - without_ns - worker.sync_ns;
     }

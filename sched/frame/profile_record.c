@@ -20,7 +20,7 @@ static uint64_t memory_bytes(const quern__pass *pass)
     return bytes;
 }
 
-static void record_pass(quern_recording *recording, const quern__step *step, quern__pass *pass)
+static void record_pass(quern_recording *recording, const quern__segment *segment, quern__pass *pass)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
@@ -31,14 +31,14 @@ static void record_pass(quern_recording *recording, const quern__step *step, que
     task->is_serial = pass->kind != QUERN__PASS_CHUNKS;
     task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
     for (uint32_t i = 0; i < pass->waits_for.count; i++)
-        quern__recording_add_wait(recording, step->passes.items[pass->waits_for.items[i]]->task);
+        quern__recording_add_wait(recording, segment->passes.items[pass->waits_for.items[i]]->task);
 }
 
-void quern__profile_record_step(quern_recording *recording, const quern__step *step)
+void quern__profile_record_segment(quern_recording *recording, const quern__segment *segment)
 {
     quern__recording_start_section(recording, false, quern__clock_ns());
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        record_pass(recording, step, step->passes.items[i]);
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        record_pass(recording, segment, segment->passes.items[i]);
 }
 
 void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns)

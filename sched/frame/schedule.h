@@ -38,9 +38,10 @@ typedef struct quern__watch {
     uint64_t watched_count;     /* frames in which is_on was true */
     quern_recording *recording; /* of this frame, or NULL */
     uint64_t start_ns;
-    uint64_t step_start_ns, step_dry_ns; /* when the step began, and worker 0 without a job until then */
-    uint64_t steps_ns;                   /* of this frame's steps, less worker 0 without a job */
-    quern__sync_stage stage;             /* of the sync point that runs; SYNC: none */
+    uint64_t segment_start_ns,
+        segment_dry_ns;      /* when the segment began, and worker 0 without a job until then */
+    uint64_t segments_ns;    /* of this frame's segments, less worker 0 without a job */
+    quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;
     quern__meters meters;
     quern_frame_profile frame; /* the latest */
@@ -58,7 +59,7 @@ struct quern_schedule {
     uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;
-    uint64_t serial_base;      /* of the step that runs: see frame.h */
+    uint64_t serial_base;      /* of the segment that runs: see frame.h */
     uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
     quern_commands *recorders; /* one per worker */
     struct quern_context *contexts;

@@ -6,13 +6,14 @@
 /* For builds with QUERN_CHECKS: who keeps a pointer into a chunk beyond its call, and writes there, is
  * found out.
  *
- * While the passes of a step run, a column changes only under views that may write it. So each column that
- * some system of the schedule can reach, in each chunk of the world, bears a seal, a hash of its bytes. A
- * seal is renewed after each call that may write its column, and looked at before the next call that has
- * the column, and, whatever the step touches, when the step ends. One that does not fit was broken while
- * nobody had a view.
+ * While the passes of a segment run, a column changes only under views that may write it. So each column
+ * that some system of the schedule can reach, in each chunk of the world, bears a seal, a hash of its
+ * bytes. A seal is renewed after each call that may write its column, and looked at before the next call
+ * that has the column, and, whatever the segment touches, when the segment ends. One that does not fit was
+ * broken while nobody had a view.
  *
- * Seals go on from step to step and from frame to frame. They are made anew where values change by right:
+ * Seals go on from segment to segment and from frame to frame. They are made anew where values change by
+ * right:
  *   - a sync point with commands: all of them;
  *   - between frames, and in exclusive systems: all of them when rows have come, gone or moved, or when a
  *     frame of another schedule has run; else those of the components that a call has written, or has given
@@ -64,7 +65,7 @@ void quern__seals_resume(struct quern_schedule *schedule, const char *when);
 /* Values have changed by right: the seals are made anew before they count again. */
 void quern__seals_break(struct quern_schedule *schedule);
 
-/* Before a step, and at the end of a frame: seals what is not sealed. False when there is no memory. */
+/* Before a segment, and at the end of a frame: seals what is not sealed. False when there is no memory. */
 bool quern__seals_close(struct quern_schedule *schedule);
 
 /* Before and after a call with a view of a chunk. was_refused: it has written what it may only read, and
@@ -74,7 +75,7 @@ void quern__seals_check(struct quern_context *context, const quern__archetype *a
 void quern__seals_renew(struct quern_context *context, const quern__archetype *archetype,
                         const struct quern_view *view, bool was_refused);
 
-/* After a step: looks at all seals. */
+/* After a segment: looks at all seals. */
 void quern__seals_look(struct quern_schedule *schedule);
 
 #endif

@@ -6,24 +6,25 @@
 #include "sched/schedule/fuse.h"
 #include "sched/schedule/order.h"
 
-/* ------------------------------------------------------------------------------------------- steps */
+/* ---------------------------------------------------------------------------------------- segments */
 
-static void release_steps(quern__plan *plan)
+static void release_segments(quern__plan *plan)
 {
-    for (uint32_t i = 0; i < plan->steps.count; i++) {
-        quern__step *step = &plan->steps.items[i];
-        for (uint32_t k = 0; k < step->passes.count; k++)
-            quern__pass_destroy(step->passes.items[k]);
-        quern__array_release(quern__plan_allocator(plan), &step->passes);
-        quern_graph_destroy(step->graph);
+    for (uint32_t i = 0; i < plan->segments.count; i++) {
+        quern__segment *segment = &plan->segments.items[i];
+        for (uint32_t k = 0; k < segment->passes.count; k++)
+            quern__pass_destroy(segment->passes.items[k]);
+        quern__array_release(quern__plan_allocator(plan), &segment->passes);
+        quern_graph_destroy(segment->graph);
     }
-    plan->steps.count = 0;
+    plan->segments.count = 0;
 }
 
-static void step_add(quern__plan *plan, quern__step_kind kind, uint32_t phase, uint32_t first, uint32_t end)
+static void segment_add(quern__plan *plan, quern__segment_kind kind, uint32_t phase, uint32_t first,
+                        uint32_t end)
 {
-    plan->steps.items[plan->steps.count++] =
-        (quern__step){.kind = kind, .phase = phase, .first = first, .end = end};
+    plan->segments.items[plan->segments.count++] =
+        (quern__segment){.kind = kind, .phase = phase, .first = first, .end = end};
 }
 
 /* Cuts the phase's part of the order, [first, end), at its exclusive systems. */
@@ -31,38 +32,38 @@ static void cut_phase(quern__plan *plan, uint32_t phase, uint32_t first, uint32_
 {
     for (uint32_t i = first; i < end; i++) {
         if (!quern__system_is(plan->order.items[i], QUERN_SYSTEM_EXCLUSIVE)) continue;
-        if (first < i) step_add(plan, QUERN__STEP_RUN, phase, first, i);
-        step_add(plan, QUERN__STEP_SYNC, phase, i, i);
-        step_add(plan, QUERN__STEP_EXCLUSIVE, phase, i, i + 1);
+        if (first < i) segment_add(plan, QUERN__SEGMENT_RUN, phase, first, i);
+        segment_add(plan, QUERN__SEGMENT_SYNC, phase, i, i);
+        segment_add(plan, QUERN__SEGMENT_EXCLUSIVE, phase, i, i + 1);
         first = i + 1;
     }
-    if (first < end) step_add(plan, QUERN__STEP_RUN, phase, first, end);
-    step_add(plan, QUERN__STEP_SYNC, phase, end, end);
+    if (first < end) segment_add(plan, QUERN__SEGMENT_RUN, phase, first, end);
+    segment_add(plan, QUERN__SEGMENT_SYNC, phase, end, end);
 }
 
 static quern_result create_graphs(quern__plan *plan)
 {
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < plan->steps.count && result == QUERN_OK; i++)
-        if (plan->steps.items[i].kind == QUERN__STEP_RUN)
-            result = quern_graph_create(quern__plan_allocator(plan), &plan->steps.items[i].graph);
+    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++)
+        if (plan->segments.items[i].kind == QUERN__SEGMENT_RUN)
+            result = quern_graph_create(quern__plan_allocator(plan), &plan->segments.items[i].graph);
     return result;
 }
 
-static quern_result compile_steps(quern__plan *plan)
+static quern_result compile_segments(quern__plan *plan)
 {
     uint32_t most = 3 * plan->order.count + 2 * plan->phase_count;
-    if (!quern__array_reserve(quern__plan_allocator(plan), &plan->steps, most))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the steps of a schedule");
+    if (!quern__array_reserve(quern__plan_allocator(plan), &plan->segments, most))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the segments of a schedule");
     uint32_t first = 0;
     for (uint32_t i = 0; i < plan->phase_count; i++) {
         quern__phase *phase = &plan->phases[i];
         uint32_t end = first;
         while (end < plan->order.count && plan->order.items[end]->phase == i)
             end++;
-        phase->first_step = plan->steps.count;
+        phase->first_segment = plan->segments.count;
         cut_phase(plan, i, first, end);
-        phase->end_step = plan->steps.count;
+        phase->end_segment = plan->segments.count;
         first = end;
     }
     return create_graphs(plan);
@@ -101,15 +102,16 @@ static bool must_wait(const quern__pass *pass, const quern__pass *other)
 }
 
 /* Edges from nearer to farther passes; one that already follows from those added is left out. reached[i]:
- * the passes that i waits for, directly or not, as bits by place in the step. */
-static quern_result add_edges(const quern__step *step, uint32_t later, uint64_t *reached, uint32_t words)
+ * the passes that i waits for, directly or not, as bits by place in the segment. */
+static quern_result add_edges(const quern__segment *segment, uint32_t later, uint64_t *reached,
+                              uint32_t words)
 {
-    quern__pass *pass = step->passes.items[later];
+    quern__pass *pass = segment->passes.items[later];
     uint64_t *mine = reached + (size_t)later * words;
     for (uint32_t earlier = later; earlier-- > 0;) {
-        const quern__pass *other = step->passes.items[earlier];
+        const quern__pass *other = segment->passes.items[earlier];
         if (quern__bitset_has(mine, earlier) || !must_wait(pass, other)) continue;
-        quern_result result = quern_graph_add_edge(step->graph, other->end_node, pass->begin_node);
+        quern_result result = quern_graph_add_edge(segment->graph, other->end_node, pass->begin_node);
         if (result != QUERN_OK) return result;
         if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->waits_for,
                                   pass->waits_for.count + 1))
@@ -122,19 +124,19 @@ static quern_result add_edges(const quern__step *step, uint32_t later, uint64_t 
     return QUERN_OK;
 }
 
-static quern_result link_passes(const quern__plan *plan, const quern__step *step)
+static quern_result link_passes(const quern__plan *plan, const quern__segment *segment)
 {
-    uint32_t count = step->passes.count, words = QUERN__BITSET_WORDS(count);
+    uint32_t count = segment->passes.count, words = QUERN__BITSET_WORDS(count);
     size_t bytes = (size_t)count * words * sizeof(uint64_t);
     uint64_t *reached = quern__allocate(quern__plan_allocator(plan), bytes, _Alignof(uint64_t));
     if (reached == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to link %u passes", count);
     memset(reached, 0, bytes);
-    quern_graph_clear(step->graph);
+    quern_graph_clear(segment->graph);
     quern_result result = QUERN_OK;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
-        result = add_pass_nodes(step->graph, step->passes.items[i]);
-        if (result == QUERN_OK) result = add_edges(step, i, reached, words);
+        result = add_pass_nodes(segment->graph, segment->passes.items[i]);
+        if (result == QUERN_OK) result = add_edges(segment, i, reached, words);
     }
     quern__release(quern__plan_allocator(plan), reached, bytes, _Alignof(uint64_t));
     return result;
@@ -145,11 +147,11 @@ static quern_result link_passes(const quern__plan *plan, const quern__step *step
 static quern_result compile_passes(quern__plan *plan)
 {
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < plan->steps.count && result == QUERN_OK; i++) {
-        quern__step *step = &plan->steps.items[i];
-        if (step->kind == QUERN__STEP_SYNC) continue;
-        result = quern__fuse(plan, step);
-        if (result == QUERN_OK && step->kind == QUERN__STEP_RUN) result = link_passes(plan, step);
+    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
+        quern__segment *segment = &plan->segments.items[i];
+        if (segment->kind == QUERN__SEGMENT_SYNC) continue;
+        result = quern__fuse(plan, segment);
+        if (result == QUERN_OK && segment->kind == QUERN__SEGMENT_RUN) result = link_passes(plan, segment);
     }
     return result;
 }
@@ -157,10 +159,10 @@ static quern_result compile_passes(quern__plan *plan)
 static quern_result extend_passes(quern__plan *plan)
 {
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < plan->steps.count && result == QUERN_OK; i++) {
-        quern__step *step = &plan->steps.items[i];
-        for (uint32_t k = 0; k < step->passes.count && result == QUERN_OK; k++)
-            result = quern__pass_extend(step->passes.items[k]);
+    for (uint32_t i = 0; i < plan->segments.count && result == QUERN_OK; i++) {
+        quern__segment *segment = &plan->segments.items[i];
+        for (uint32_t k = 0; k < segment->passes.count && result == QUERN_OK; k++)
+            result = quern__pass_extend(segment->passes.items[k]);
     }
     return result;
 }
@@ -169,9 +171,9 @@ static quern_result extend_passes(quern__plan *plan)
 
 static quern_result compile_systems(quern__plan *plan)
 {
-    release_steps(plan);
+    release_segments(plan);
     quern_result result = plan->systems.count > 0 ? quern__order_systems(plan) : QUERN_OK;
-    if (result == QUERN_OK) result = compile_steps(plan);
+    if (result == QUERN_OK) result = compile_segments(plan);
     return result != QUERN_OK ? result : quern__conflicts_start(plan);
 }
 
@@ -206,8 +208,8 @@ quern_result quern__compile(quern__plan *plan)
 void quern__compile_release(quern__plan *plan)
 {
     const quern_allocator *allocator = quern__plan_allocator(plan);
-    release_steps(plan);
-    quern__array_release(allocator, &plan->steps);
+    release_segments(plan);
+    quern__array_release(allocator, &plan->segments);
     quern__array_release(allocator, &plan->conflicts);
     quern__array_release(allocator, &plan->order);
 }

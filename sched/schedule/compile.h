@@ -3,11 +3,11 @@
 #ifndef QUERN_SCHED_SCHEDULE_COMPILE_H
 #define QUERN_SCHED_SCHEDULE_COMPILE_H
 
-/* From systems to steps.
+/* From systems to segments.
  *
  *   order      by phase, then before/after, then registration (order.h)
  *   conflicts  for each pair of one phase: must they keep their order, and why? (conflict.h)
- *   steps      each phase is cut at its exclusive systems; every cut and end of a phase is a sync point
+ *   segments      each phase is cut at its exclusive systems; every cut and end of a phase is a sync point
  *   passes     what lies between two cuts: systems that go over the chunks together (fuse.h)
  *   graphs     of passes, whose edges are the conflicts that do not follow from others
  *

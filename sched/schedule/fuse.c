@@ -43,11 +43,11 @@ static bool pass_add(quern__pass *pass, quern__system *system)
 }
 
 /* The first pass that the system may join, as far as the order is concerned. */
-static uint32_t first_legal(const quern__step *step, const quern__system *system)
+static uint32_t first_legal(const quern__segment *segment, const quern__system *system)
 {
     const quern__plan *plan = system->plan;
     uint32_t first = 0;
-    for (uint32_t i = step->first; i < system->position; i++) {
+    for (uint32_t i = segment->first; i < system->position; i++) {
         const quern__system *earlier = plan->order.items[i];
         quern__conflict_kind kind = kind_between(earlier, system);
         if (kind == QUERN__NO_CONFLICT) continue;
@@ -75,13 +75,13 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* Which pass the system joins, or NULL. random: NULL, or any will do. */
-static quern__pass *choose(const quern__step *step, const quern__system *system, uint64_t *random)
+static quern__pass *choose(const quern__segment *segment, const quern__system *system, uint64_t *random)
 {
     if (!system->plan->fuse || !quern__fuse_allows(system)) return NULL;
     quern__pass *best = NULL;
     uint32_t best_count = 0;
-    for (uint32_t i = first_legal(step, system); i < step->passes.count; i++) {
-        quern__pass *pass = step->passes.items[i];
+    for (uint32_t i = first_legal(segment, system); i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
         if (pass->kind != QUERN__PASS_CHUNKS) continue;
         uint32_t count =
             random != NULL ? (uint32_t)(next_random(random) >> 40) : shared_count(pass, system);
@@ -92,14 +92,15 @@ static quern__pass *choose(const quern__step *step, const quern__system *system,
     return best;
 }
 
-static quern_result place(quern__plan *plan, quern__step *step, quern__system *system, uint64_t *random)
+static quern_result place(quern__plan *plan, quern__segment *segment, quern__system *system,
+                          uint64_t *random)
 {
-    quern__pass *pass = choose(step, system, random);
+    quern__pass *pass = choose(segment, system, random);
     if (pass == NULL) {
         pass = pass_create(plan, system);
         if (pass == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass");
-        pass->index = step->passes.count;
-        step->passes.items[step->passes.count++] = pass;
+        pass->index = segment->passes.count;
+        segment->passes.items[segment->passes.count++] = pass;
     }
     if (pass_add(pass, system)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a pass of %u systems",
@@ -161,10 +162,10 @@ quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pa
 
 /* Whether all that must come before the pass stands in front of it. Passes in front of `placed_count` are
  * placed. */
-static bool is_ready(const quern__step *step, uint32_t placed_count, const quern__pass *pass)
+static bool is_ready(const quern__segment *segment, uint32_t placed_count, const quern__pass *pass)
 {
-    for (uint32_t i = placed_count; i < step->passes.count; i++) {
-        const quern__pass *other = step->passes.items[i];
+    for (uint32_t i = placed_count; i < segment->passes.count; i++) {
+        const quern__pass *other = segment->passes.items[i];
         if (other->index < pass->index && quern__fuse_conflict(other, pass).kind != QUERN__NO_CONFLICT)
             return false;
     }
@@ -172,41 +173,41 @@ static bool is_ready(const quern__step *step, uint32_t placed_count, const quern
 }
 
 /* For tests: a random one of the orders that respect the edges. */
-static void shuffle_passes(quern__step *step, uint64_t *random)
+static void shuffle_passes(quern__segment *segment, uint64_t *random)
 {
-    for (uint32_t placed = 0; placed < step->passes.count; placed++) {
-        uint32_t left = step->passes.count - placed;
+    for (uint32_t placed = 0; placed < segment->passes.count; placed++) {
+        uint32_t left = segment->passes.count - placed;
         uint32_t chosen = placed + (uint32_t)((next_random(random) >> 32) % left);
-        while (!is_ready(step, placed, step->passes.items[chosen])) /* the least index always is */
+        while (!is_ready(segment, placed, segment->passes.items[chosen])) /* the least index always is */
             chosen = placed + (chosen - placed + 1) % left;
-        quern__pass *pass = step->passes.items[chosen];
-        step->passes.items[chosen] = step->passes.items[placed];
-        step->passes.items[placed] = pass;
+        quern__pass *pass = segment->passes.items[chosen];
+        segment->passes.items[chosen] = segment->passes.items[placed];
+        segment->passes.items[placed] = pass;
     }
 }
 
-static void release_passes(quern__step *step)
+static void release_passes(quern__segment *segment)
 {
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        quern__pass_destroy(step->passes.items[i]);
-    step->passes.count = 0;
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        quern__pass_destroy(segment->passes.items[i]);
+    segment->passes.count = 0;
 }
 
-quern_result quern__fuse(quern__plan *plan, quern__step *step)
+quern_result quern__fuse(quern__plan *plan, quern__segment *segment)
 {
-    uint32_t system_count = step->end - step->first;
-    release_passes(step);
-    if (!quern__array_reserve(quern__plan_allocator(plan), &step->passes, system_count))
+    uint32_t system_count = segment->end - segment->first;
+    release_passes(segment);
+    if (!quern__array_reserve(quern__plan_allocator(plan), &segment->passes, system_count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the passes of %u systems",
                            system_count);
     uint64_t seed = plan->shuffle_seed;
     uint64_t *random = seed != 0 ? &seed : NULL;
-    for (uint32_t i = step->first; i < step->end; i++) {
-        quern_result result = place(plan, step, plan->order.items[i], random);
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        quern_result result = place(plan, segment, plan->order.items[i], random);
         if (result != QUERN_OK) return result;
     }
-    for (uint32_t i = 0; i < step->passes.count; i++)
-        find_lanes(step->passes.items[i]);
-    if (random != NULL) shuffle_passes(step, random);
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        find_lanes(segment->passes.items[i]);
+    if (random != NULL) shuffle_passes(segment, random);
     return QUERN_OK;
 }

@@ -15,12 +15,12 @@
 
 #include "sched/schedule/plan.h"
 
-/* Groups the systems of a RUN or EXCLUSIVE step, whose conflicts are known, into new passes; those of
- * before are destroyed. Their order respects all edges. Errors: OUT_OF_MEMORY; the step may then have no
+/* Groups the systems of a RUN or EXCLUSIVE segment, whose conflicts are known, into new passes; those of
+ * before are destroyed. Their order respects all edges. Errors: OUT_OF_MEMORY; the segment may then have no
  * passes or some. */
-quern_result quern__fuse(quern__plan *plan, quern__step *step);
+quern_result quern__fuse(quern__plan *plan, quern__segment *segment);
 
-/* Why the systems of two passes of a step must keep their order, the later one having the greater index;
+/* Why the systems of two passes of a segment must keep their order, the later one having the greater index;
  * the strongest conflict there is. */
 quern__conflict quern__fuse_conflict(const quern__pass *earlier, const quern__pass *later);
 

@@ -46,13 +46,13 @@ typedef struct quern__pass_table {
 typedef struct quern__pass {
     struct quern__plan *plan;
     quern__pass_kind kind;
-    uint32_t index;                           /* among those of its step, as they were made */
+    uint32_t index;                           /* among those of its segment, as they were made */
     QUERN__ARRAY(quern__system *) systems;    /* in the order of execution */
     uint64_t touched[QUERN__COMPONENT_WORDS]; /* by the terms of some system */
     uint32_t lane_count;
     bool has_begin, has_end;                 /* something to do before the first item, after the last */
     bool has_partials, has_filters;          /* some system's */
-    uint32_t begin_node, run_node, end_node; /* in the graph of its step; equal where one is missing */
+    uint32_t begin_node, run_node, end_node; /* in the graph of its segment; equal where one is missing */
 
     QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
     QUERN__ARRAY(quern__pass_call) calls;
@@ -66,7 +66,7 @@ typedef struct quern__pass {
 
     /* watched: see profile.h */
     QUERN__ARRAY(uint32_t)
-    waits_for;     /* places in the step of passes that must come before, less what follows */
+    waits_for;     /* places in the segment of passes that must come before, less what follows */
     uint32_t task; /* in the recording of this frame */
     bool is_named;
     uint32_t trace_name;
@@ -77,7 +77,7 @@ typedef struct quern__pass {
 
     /* What worker 0 keeps of it: apart from what all workers read. */
     _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* of all jobs, over the runs of this frame */
-    uint64_t path_ns;    /* from the step's beginning to this pass's end, by what it must wait for */
+    uint64_t path_ns;    /* from the segment's beginning to this pass's end, by what it must wait for */
     uint64_t longest_ns; /* a chunk, by the job whose chunks took longest, in this run */
 } quern__pass;
 
@@ -93,12 +93,12 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count);
 /* Zeroes the partial results. */
 void quern__pass_start(quern__pass *pass);
 
-/* When the step is over, whose systems write versions from that one on: the filters of those that ran have
- * seen what they were shown. */
+/* When the segment is over, whose systems write versions from that one on: the filters of those that ran
+ * have seen what they were shown. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
 /* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the
- * argument a pass: they are the nodes of a step's graph. The first and the last pay no heed to the
+ * argument a pass: they are the nodes of a segment's graph. The first and the last pay no heed to the
  * range. */
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);

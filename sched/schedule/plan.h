@@ -4,7 +4,7 @@
 #define QUERN_SCHED_SCHEDULE_PLAN_H
 
 /* What was declared of a schedule, and what compiling made of it (compile.h): the order of systems, what
- * keeps them apart, and the steps of a frame. Frames read it; what they keep is in sched/frame. */
+ * keeps them apart, and the segments of a frame. Frames read it; what they keep is in sched/frame. */
 
 #include "core/world/world.h"
 #include "sched/schedule/pass.h"
@@ -12,15 +12,15 @@
 #include <quern/jobs.h>
 #include <quern/schedule.h>
 
-/* What a frame does, one step after another. */
-typedef enum quern__step_kind {
-    QUERN__STEP_RUN,       /* passes, as a graph */
-    QUERN__STEP_EXCLUSIVE, /* one system, alone, on the caller */
-    QUERN__STEP_SYNC       /* apply the commands recorded since the last sync */
-} quern__step_kind;
+/* What a frame does, one segment after another. */
+typedef enum quern__segment_kind {
+    QUERN__SEGMENT_RUN,       /* passes, as a graph */
+    QUERN__SEGMENT_EXCLUSIVE, /* one system, alone, on the caller */
+    QUERN__SEGMENT_SYNC       /* apply the commands recorded since the last sync */
+} quern__segment_kind;
 
-typedef struct quern__step {
-    quern__step_kind kind;
+typedef struct quern__segment {
+    quern__segment_kind kind;
     uint32_t phase;
     uint32_t first, end; /* systems, by position in the order of execution */
 
@@ -31,14 +31,14 @@ typedef struct quern__step {
     uint32_t prepared_threads;
     uint32_t serial_count; /* serials that its streams may take */
     bool is_idle;          /* nothing to call, whatever the frame */
-} quern__step;
+} quern__segment;
 
 typedef struct quern__phase {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    uint32_t first_step, end_step; /* compiled */
-    double step_seconds;           /* of a fixed step; 0: once per frame */
-    uint32_t max_step_count;       /* of one frame */
-    double elapsed_seconds;        /* not yet stepped through */
+    uint32_t first_segment, end_segment; /* compiled */
+    double step_seconds;                 /* of a fixed step; 0: once per frame */
+    uint32_t max_step_count;             /* of one frame */
+    double elapsed_seconds;              /* not yet stepped through */
 } quern__phase;
 
 typedef struct quern__plan {
@@ -58,7 +58,7 @@ typedef struct quern__plan {
     uint64_t compiled_version;               /* of the storage's archetypes */
     QUERN__ARRAY(quern__system *) order;     /* of execution */
     QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
-    QUERN__ARRAY(quern__step) steps;
+    QUERN__ARRAY(quern__segment) segments;
 } quern__plan;
 
 static inline const quern_allocator *quern__plan_allocator(const quern__plan *plan)
@@ -66,11 +66,11 @@ static inline const quern_allocator *quern__plan_allocator(const quern__plan *pl
     return &plan->world->storage.allocator;
 }
 
-/* Between frames, when what steps prepared no longer holds. */
+/* Between frames, when what segments prepared no longer holds. */
 static inline void quern__plan_unprepare(quern__plan *plan)
 {
-    for (uint32_t i = 0; i < plan->steps.count; i++)
-        plan->steps.items[i].prepared_version = 0;
+    for (uint32_t i = 0; i < plan->segments.count; i++)
+        plan->segments.items[i].prepared_version = 0;
 }
 
 static inline quern__conflict *quern__plan_conflict(const quern__plan *plan, uint32_t earlier,

@@ -45,7 +45,7 @@ typedef struct quern__system {
     /* prepared, for the rows there are */
     uint32_t view_count;
     uint64_t entity_count;
-    uint32_t serial_offset; /* of its streams' serials in those of the step */
+    uint32_t serial_offset; /* of its streams' serials in those of the segment */
     size_t partial_bytes;   /* as declared */
     size_t partial_stride_bytes;
     char *partials; /* view_count times the stride */

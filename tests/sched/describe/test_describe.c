@@ -339,7 +339,7 @@ Test(describe, a_pass_waits_for_several)
     assert_line("pass 3: 1 system; 0 archetypes, 0 chunks; waits for pass 1, 2");
 }
 
-Test(describe, steps_are_numbered_through_and_cut_at_exclusive_systems)
+Test(describe, segments_are_numbered_through_and_cut_at_exclusive_systems)
 {
     must_exist(position);
     setup_writer(schedule, "a", position);
@@ -601,14 +601,14 @@ static void assert_count(const cJSON *object, const char *key, int expected)
     cr_assert_eq(cJSON_GetArraySize(member(object, key)), expected, "\"%s\"", key);
 }
 
-static const cJSON *step_of(const cJSON *root, uint32_t phase, uint32_t step)
+static const cJSON *segment_of(const cJSON *root, uint32_t phase, uint32_t segment)
 {
-    return item(member(item(member(root, "phases"), phase), "steps"), step);
+    return item(member(item(member(root, "phases"), phase), "segments"), segment);
 }
 
 static const cJSON *pass_of(const cJSON *root, uint32_t pass)
 {
-    return item(member(step_of(root, 0, 0), "passes"), pass);
+    return item(member(segment_of(root, 0, 0), "passes"), pass);
 }
 
 static const cJSON *system_of(const cJSON *root, uint32_t pass, uint32_t system)
@@ -647,7 +647,7 @@ Test(describe_json, an_empty_schedule)
     const cJSON *phase = item(member(root, "phases"), 0);
     assert_member_text(phase, "name", "p0");
     assert_null(phase, "fixed_step");
-    assert_member_text(step_of(root, 0, 0), "kind", "sync");
+    assert_member_text(segment_of(root, 0, 0), "kind", "sync");
     assert_count(root, "by_registration_alone", 0);
     cJSON_Delete(root);
 }
@@ -662,7 +662,7 @@ Test(describe_json, passes_edges_and_loads)
     add_user("count", position, score, QUERN_WRITE);
     cJSON *root = parsed();
     assert_load(root, 18, 8, 2.25);
-    assert_load(step_of(root, 0, 0), 18, 8, 2.25);
+    assert_load(segment_of(root, 0, 0), 18, 8, 2.25);
 
     const cJSON *first = pass_of(root, 0), *second = pass_of(root, 1);
     assert_number(first, "pass", 1);
@@ -678,7 +678,7 @@ Test(describe_json, passes_edges_and_loads)
     assert_member_text(member(second, "alone"), "name", "score");
     cr_assert_eq(item(member(second, "waits_for"), 0)->valueint, 1);
 
-    const cJSON *edges = member(step_of(root, 0, 0), "edges");
+    const cJSON *edges = member(segment_of(root, 0, 0), "edges");
     cr_assert_eq(cJSON_GetArraySize(edges), 2);
     assert_pair(item(edges, 0), "push", "move");
     assert_count(item(edges, 0), "causes", 1);
@@ -767,7 +767,7 @@ Test(describe_json, why_systems_are_apart)
     cJSON_Delete(root);
 }
 
-Test(describe_json, exclusive_steps_and_fixed_steps)
+Test(describe_json, exclusive_segments_and_fixed_steps)
 {
     must(quern_schedule_set_fixed_step(schedule, 0, 0.5, 3));
     quern_system_def def = system_def("x", idle_run);
@@ -777,11 +777,11 @@ Test(describe_json, exclusive_steps_and_fixed_steps)
     const cJSON *fixed = member(item(member(root, "phases"), 0), "fixed_step");
     assert_number(fixed, "seconds", 0.5);
     assert_number(fixed, "max_count", 3);
-    assert_member_text(step_of(root, 0, 0), "kind", "sync");
-    const cJSON *step = step_of(root, 0, 1);
-    assert_member_text(step, "kind", "exclusive");
-    assert_load(step, 1, 1, 1);
-    const cJSON *pass = item(member(step, "passes"), 0);
+    assert_member_text(segment_of(root, 0, 0), "kind", "sync");
+    const cJSON *segment = segment_of(root, 0, 1);
+    assert_member_text(segment, "kind", "exclusive");
+    assert_load(segment, 1, 1, 1);
+    const cJSON *pass = item(member(segment, "passes"), 0);
     assert_member_text(pass, "kind", "once");
     assert_member_text(member(pass, "alone"), "reason", "exclusive");
     assert_null(member(pass, "alone"), "name");
@@ -862,10 +862,10 @@ Test(describe_json, measured_times_are_used_where_there_are_some)
     root = parsed();
     assert_member_text(root, "unit", "ns");
     assert_times(root);
-    assert_times(step_of(root, 0, 0));
+    assert_times(segment_of(root, 0, 0));
     quern_system_stats stats;
     must(quern_schedule_system_stats(schedule, quern_schedule_find(schedule, "timed"), &stats));
-    assert_load(step_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
+    assert_load(segment_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
     double frame_ns = (double)(stats.time_ns + quern_schedule_frame_stats(schedule).sync_ns);
     assert_load(root, frame_ns, frame_ns, 1);
     cJSON_Delete(root);

@@ -15,9 +15,9 @@ typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t e
 typedef enum quern__sync_stage {
     QUERN__STAGE_SYNC, /* all of it */
     QUERN__STAGE_GATHER,
-    QUERN__STAGE_FOLD,
-    QUERN__STAGE_SETTLE,
-    QUERN__STAGE_COMMIT
+    QUERN__STAGE_MERGE,
+    QUERN__STAGE_RESOLVE,
+    QUERN__STAGE_APPLY
 } quern__sync_stage;
 
 typedef struct quern__executor {

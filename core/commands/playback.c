@@ -269,12 +269,12 @@ static quern_result apply(quern__playback *playback, const quern_commands *recor
 {
     quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
     quern_result result = gather(playback, recorders, count, stream_count);
-    quern__executor_begin_stage(watcher, QUERN__STAGE_FOLD);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
     if (result == QUERN_OK) result = quern__playback_fold(playback, found->command_count);
     if (result != QUERN_OK) return result;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_SETTLE);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_RESOLVE);
     result = quern__playback_settle(playback, found);
-    quern__executor_begin_stage(watcher, QUERN__STAGE_COMMIT);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
     if (result == QUERN_OK)
         quern__playback_commit(playback);
     else

@@ -67,9 +67,9 @@ typedef struct quern_frame_profile {
     uint64_t critical_path_ns;
     uint64_t sync_ns;             /* at sync points that had commands; nearly all of it in the stages */
     uint64_t gather_ns;           /* putting the streams of commands in order */
-    uint64_t fold_ns;             /* finding what each entity's commands come to */
-    uint64_t settle_ns;           /* finding new archetypes and making room */
-    uint64_t commit_ns;           /* moving rows, and calling hooks */
+    uint64_t merge_ns;            /* finding what each entity's commands come to */
+    uint64_t resolve_ns;          /* finding new archetypes and making room */
+    uint64_t apply_ns;            /* moving rows, and calling hooks */
     quern_worker_profile workers; /* of all, added up */
     double efficiency;            /* busy_ns of all, of thread_count times time_ns: 0 to 1 */
 } quern_frame_profile;

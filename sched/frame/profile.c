@@ -346,12 +346,12 @@ static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
     switch (stage) {
     case QUERN__STAGE_GATHER:
         return &frame->gather_ns;
-    case QUERN__STAGE_FOLD:
-        return &frame->fold_ns;
-    case QUERN__STAGE_SETTLE:
-        return &frame->settle_ns;
+    case QUERN__STAGE_MERGE:
+        return &frame->merge_ns;
+    case QUERN__STAGE_RESOLVE:
+        return &frame->resolve_ns;
     default:
-        return &frame->commit_ns;
+        return &frame->apply_ns;
     }
 }
 

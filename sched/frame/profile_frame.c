@@ -227,9 +227,9 @@ static void add_frame(quern__watch *watch)
     total->time_ns += frame->time_ns;
     total->sync_ns += frame->sync_ns;
     total->gather_ns += frame->gather_ns;
-    total->fold_ns += frame->fold_ns;
-    total->settle_ns += frame->settle_ns;
-    total->commit_ns += frame->commit_ns;
+    total->merge_ns += frame->merge_ns;
+    total->resolve_ns += frame->resolve_ns;
+    total->apply_ns += frame->apply_ns;
     total->critical_path_ns += frame->critical_path_ns;
     add_worker(&total->workers, &frame->workers);
 }

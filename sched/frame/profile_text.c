@@ -33,10 +33,10 @@ static void write_frame(const profile_writer *writer)
             mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s", writer->frames,
             mean_us(writer, total->critical_path_ns),
             share_of(total->workers.busy_ns, total->time_ns * thread_count));
-    fprintf(writer->file, "sync points %.1f us: gather %.1f, fold %.1f, settle %.1f, commit %.1f\n\n",
+    fprintf(writer->file, "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
             mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
-            mean_us(writer, total->fold_ns), mean_us(writer, total->settle_ns),
-            mean_us(writer, total->commit_ns));
+            mean_us(writer, total->merge_ns), mean_us(writer, total->resolve_ns),
+            mean_us(writer, total->apply_ns));
 }
 
 static void write_system(const profile_writer *writer, const quern__system *system)

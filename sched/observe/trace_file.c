@@ -34,8 +34,8 @@ static const struct {
 };
 
 static const char *const stages[] = {
-    [QUERN__STAGE_SYNC] = "sync",     [QUERN__STAGE_GATHER] = "gather", [QUERN__STAGE_FOLD] = "fold",
-    [QUERN__STAGE_SETTLE] = "settle", [QUERN__STAGE_COMMIT] = "commit",
+    [QUERN__STAGE_SYNC] = "sync",       [QUERN__STAGE_GATHER] = "gather", [QUERN__STAGE_MERGE] = "merge",
+    [QUERN__STAGE_RESOLVE] = "resolve", [QUERN__STAGE_APPLY] = "apply",
 };
 
 typedef struct trace_writer {

@@ -241,7 +241,7 @@ Test(recorded, stages_of_the_profile_add_up_to_the_sync_point)
     must(quern_schedule_set_profiling(schedule, true));
     must(quern_schedule_run_recorded(schedule, NULL, 0, recording));
     const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
-    const uint64_t stages_ns = frame.gather_ns + frame.fold_ns + frame.settle_ns + frame.commit_ns;
+    const uint64_t stages_ns = frame.gather_ns + frame.merge_ns + frame.resolve_ns + frame.apply_ns;
     cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
     cr_assert_leq(sum_of_links_ns(recording), frame.sync_ns);
     cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker leads, and nobody helps");

@@ -198,7 +198,7 @@ Test(trace_file, args_say_what_their_numbers_are)
 /* Stages are parts of the whole, which knows how many commands there were. */
 Test(trace_file, a_sync_point_has_commands_and_its_stages_have_names)
 {
-    static const char *const names[] = {"sync", "gather", "fold", "settle", "commit"};
+    static const char *const names[] = {"sync", "gather", "merge", "resolve", "apply"};
     quern_trace *trace = open_trace(1, 16);
     quern_trace_start(trace);
     for (uint32_t stage = 0; stage < COUNT_OF(names); stage++)

@@ -269,17 +269,17 @@ static void run_record_raw(void *state, uint32_t pass_count)
     }
 }
 
-static void *allocate(void *context, size_t size_bytes, size_t alignment_bytes)
+static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
-    const command_scene *scene = context;
+    const command_scene *scene = user_data;
     if (scene->refuses_memory) return NULL;
     return aligned_alloc(alignment_bytes,
                          (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes);
 }
 
-static void release(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes)
+static void release(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)context;
+    (void)user_data;
     (void)size_bytes;
     (void)alignment_bytes;
     free(pointer);
@@ -308,7 +308,7 @@ static void *open_record(const bench_case *size)
 {
     command_scene *scene = bench_allocate(1, sizeof *scene);
     quern_world_def world_def = quern_world_def_default();
-    world_def.allocator = (quern_allocator){.allocate = allocate, .release = release, .context = scene};
+    world_def.allocator = (quern_allocator){.allocate = allocate, .release = release, .user_data = scene};
     bench_world_open_with(&scene->bench, &world_def);
     open_world(scene, size);
     open_schedule(scene);

@@ -13,7 +13,7 @@ const char *const quern__bench_counter_keys[QUERN_HARDWARE_EVENT_COUNT] = {
 static void *open_process(const quern_hardware_source *source)
 {
     void *opened;
-    return source->open(source->context, QUERN_HARDWARE_PROCESS, &opened) == QUERN_OK ? opened : NULL;
+    return source->open(source->user_data, QUERN_HARDWARE_PROCESS, &opened) == QUERN_OK ? opened : NULL;
 }
 
 void quern__bench_counters_open(quern__bench_counters *counters, const quern_hardware_source *source)

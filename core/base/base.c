@@ -142,9 +142,9 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------- hooks */
 
-static void log_default(void *context, quern_log_level level, const char *message)
+static void log_default(void *user_data, quern_log_level level, const char *message)
 {
-    (void)context;
+    (void)user_data;
     if (level == QUERN_LOG_INFO) return;
     fprintf(stderr, "quern: %s: %s\n", level == QUERN_LOG_ERROR ? "error" : "warning", message);
 }
@@ -152,12 +152,12 @@ static void log_default(void *context, quern_log_level level, const char *messag
 /* Written only while no frame runs (see quern_log_set), so workers may read them without atomics: starting
  * a frame synchronises with them. */
 static quern_log_function *log_function = log_default;
-static void *log_context;
+static void *log_user_data;
 
-void quern_log_set(quern_log_function *function, void *context)
+void quern_log_set(quern_log_function *function, void *user_data)
 {
     log_function = function ? function : log_default;
-    log_context = function ? context : NULL;
+    log_user_data = function ? user_data : NULL;
 }
 
 void quern__log(quern_log_level level, const char *format, ...)
@@ -167,23 +167,23 @@ void quern__log(quern_log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    log_function(log_context, level, message);
+    log_function(log_user_data, level, message);
 }
 
-static void assert_default(void *context, const char *message)
+static void assert_default(void *user_data, const char *message)
 {
-    (void)context;
+    (void)user_data;
     fprintf(stderr, "quern: check failed: %s\n", message);
     abort();
 }
 
 static quern_assert_function *assert_function = assert_default;
-static void *assert_context;
+static void *assert_user_data;
 
-void quern_assert_set(quern_assert_function *function, void *context)
+void quern_assert_set(quern_assert_function *function, void *user_data)
 {
     assert_function = function ? function : assert_default;
-    assert_context = function ? context : NULL;
+    assert_user_data = function ? user_data : NULL;
 }
 
 quern_result quern__violation(quern_result code, const char *format, ...)
@@ -193,21 +193,21 @@ quern_result quern__violation(quern_result code, const char *format, ...)
     vsnprintf(error_message, sizeof error_message, format, arguments);
     va_end(arguments);
     quern__log(QUERN_LOG_ERROR, "%s", error_message);
-    if (QUERN_CHECKS) assert_function(assert_context, error_message);
+    if (QUERN_CHECKS) assert_function(assert_user_data, error_message);
     return code;
 }
 
 /* ------------------------------------------------------------------------------------------ memory */
 
-static void *allocate_default(void *context, size_t size_bytes, size_t alignment_bytes)
+static void *allocate_default(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)context;
+    (void)user_data;
     return aligned_alloc(alignment_bytes, quern__align_up(size_bytes, alignment_bytes));
 }
 
-static void release_default(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes)
+static void release_default(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
 {
-    (void)context;
+    (void)user_data;
     (void)size_bytes;
     (void)alignment_bytes;
     free(pointer);
@@ -215,19 +215,19 @@ static void release_default(void *context, void *pointer, size_t size_bytes, siz
 
 quern_allocator quern_allocator_default(void)
 {
-    return (quern_allocator){.allocate = allocate_default, .release = release_default, .context = NULL};
+    return (quern_allocator){.allocate = allocate_default, .release = release_default, .user_data = NULL};
 }
 
 void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_t alignment_bytes)
 {
     assert(size_bytes > 0 && quern__is_power_of_two(alignment_bytes));
-    return allocator->allocate(allocator->context, size_bytes, alignment_bytes);
+    return allocator->allocate(allocator->user_data, size_bytes, alignment_bytes);
 }
 
 void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
                     size_t alignment_bytes)
 {
-    if (pointer != NULL) allocator->release(allocator->context, pointer, size_bytes, alignment_bytes);
+    if (pointer != NULL) allocator->release(allocator->user_data, pointer, size_bytes, alignment_bytes);
 }
 
 void quern__advise_huge_pages(void *memory, size_t size_bytes)

@@ -93,7 +93,7 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
 static bool same_hooks(const quern_hooks *a, const quern_hooks *b)
 {
     return a->construct == b->construct && a->copy == b->copy && a->move == b->move &&
-           a->destroy == b->destroy && a->context == b->context;
+           a->destroy == b->destroy && a->user_data == b->user_data;
 }
 
 bool quern__type_same_layout(const quern__type *a, const quern__type *b)
@@ -114,7 +114,7 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
 void quern__type_construct(const quern__type *type, void *values, uint32_t count)
 {
     if (type->hooks.construct)
-        type->hooks.construct(values, count, type->hooks.context);
+        type->hooks.construct(values, count, type->hooks.user_data);
     else
         memset(values, 0, (size_t)type->size_bytes * count);
 }
@@ -122,7 +122,7 @@ void quern__type_construct(const quern__type *type, void *values, uint32_t count
 void quern__type_copy(const quern__type *type, void *targets, const void *sources, uint32_t count)
 {
     if (type->hooks.copy)
-        type->hooks.copy(targets, sources, count, type->hooks.context);
+        type->hooks.copy(targets, sources, count, type->hooks.user_data);
     else
         memcpy(targets, sources, (size_t)type->size_bytes * count);
 }
@@ -130,14 +130,14 @@ void quern__type_copy(const quern__type *type, void *targets, const void *source
 void quern__type_move(const quern__type *type, void *targets, void *sources, uint32_t count)
 {
     if (type->hooks.move)
-        type->hooks.move(targets, sources, count, type->hooks.context);
+        type->hooks.move(targets, sources, count, type->hooks.user_data);
     else
         memcpy(targets, sources, (size_t)type->size_bytes * count);
 }
 
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count)
 {
-    if (type->hooks.destroy) type->hooks.destroy(values, count, type->hooks.context);
+    if (type->hooks.destroy) type->hooks.destroy(values, count, type->hooks.user_data);
 }
 
 /* ----------------------------------------------------------------------------------------- fields */

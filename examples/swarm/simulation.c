@@ -13,9 +13,9 @@ static const double frame_seconds = 1.0 / 60.0;
 
 /* --------------------------------------------------------------------------------------- resources */
 
-static void grid_destroy_hook(void *values, uint32_t count, void *context)
+static void grid_destroy_hook(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     Grid *grids = values;
     for (uint32_t i = 0; i < count; i++)
         grid_free(&grids[i]);

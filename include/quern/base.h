@@ -79,18 +79,18 @@ QUERN_API bool quern_has_checks(void);
 
 typedef enum quern_log_level { QUERN_LOG_INFO, QUERN_LOG_WARNING, QUERN_LOG_ERROR } quern_log_level;
 
-typedef void quern_log_function(void *context, quern_log_level level, const char *message);
+typedef void quern_log_function(void *user_data, quern_log_level level, const char *message);
 
 /* Where the library's messages go, for the whole process. NULL restores the default (warnings and errors
  * to stderr). The function may be called from any worker thread. Set it while no frame runs. */
-QUERN_API void quern_log_set(quern_log_function *function, void *context);
+QUERN_API void quern_log_set(quern_log_function *function, void *user_data);
 
-typedef void quern_assert_function(void *context, const char *message);
+typedef void quern_assert_function(void *user_data, const char *message);
 
 /* What happens when a check finds misuse in a build with QUERN_CHECKS, for the whole process. NULL
  * restores the default (print the message and abort). When the function returns, the offending call is
  * refused, as it would be in a build without checks. Set it while no frame runs. */
-QUERN_API void quern_assert_set(quern_assert_function *function, void *context);
+QUERN_API void quern_assert_set(quern_assert_function *function, void *user_data);
 
 /* -------------------------------------------------------------------------------------- allocator */
 
@@ -98,10 +98,10 @@ QUERN_API void quern_assert_set(quern_assert_function *function, void *context);
  * several threads at once. */
 typedef struct quern_allocator {
     /* At least size_bytes (> 0), aligned to alignment_bytes (a power of two, 8 up to 2 MiB), or NULL. */
-    void *(*allocate)(void *context, size_t size_bytes, size_t alignment_bytes);
+    void *(*allocate)(void *user_data, size_t size_bytes, size_t alignment_bytes);
     /* Takes back what allocate returned for the same size and alignment. pointer is not NULL. */
-    void (*release)(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes);
-    void *context;
+    void (*release)(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes);
+    void *user_data;
 } quern_allocator;
 
 /* aligned_alloc and free. Any thread. */

@@ -57,13 +57,13 @@ typedef struct quern_field {
  * value owns. Hooks run on the thread that makes the change; copy also runs on worker threads when a
  * command is recorded. */
 typedef struct quern_hooks {
-    void (*construct)(void *values, uint32_t count, void *context);
+    void (*construct)(void *values, uint32_t count, void *user_data);
     /* target is raw memory, source stays alive */
-    void (*copy)(void *targets, const void *sources, uint32_t count, void *context);
+    void (*copy)(void *targets, const void *sources, uint32_t count, void *user_data);
     /* target is raw memory, source is raw memory afterwards: destroy is not called for it */
-    void (*move)(void *targets, void *sources, uint32_t count, void *context);
-    void (*destroy)(void *values, uint32_t count, void *context);
-    void *context; /* passed to each hook */
+    void (*move)(void *targets, void *sources, uint32_t count, void *user_data);
+    void (*destroy)(void *values, uint32_t count, void *user_data);
+    void *user_data; /* passed to each hook */
 } quern_hooks;
 
 /* Start from quern_component_def_default(); one that was not is refused. */

@@ -50,12 +50,12 @@ QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
 typedef struct quern_hardware_source {
     /* Begins to count. A profile opens counters once for each worker, and again when that is another thread.
      * Errors: UNAVAILABLE, and others as they come; nothing is opened then. */
-    quern_result (*open)(void *context, quern_hardware_scope scope, void **out_counters);
+    quern_result (*open)(void *user_data, quern_hardware_scope scope, void **out_counters);
     /* By the thread that opened them. False when they cannot be read. */
     bool (*read)(void *counters, quern_hardware_reading *out_reading);
     /* Any thread. */
     void (*close)(void *counters);
-    void *context;
+    void *user_data;
 } quern_hardware_source;
 
 /* The system's: on Linux perf_event_open, in user mode alone, which is what an unprivileged user may count

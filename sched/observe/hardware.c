@@ -175,9 +175,9 @@ static bool read_counters(void *opened, quern_hardware_reading *out_reading)
     return true;
 }
 
-static quern_result open_system(void *context, quern_hardware_scope scope, void **out_counters)
+static quern_result open_system(void *user_data, quern_hardware_scope scope, void **out_counters)
 {
-    (void)context;
+    (void)user_data;
     return quern__hardware_open(system_codes, scope, out_counters);
 }
 

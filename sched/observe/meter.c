@@ -45,7 +45,7 @@ static bool is_open(const quern__meters *meters, quern__meter *meter)
     if (meter->counters != NULL) meters->source.close(meter->counters);
     meter->thread = this_thread();
     meter->counters = NULL;
-    if (meters->source.open(meters->source.context, QUERN_HARDWARE_THREAD, &meter->counters) != QUERN_OK)
+    if (meters->source.open(meters->source.user_data, QUERN_HARDWARE_THREAD, &meter->counters) != QUERN_OK)
         meter->counters = NULL;
     if (meter->counters != NULL) measure_bias(&meters->source, meter);
     return meter->counters != NULL;
@@ -175,7 +175,7 @@ quern_result quern__meters_start(quern__meters *meters, const quern_hardware_sou
                                  const quern_allocator *allocator)
 {
     void *counters;
-    const quern_result result = source->open(source->context, QUERN_HARDWARE_THREAD, &counters);
+    const quern_result result = source->open(source->user_data, QUERN_HARDWARE_THREAD, &counters);
     if (result != QUERN_OK) return result;
     const uint64_t read_ns = time_reading(source, counters);
     source->close(counters);

@@ -16,9 +16,9 @@ static struct {
     int open_count;
 } made;
 
-static quern_result open_made(void *context, quern_hardware_scope scope, void **out_counters)
+static quern_result open_made(void *user_data, quern_hardware_scope scope, void **out_counters)
 {
-    (void)context;
+    (void)user_data;
     cr_expect_eq(scope, QUERN_HARDWARE_PROCESS);
     if (made.is_refused) return QUERN_ERROR_UNAVAILABLE;
     made.open_count++;

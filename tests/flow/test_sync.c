@@ -231,29 +231,29 @@ static void log_values(const uint64_t *values, uint32_t count, uint64_t which)
         hook_log[log_count++] = values[i] << 2 | which;
 }
 
-static void logged_construct(void *values, uint32_t count, void *context)
+static void logged_construct(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     log_values(values, count, 0);
 }
 
-static void logged_move(void *targets, void *sources, uint32_t count, void *context)
+static void logged_move(void *targets, void *sources, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
     log_values(targets, count, 1);
 }
 
-static void logged_destroy(void *values, uint32_t count, void *context)
+static void logged_destroy(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     log_values(values, count, 2);
 }
 
-static void logged_copy(void *targets, const void *sources, uint32_t count, void *context)
+static void logged_copy(void *targets, const void *sources, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     memcpy(targets, sources, count * sizeof(uint64_t));
 }
 

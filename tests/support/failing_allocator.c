@@ -101,9 +101,9 @@ static bool in_contract(size_t size_bytes, size_t alignment_bytes)
            alignment_bytes <= MAX_ALIGNMENT_BYTES && (alignment_bytes & (alignment_bytes - 1)) == 0;
 }
 
-static void *allocate(void *context, size_t size_bytes, size_t alignment_bytes)
+static void *allocate(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
-    failing_allocator *allocator = context;
+    failing_allocator *allocator = user_data;
     void *pointer = NULL;
     pthread_mutex_lock(&allocator->mutex);
     if (!in_contract(size_bytes, alignment_bytes))
@@ -116,9 +116,9 @@ static void *allocate(void *context, size_t size_bytes, size_t alignment_bytes)
     return pointer;
 }
 
-static void release(void *context, void *pointer, size_t size_bytes, size_t alignment_bytes)
+static void release(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
 {
-    failing_allocator *allocator = context;
+    failing_allocator *allocator = user_data;
     pthread_mutex_lock(&allocator->mutex);
     block *entry = block_unlink(allocator, pointer);
     if (entry == NULL) {
@@ -135,7 +135,7 @@ static void release(void *context, void *pointer, size_t size_bytes, size_t alig
 
 quern_allocator failing_allocator_interface(failing_allocator *allocator)
 {
-    return (quern_allocator){.allocate = allocate, .release = release, .context = allocator};
+    return (quern_allocator){.allocate = allocate, .release = release, .user_data = allocator};
 }
 
 /* ----------------------------------------------------------------------------------------- control */

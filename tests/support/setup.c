@@ -149,17 +149,17 @@ void refusal_end_code(const refusal *before, quern_result actual, quern_result e
 
 /* ----------------------------------------------------------------------------------------- reports */
 
-static void capture_log(void *context, quern_log_level level, const char *message)
+static void capture_log(void *user_data, quern_log_level level, const char *message)
 {
-    captured_reports *reports = context;
+    captured_reports *reports = user_data;
     (void)level;
     reports->log_count++;
     snprintf(reports->last, sizeof reports->last, "%s", message);
 }
 
-static void capture_assert(void *context, const char *message)
+static void capture_assert(void *user_data, const char *message)
 {
-    captured_reports *reports = context;
+    captured_reports *reports = user_data;
     reports->assert_count++;
     snprintf(reports->last, sizeof reports->last, "%s", message);
 }

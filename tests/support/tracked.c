@@ -53,18 +53,18 @@ uint64_t tracked_live_count(tracked_counts *counts)
     return counts->constructed_count + counts->copied_count - counts->destroyed_count;
 }
 
-static void construct_hook(void *values, uint32_t count, void *context)
+static void construct_hook(void *values, uint32_t count, void *user_data)
 {
     tracked *value = values;
     for (uint32_t i = 0; i < count; i++)
-        tracked_construct(&value[i], TRACKED_DEFAULT, context);
+        tracked_construct(&value[i], TRACKED_DEFAULT, user_data);
 }
 
-static void copy_hook(void *targets, const void *sources, uint32_t count, void *context)
+static void copy_hook(void *targets, const void *sources, uint32_t count, void *user_data)
 {
     tracked *target = targets;
     const tracked *source = sources;
-    tracked_counts *counts = context;
+    tracked_counts *counts = user_data;
     for (uint32_t i = 0; i < count; i++) {
         expect_live(&source[i], counts);
         target[i] = (tracked){.self = &target[i], .payload = source[i].payload};
@@ -72,11 +72,11 @@ static void copy_hook(void *targets, const void *sources, uint32_t count, void *
     }
 }
 
-static void move_hook(void *targets, void *sources, uint32_t count, void *context)
+static void move_hook(void *targets, void *sources, uint32_t count, void *user_data)
 {
     tracked *target = targets;
     tracked *source = sources;
-    tracked_counts *counts = context;
+    tracked_counts *counts = user_data;
     for (uint32_t i = 0; i < count; i++) {
         expect_live(&source[i], counts);
         target[i] = (tracked){.self = &target[i], .payload = source[i].payload};
@@ -85,11 +85,11 @@ static void move_hook(void *targets, void *sources, uint32_t count, void *contex
     }
 }
 
-static void destroy_hook(void *values, uint32_t count, void *context)
+static void destroy_hook(void *values, uint32_t count, void *user_data)
 {
     tracked *value = values;
     for (uint32_t i = 0; i < count; i++)
-        tracked_destroy(&value[i], context);
+        tracked_destroy(&value[i], user_data);
 }
 
 quern_component tracked_register(quern_world *world, const char *name, tracked_counts *counts)
@@ -122,15 +122,15 @@ bool owned_is_intact(const owned *value)
     return value->box == NULL ? value->payload == 0 : *value->box == value->payload;
 }
 
-static void owned_destroy_hook(void *values, uint32_t count, void *context)
+static void owned_destroy_hook(void *values, uint32_t count, void *user_data)
 {
     owned *value = values;
     for (uint32_t i = 0; i < count; i++)
-        owned_destroy(&value[i], context);
+        owned_destroy(&value[i], user_data);
 }
 
 quern_component owned_register(quern_world *world, const char *name, atomic_llong *live_count)
 {
-    quern_hooks hooks = {.destroy = owned_destroy_hook, .context = live_count};
+    quern_hooks hooks = {.destroy = owned_destroy_hook, .user_data = live_count};
     return register_payload_type(world, name, sizeof(owned), offsetof(owned, payload), hooks);
 }

@@ -141,9 +141,9 @@ Test(component, other_fields_under_the_same_name_are_another_layout)
     }
 }
 
-static void destroy_nothing(void *values, uint32_t count, void *context)
+static void destroy_nothing(void *values, uint32_t count, void *user_data)
 {
-    (void)values, (void)count, (void)context;
+    (void)values, (void)count, (void)user_data;
 }
 
 Test(component, another_layout_under_the_same_name_is_refused)

@@ -622,17 +622,17 @@ Test(hooks, destroying_the_world_destroys_every_value)
     close_tracked();
 }
 
-static void destroy_payload(void *values, uint32_t count, void *context)
+static void destroy_payload(void *values, uint32_t count, void *user_data)
 {
     uint64_t *value = values;
-    uint64_t *sum = context;
+    uint64_t *sum = user_data;
     for (uint32_t i = 0; i < count; i++)
         *sum += value[i];
 }
 
-static void construct_payload(void *values, uint32_t count, void *context)
+static void construct_payload(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     uint64_t *value = values;
     for (uint32_t i = 0; i < count; i++)
         value[i] = 100;
@@ -646,7 +646,7 @@ Test(hooks, a_resource_is_constructed_and_destroyed_with_the_world)
     quern_resource_def def = quern_resource_def_default();
     def.name = "constructed";
     def.size_bytes = sizeof(uint64_t);
-    def.hooks = (quern_hooks){.construct = construct_payload, .destroy = destroy_payload, .context = &sum};
+    def.hooks = (quern_hooks){.construct = construct_payload, .destroy = destroy_payload, .user_data = &sum};
     must(quern_resource_register(other, &def, &constructed));
     def.name = "given";
     def.value = &given;

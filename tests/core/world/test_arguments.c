@@ -468,7 +468,7 @@ Test(arguments, of_profiles)
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     quern_worker_profile profile;
-    const quern_hardware_source half = {.context = counts};
+    const quern_hardware_source half = {.user_data = counts};
     REFUSED(NULL_ARGUMENT, quern_schedule_set_profiling, NULL, true);
     REFUSED(NULL_ARGUMENT, quern_schedule_set_counting, NULL, NULL);
     assert_refused_value(world, quern_schedule_set_counting(schedule, &half) == QUERN_OK);

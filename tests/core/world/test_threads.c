@@ -268,9 +268,9 @@ static void *intrude(void *argument)
 }
 
 /* The construct hook: in the middle of the first thread's call. */
-static void let_in(void *values, uint32_t count, void *context)
+static void let_in(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     pthread_t thread;
     if (intruder == NULL || pthread_create(&thread, NULL, intrude, NULL) != 0) return;
@@ -336,9 +336,9 @@ Test(intruders, threads_in_turn_are_not_reported, .timeout = 300)
 /* A hook that calls in is against the rules, but is no second thread. */
 static quern_result nested_result;
 
-static void call_in(void *values, uint32_t count, void *context)
+static void call_in(void *values, uint32_t count, void *user_data)
 {
-    (void)context;
+    (void)user_data;
     memset(values, 0, count * sizeof(uint64_t));
     nested_result = quern_entity_mark_changed(shared, living, plain);
 }

@@ -69,7 +69,7 @@ Test(hardware, the_system_counts_or_says_why_not)
 {
     const quern_hardware_source source = quern_hardware_source_default();
     void *counters;
-    const quern_result result = source.open(source.context, QUERN_HARDWARE_THREAD, &counters);
+    const quern_result result = source.open(source.user_data, QUERN_HARDWARE_THREAD, &counters);
     if (result != QUERN_OK) {
         cr_assert_eq(result, QUERN_ERROR_UNAVAILABLE);
         cr_assert_not_null(strstr(quern_error_message(), "hardware counters are not available: "));
@@ -170,9 +170,9 @@ static struct {
     bool is_unreadable;
 } processor;
 
-static quern_result open_made(void *context, quern_hardware_scope scope, void **out_counters)
+static quern_result open_made(void *user_data, quern_hardware_scope scope, void **out_counters)
 {
-    cr_expect_eq(context, &processor);
+    cr_expect_eq(user_data, &processor);
     cr_expect_eq(scope, QUERN_HARDWARE_THREAD);
     const uint32_t before = atomic_load(&processor.opened_count);
     if (processor.allowed_count != 0 && before >= processor.allowed_count) return QUERN_ERROR_UNAVAILABLE;

@@ -352,7 +352,7 @@ static void run_add_query_quern(void *state, uint32_t pass_count)
     (void)pass_count;
     structural_scene *quern = state;
     REQUIRE(
-        quern_query_add_component(quern->query, quern->bench.health, &added_health, &quern->added_count));
+        quern_entity_add_matching(quern->query, quern->bench.health, &added_health, &quern->added_count));
 }
 
 static uint64_t checksum_add_query_quern(void *state)

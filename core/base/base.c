@@ -140,7 +140,7 @@ void quern__append(char *text, size_t text_bytes, const char *format, ...)
     va_end(arguments);
 }
 
-/* ------------------------------------------------------------------------------------------- hooks */
+/* ---------------------------------------------------------------------------------------- handlers */
 
 static void log_default(void *user_data, quern_log_level level, const char *message)
 {
@@ -149,15 +149,15 @@ static void log_default(void *user_data, quern_log_level level, const char *mess
     fprintf(stderr, "quern: %s: %s\n", level == QUERN_LOG_ERROR ? "error" : "warning", message);
 }
 
-/* Written only while no frame runs (see quern_log_set), so workers may read them without atomics: starting
- * a frame synchronises with them. */
-static quern_log_function *log_function = log_default;
+/* Written only while no frame runs (see quern_log_set_handler), so workers may read them without atomics:
+ * starting a frame synchronises with them. */
+static quern_log_handler *log_handler = log_default;
 static void *log_user_data;
 
-void quern_log_set(quern_log_function *function, void *user_data)
+void quern_log_set_handler(quern_log_handler *handler, void *user_data)
 {
-    log_function = function ? function : log_default;
-    log_user_data = function ? user_data : NULL;
+    log_handler = handler ? handler : log_default;
+    log_user_data = handler ? user_data : NULL;
 }
 
 void quern__log(quern_log_level level, const char *format, ...)
@@ -167,7 +167,7 @@ void quern__log(quern_log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    log_function(log_user_data, level, message);
+    log_handler(log_user_data, level, message);
 }
 
 static void assert_default(void *user_data, const char *message)
@@ -177,13 +177,13 @@ static void assert_default(void *user_data, const char *message)
     abort();
 }
 
-static quern_assert_function *assert_function = assert_default;
+static quern_assert_handler *assert_handler = assert_default;
 static void *assert_user_data;
 
-void quern_assert_set(quern_assert_function *function, void *user_data)
+void quern_assert_set_handler(quern_assert_handler *handler, void *user_data)
 {
-    assert_function = function ? function : assert_default;
-    assert_user_data = function ? user_data : NULL;
+    assert_handler = handler ? handler : assert_default;
+    assert_user_data = handler ? user_data : NULL;
 }
 
 quern_result quern__violation(quern_result code, const char *format, ...)
@@ -193,7 +193,7 @@ quern_result quern__violation(quern_result code, const char *format, ...)
     vsnprintf(error_message, sizeof error_message, format, arguments);
     va_end(arguments);
     quern__log(QUERN_LOG_ERROR, "%s", error_message);
-    if (QUERN_CHECKS) assert_function(assert_user_data, error_message);
+    if (QUERN_CHECKS) assert_handler(assert_user_data, error_message);
     return code;
 }
 

@@ -71,7 +71,7 @@ void quern__log(quern_log_level level, const char *format, ...) QUERN__PRINTF(2,
 const void *quern__this_thread(void);
 
 /* Misuse by a running system: it is logged as an error, becomes the error message, and in a build with
- * QUERN_CHECKS goes to the assert hook. The caller then refuses the access. Returns code. */
+ * QUERN_CHECKS goes to the assert handler. The caller then refuses the access. Returns code. */
 quern_result quern__violation(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
 
 /* ------------------------------------------------------------------------------------------ memory */

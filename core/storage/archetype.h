@@ -73,10 +73,10 @@ typedef struct quern__archetype {
 
     quern__edge latest_edge;      /* the one asked for latest */
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
-    bool is_plain;     /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
-    bool has_destroy;  /* some type has such a hook */
-    bool is_spare;     /* without rows, and on the list of those that may keep a chunk: see storage.h */
-    bool is_collected; /* about to be taken out: see core/world/reclaim.c */
+    bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool has_destroy; /* some type has such a hook */
+    bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
+    bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
     quern__versions versions;
 
     quern__column *columns;      /* ascending by component */

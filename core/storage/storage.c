@@ -175,9 +175,10 @@ static void warn_if_crowded(quern__storage *storage)
     storage->is_crowded = true;
     quern__log(QUERN_LOG_WARNING,
                "world %u has %u archetypes, sets of components that entities have or had, of at most %d "
-               "(QUERN_MAX_ARCHETYPES); those without entities are taken out by quern_world_collect, or at "
+               "(QUERN_MAX_ARCHETYPES); those without entities are taken out by "
+               "quern_world_remove_empty_archetypes, or at "
                "sync points with "
-               "collect_per_sync of quern_world_def",
+               "empty_archetype_checks_per_sync of quern_world_def",
                storage->entities.first_stamp >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 

@@ -207,9 +207,9 @@ static quern_result check_query(quern_query *query, const char *function)
     return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }
 
-static quern_result destroy_entities(quern_query *query, uint64_t *out_count)
+static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
 {
-    quern_result result = check_query(query, "quern_query_destroy_entities");
+    quern_result result = check_query(query, "quern_entity_destroy_matching");
     if (result != QUERN_OK) return result;
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
@@ -221,11 +221,11 @@ static quern_result destroy_entities(quern_query *query, uint64_t *out_count)
     return QUERN_OK;
 }
 
-quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count)
+quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count)
 {
     quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_query_destroy_entities")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy_entities(query, out_count));
+    if (!quern__world_enter(world, "quern_entity_destroy_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, destroy_matching(query, out_count));
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */
@@ -311,46 +311,46 @@ static quern_result run_toggle(const toggle_all *toggle, uint64_t *out_count)
     return QUERN_OK;
 }
 
-static quern_result add_component(quern_query *query, quern_component component, const void *value,
-                                  uint64_t *out_count)
+static quern_result add_matching(quern_query *query, quern_component component, const void *value,
+                                 uint64_t *out_count)
 {
-    quern_result result = check_query(query, "quern_query_add_component");
+    quern_result result = check_query(query, "quern_entity_add_matching");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_query_add_component");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
     uint32_t index = quern__component_index(component);
     const quern__type *type = quern__components_type(&query->storage->components, index);
     if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_query_add_component: '%s' has a destroy hook and no copy hook, so one value cannot be "
+            "quern_entity_add_matching: '%s' has a destroy hook and no copy hook, so one value cannot be "
             "given to many entities",
             type->name);
     toggle_all toggle = {.query = query, .component_index = index, .adds = true, .value = value};
-    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_add_component");
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_entity_add_matching");
 }
 
-quern_result quern_query_add_component(quern_query *query, quern_component component, const void *value,
+quern_result quern_entity_add_matching(quern_query *query, quern_component component, const void *value,
                                        uint64_t *out_count)
 {
     quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_query_add_component")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, add_component(query, component, value, out_count));
+    if (!quern__world_enter(world, "quern_entity_add_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, add_matching(query, component, value, out_count));
 }
 
-static quern_result remove_component(quern_query *query, quern_component component, uint64_t *out_count)
+static quern_result remove_matching(quern_query *query, quern_component component, uint64_t *out_count)
 {
-    quern_result result = check_query(query, "quern_query_remove_component");
+    quern_result result = check_query(query, "quern_entity_remove_matching");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_query_remove_component");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_remove_matching");
     toggle_all toggle = {
         .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
-    return quern__in_call(run_toggle(&toggle, out_count), "quern_query_remove_component");
+    return quern__in_call(run_toggle(&toggle, out_count), "quern_entity_remove_matching");
 }
 
-quern_result quern_query_remove_component(quern_query *query, quern_component component,
+quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                           uint64_t *out_count)
 {
     quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_query_remove_component")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, remove_component(query, component, out_count));
+    if (!quern__world_enter(world, "quern_entity_remove_matching")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_matching(query, component, out_count));
 }

@@ -92,7 +92,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     *query = (quern__query){.storage = storage,
                             .term_count = term_count,
                             .filter_count = filter_count,
-                            .stops_version = QUERN__NO_VERSION,
+                            .entries_version = QUERN__NO_VERSION,
                             .walked_version = QUERN__NO_VERSION};
     if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
     query->driver = find_driver(storage, terms, term_count);
@@ -122,13 +122,13 @@ void quern__query_release(quern__query *query)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
     quern__array_release(allocator, &query->matches);
-    quern__array_release(allocator, &query->stops);
+    quern__array_release(allocator, &query->entries);
     if (query->next != NULL) query->next->previous = query->previous;
     if (query->previous != NULL) query->previous->next = query->next;
     if (query->storage->first_query == query) query->storage->first_query = query->next;
 }
 
-void quern__query_forget_collected(quern__query *query, uint32_t first)
+void quern__query_forget_removed(quern__query *query, uint32_t first)
 {
     uint32_t kept = query->matches.count;
     while (kept > 0 && query->matches.items[kept - 1].archetype->index >= first)
@@ -137,13 +137,13 @@ void quern__query_forget_collected(quern__query *query, uint32_t first)
     query->matches.count = kept;
     for (uint32_t i = kept; i < count; i++) {
         const quern__query_match *match = &query->matches.items[i];
-        if (match->archetype->is_collected) continue;
+        if (match->archetype->is_removed) continue;
         quern_view_column *columns = columns_at(query, query->matches.count);
         memmove(columns, match->columns, query->term_count * sizeof *columns);
         query->matches.items[query->matches.count++] =
             (quern__query_match){.archetype = match->archetype, .columns = columns};
     }
-    if (query->matches.count < count) query->collected_count++;
+    if (query->matches.count < count) query->removed_count++;
 }
 
 /* --------------------------------------------------------------------------------------- matching */
@@ -384,18 +384,18 @@ static uint64_t count_stops(const quern__query *query)
 }
 
 /* Without memory there is no list, and walks go from match to match as the first one does. */
-static void list_stops(quern__query *query)
+static void list_entries(quern__query *query)
 {
     const uint64_t count = count_stops(query);
-    query->stops_version = QUERN__NO_VERSION;
-    query->stops.count = 0;
+    query->entries_version = QUERN__NO_VERSION;
+    query->entries.count = 0;
     if (count > UINT32_MAX ||
-        !quern__array_reserve(&query->storage->allocator, &query->stops, (uint32_t)count))
+        !quern__array_reserve(&query->storage->allocator, &query->entries, (uint32_t)count))
         return;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
-            query->stops.items[query->stops.count++] = (quern_query_stop){
+            query->entries.items[query->entries.count++] = (quern__chunk_entry){
                 .chunk = (char *)match->archetype->slots[k].chunk,
                 .columns = match->columns,
                 .count = match->archetype->slots[k].row_count,
@@ -404,18 +404,18 @@ static void list_stops(quern__query *query)
                 .slot = k,
             };
     }
-    query->stops_version = query->storage->structure_version;
+    query->entries_version = query->storage->structure_version;
 }
 
-void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop)
+void quern__query_track(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
-    iterator->view.versions = quern__versions_of(stop->versions, stop->slot);
+    iterator->view.versions = quern__versions_of(entry->versions, entry->slot);
 }
 
 quern_result quern__query_list(quern__query *query)
 {
-    if (query->stops_version != query->storage->structure_version) list_stops(query);
-    if (query->stops_version == query->storage->structure_version) return QUERN_OK;
+    if (query->entries_version != query->storage->structure_version) list_entries(query);
+    if (query->entries_version == query->storage->structure_version) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
                        (unsigned long long)count_stops(query));
 }
@@ -423,19 +423,19 @@ quern_result quern__query_list(quern__query *query)
 /* There is room: the list is as long as it was. So walks under way go on. */
 void quern__query_list_again(quern__query *query)
 {
-    if (query->stops_version == query->storage->structure_version) list_stops(query);
+    if (query->entries_version == query->storage->structure_version) list_entries(query);
 }
 
-/* Lists the stops when that pays: for the second walk over a structure, since another may follow. */
+/* Lists the entries when that pays: for the second walk over a structure, since another may follow. */
 static void take_stops(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
     if (query->filter_count > 0) return;
-    if (query->walked_version == version && query->stops_version != version) list_stops(query);
+    if (query->walked_version == version && query->entries_version != version) list_entries(query);
     query->walked_version = version;
-    if (query->stops_version != version || query->stops.count == 0) return;
-    iterator->next_stop = query->stops.items;
-    iterator->end_stop = query->stops.items + query->stops.count;
+    if (query->entries_version != version || query->entries.count == 0) return;
+    iterator->next_entry = query->entries.items;
+    iterator->end_entry = query->entries.items + query->entries.count;
 }
 
 /* For builds with QUERN_CHECKS: the views of a walk stay good while frames run. */
@@ -522,7 +522,7 @@ bool quern__query_next(quern_query_iterator *iterator)
         quern__fail_null("quern_query_next", "iterator");
         return false;
     }
-    bool is_listed = iterator->end_stop != NULL;
-    iterator->next_stop = iterator->end_stop; /* whatever comes, the list will not be looked at again */
+    bool is_listed = iterator->end_entry != NULL;
+    iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
     return may_go_on(iterator) && !is_listed && advance(iterator);
 }

@@ -33,12 +33,13 @@ struct quern_query {
     /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
      * point at them. */
     QUERN__ARRAY(quern_view_column *) blocks;
-    /* The chunks with rows, in order, when the structure's version was stops_version. They are listed when
-     * a second walk begins at the same version: so a walk that a change follows costs nothing besides. */
-    QUERN__ARRAY(quern_query_stop) stops;
-    uint64_t stops_version;        /* QUERN__NO_VERSION: never */
+    /* The chunks with rows, in order, when the structure's version was entries_version. They are listed
+     * when a second walk begins at the same version: so a walk that a change follows costs nothing besides.
+     * */
+    QUERN__ARRAY(quern__chunk_entry) entries;
+    uint64_t entries_version;      /* QUERN__NO_VERSION: never */
     uint64_t walked_version;       /* when the latest walk began */
-    uint32_t collected_count;      /* how often matches have been taken out: who counts them starts again */
+    uint32_t removed_count;        /* how often matches have been taken out: who counts them starts again */
     quern__query *previous, *next; /* in the storage's list */
 };
 
@@ -60,11 +61,11 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
 
 void quern__query_release(quern__query *query);
 
-/* Forgets the matches whose archetype is_collected, none of which comes before `first` in the order. All
+/* Forgets the matches whose archetype is_removed, none of which comes before `first` in the order. All
  * matches must have been taken up before. */
-void quern__query_forget_collected(quern__query *query, uint32_t first);
+void quern__query_forget_removed(quern__query *query, uint32_t first);
 
-/* Makes the list of stops be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
+/* Makes the list of entries be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);
 
 /* For all queries, when archetypes begin to keep change versions. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows (collect).
- * Neither changes anything that a user can see but the numbers of archetypes. */
+/* Giving back what a world does not need: memory without rows (trim) and archetypes without rows
+ * (quern_world_remove_empty_archetypes). Neither changes anything that a user can see but the numbers of
+ * archetypes. */
 
 #include "core/world/query.h"
 #include "core/world/world.h"
@@ -35,7 +36,7 @@ quern_result quern_world_trim(quern_world *world)
     return quern__world_left(world, trim(world));
 }
 
-/* ----------------------------------------------------------------------------------------- collect */
+/* ----------------------------------------------------------------------------- archetypes without rows */
 
 /* Every query takes up what it has not seen yet, so that afterwards all have seen all. */
 static quern_result refresh_queries(quern__storage *storage)
@@ -49,13 +50,13 @@ static quern_result refresh_queries(quern__storage *storage)
 
 /* Marks the archetypes to go, and returns how many; out_first is the first in the order. The one without
  * components stays: new entities start there. */
-static uint32_t mark_collected(const quern__storage *storage, uint32_t *out_first)
+static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
 {
     uint32_t count = 0;
     for (uint32_t i = storage->archetypes.count; i-- > 1;) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_collected = archetype->chunk_count == 0;
-        if (!archetype->is_collected) continue;
+        archetype->is_removed = archetype->chunk_count == 0;
+        if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
     }
@@ -71,17 +72,17 @@ static void forget_plans_around(quern__storage *storage, quern__archetype *arche
 }
 
 /* Takes the marked ones out of all that names archetypes by pointer. */
-static void forget_collected(quern_world *world, uint32_t first)
+static void forget_removed(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
-        quern__query_forget_collected(query, first);
+        quern__query_forget_removed(query, first);
     for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
-        if (storage->spares[i] != NULL && storage->spares[i]->is_collected) storage->spares[i] = NULL;
-    if (world->recipe.archetype != NULL && world->recipe.archetype->is_collected)
+        if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
+    if (world->recipe.archetype != NULL && world->recipe.archetype->is_removed)
         world->recipe.archetype = NULL;
     for (uint32_t i = first; i < storage->archetypes.count; i++)
-        if (storage->archetypes.items[i]->is_collected)
+        if (storage->archetypes.items[i]->is_removed)
             forget_plans_around(storage, storage->archetypes.items[i]);
 }
 
@@ -99,7 +100,7 @@ static void relink(quern__storage *storage, uint32_t first)
     storage->archetypes.count = first;
     for (uint32_t i = first; i < count; i++) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        if (archetype->is_collected)
+        if (archetype->is_removed)
             quern__storage_unlink(storage, archetype);
         else
             quern__storage_link(storage, archetype);
@@ -119,29 +120,29 @@ static void count_scanned(quern__storage *storage)
 static void take_out(quern_world *world, uint32_t first)
 {
     quern__storage *storage = &world->storage;
-    forget_collected(world, first);
+    forget_removed(world, first);
     relink(storage, first);
     count_scanned(storage);
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
     storage->structure_version++; /* iterations under way are over: their matches moved */
 }
 
-static quern_result collect(quern_world *world, uint32_t *out_count)
+static quern_result remove_empty(quern_world *world, uint32_t *out_count)
 {
-    quern_result result = check_world(world, "quern_world_collect");
+    quern_result result = check_world(world, "quern_world_remove_empty_archetypes");
     if (result == QUERN_OK) result = refresh_queries(&world->storage);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_world_collect");
+    if (result != QUERN_OK) return quern__in_call(result, "quern_world_remove_empty_archetypes");
     uint32_t first = 0;
-    const uint32_t count = mark_collected(&world->storage, &first);
+    const uint32_t count = mark_removed(&world->storage, &first);
     if (count > 0) take_out(world, first);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }
 
-quern_result quern_world_collect(quern_world *world, uint32_t *out_count)
+quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count)
 {
-    if (!quern__world_enter(world, "quern_world_collect")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, collect(world, out_count));
+    if (!quern__world_enter(world, "quern_world_remove_empty_archetypes")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, remove_empty(world, out_count));
 }
 
 /* ----------------------------------------------------------------------------- a few at each sync point */
@@ -166,8 +167,8 @@ static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
     uint32_t count = 0;
     for (uint32_t i = end; i-- > world->next_visit;) {
         quern__archetype *archetype = world->storage.archetypes.items[i];
-        archetype->is_collected = is_left(archetype, world->visit_count);
-        if (!archetype->is_collected) continue;
+        archetype->is_removed = is_left(archetype, world->visit_count);
+        if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
     }
@@ -178,10 +179,10 @@ static uint32_t mark_left(quern_world *world, uint32_t end, uint32_t *out_first)
 static void unmark(const quern__storage *storage, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        storage->archetypes.items[i]->is_collected = false;
+        storage->archetypes.items[i]->is_removed = false;
 }
 
-void quern__world_collect_some(quern_world *world)
+void quern__world_remove_some_archetypes(quern_world *world)
 {
     quern__storage *storage = &world->storage;
     world->visit_count++;
@@ -189,8 +190,8 @@ void quern__world_collect_some(quern_world *world)
      * new in it are for the next one. */
     if (world->next_visit == 0 || world->next_visit >= storage->archetypes.count) world->next_visit = 1;
     const uint32_t left = storage->archetypes.count - world->next_visit;
-    const bool is_last = world->collect_per_sync >= left;
-    uint32_t end = world->next_visit + (is_last ? left : world->collect_per_sync);
+    const bool is_last = world->empty_archetype_checks_per_sync >= left;
+    uint32_t end = world->next_visit + (is_last ? left : world->empty_archetype_checks_per_sync);
     uint32_t first = 0;
     const uint32_t count = mark_left(world, end, &first);
     if (count > 0 && refresh_queries(storage) != QUERN_OK) {

@@ -51,7 +51,7 @@ static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_w
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_world_create: no memory for a world");
     *world = (quern_world){.resources = {.world_tag = tag},
                            .next_serial = (uint64_t)tag << 16,
-                           .collect_per_sync = def->collect_per_sync};
+                           .empty_archetype_checks_per_sync = def->empty_archetype_checks_per_sync};
     quern_result result = quern__storage_init(&world->storage, allocator, quern__stamp_first(tag, uses));
     if (result == QUERN_OK) {
         *out_world = world;

@@ -33,9 +33,9 @@ struct quern_world {
     uint32_t user_count;  /* queries and schedules that hold on to the world */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */
-    uint32_t collect_per_sync; /* of the definition */
-    uint32_t next_visit;       /* the archetype to be looked at next, in the order; 0: a new round begins */
-    uint64_t visit_count;      /* sync points that have looked */
+    uint32_t empty_archetype_checks_per_sync; /* of the definition */
+    uint32_t next_visit;  /* the archetype to be looked at next, in the order; 0: a new round begins */
+    uint64_t visit_count; /* sync points that have looked */
 
     bool locked; /* a frame runs, or what else QUERN__WORLD_LOCKERS names: calls are refused */
 
@@ -51,12 +51,13 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
                                     quern__archetype **out_archetype);
 
 /* What may have locked a world, for messages. */
-#define QUERN__WORLD_LOCKERS "a frame, quern_query_run or a fill callback"
+#define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
 
-/* What a sync point of a world with collect_per_sync does when commands have been applied. */
-void quern__world_collect_some(quern_world *world);
+/* What a sync point of a world with empty_archetype_checks_per_sync does when commands have been applied.
+ * */
+void quern__world_remove_some_archetypes(quern_world *world);
 
 /* WORLD_LOCKED, naming the call, while the world is locked. */
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)

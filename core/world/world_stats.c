@@ -70,13 +70,13 @@ quern_result quern_archetype_stats_get(const quern_world *world, uint32_t index,
     return QUERN_OK;
 }
 
-uint32_t quern_archetype_components(const quern_world *world, uint32_t index, quern_component *components,
-                                    uint32_t capacity)
+uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
+                                          quern_component *components, uint32_t capacity)
 {
-    const quern__archetype *archetype = find_archetype(world, index, "quern_archetype_components");
+    const quern__archetype *archetype = find_archetype(world, index, "quern_world_archetype_components");
     if (archetype == NULL) return 0;
     if (capacity > 0 && components == NULL) {
-        quern__fail_null("quern_archetype_components", "components");
+        quern__fail_null("quern_world_archetype_components", "components");
         return 0;
     }
     for (uint32_t i = 0; i < archetype->component_count && i < capacity; i++)

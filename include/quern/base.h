@@ -3,7 +3,7 @@
 #ifndef QUERN_BASE_H
 #define QUERN_BASE_H
 
-/* What every other header needs: results and their messages, the log and assert hooks, the allocator.
+/* What every other header needs: results and their messages, the log and assert handlers, the allocator.
  *
  * How a call fails: functions that can fail return a quern_result, or NULL where they return a pointer.
  * Whichever it is, quern_error_message() then says in words what happened, to whom, and what to do, and
@@ -52,11 +52,11 @@ typedef enum quern_result {
     QUERN_ERROR_BAD_ALIGNMENT,       /* not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES */
     QUERN_ERROR_LAYOUT_MISMATCH,     /* the name is registered with another layout */
     QUERN_ERROR_TOO_MANY_COMPONENTS, /* more than QUERN_MAX_ENTITY_COMPONENTS on one entity */
-    QUERN_ERROR_WORLD_LOCKED,        /* a frame, quern_query_run or a fill callback runs on the world */
-    QUERN_ERROR_STRUCTURE_CHANGED,   /* the world changed its structure while a query was iterated */
-    QUERN_ERROR_UNDECLARED_ACCESS,   /* a system touched what it had not declared */
-    QUERN_ERROR_SCHEDULE_CONFLICT,   /* systems whose declarations contradict each other (cycle, lookup) */
-    QUERN_ERROR_POOL_BUSY,           /* another thread is running work on this job pool */
+    QUERN_ERROR_WORLD_LOCKED, /* a frame, quern_query_parallel_for or a fill callback runs on the world */
+    QUERN_ERROR_STRUCTURE_CHANGED, /* the world changed its structure while a query was iterated */
+    QUERN_ERROR_UNDECLARED_ACCESS, /* a system touched what it had not declared */
+    QUERN_ERROR_SCHEDULE_CONFLICT, /* systems whose declarations contradict each other (cycle, lookup) */
+    QUERN_ERROR_POOL_BUSY,         /* another thread is running work on this job pool */
     QUERN_ERROR_THREAD,      /* the system refused to start a thread, or they are in another process */
     QUERN_ERROR_FILE,        /* writing to a file failed */
     QUERN_ERROR_UNAVAILABLE, /* the system does not have, or does not allow, what was asked for */
@@ -72,25 +72,25 @@ QUERN_API const char *quern_result_string(quern_result result);
 QUERN_API const char *quern_error_message(void);
 
 /* True when the library was built with QUERN_CHECKS: declared access, invariants and misuse are checked,
- * and a violation goes to the assert hook. Any thread. */
+ * and a violation goes to the assert handler. Any thread. */
 QUERN_API bool quern_has_checks(void);
 
-/* ------------------------------------------------------------------------------------------ hooks */
+/* --------------------------------------------------------------------------------------- handlers */
 
 typedef enum quern_log_level { QUERN_LOG_INFO, QUERN_LOG_WARNING, QUERN_LOG_ERROR } quern_log_level;
 
-typedef void quern_log_function(void *user_data, quern_log_level level, const char *message);
+typedef void quern_log_handler(void *user_data, quern_log_level level, const char *message);
 
 /* Where the library's messages go, for the whole process. NULL restores the default (warnings and errors
- * to stderr). The function may be called from any worker thread. Set it while no frame runs. */
-QUERN_API void quern_log_set(quern_log_function *function, void *user_data);
+ * to stderr). The handler may be called from any worker thread. Set it while no frame runs. */
+QUERN_API void quern_log_set_handler(quern_log_handler *handler, void *user_data);
 
-typedef void quern_assert_function(void *user_data, const char *message);
+typedef void quern_assert_handler(void *user_data, const char *message);
 
 /* What happens when a check finds misuse in a build with QUERN_CHECKS, for the whole process. NULL
- * restores the default (print the message and abort). When the function returns, the offending call is
+ * restores the default (print the message and abort). When the handler returns, the offending call is
  * refused, as it would be in a build without checks. Set it while no frame runs. */
-QUERN_API void quern_assert_set(quern_assert_function *function, void *user_data);
+QUERN_API void quern_assert_set_handler(quern_assert_handler *handler, void *user_data);
 
 /* -------------------------------------------------------------------------------------- allocator */
 

@@ -45,18 +45,18 @@ QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern
 
 /* Destroys every entity that matches. Here and below, filters on changes leave nobody out. out_count, how
  * many there were, may be NULL. */
-QUERN_API quern_result quern_query_destroy_entities(quern_query *query, uint64_t *out_count);
+QUERN_API quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count);
 
 /* Adds a component to every entity that matches and does not have it. value is copied into each; NULL
  * constructs it. Whole columns of chunks are moved, not rows. out_count, how many got it, may be NULL.
  * Errors also: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, INVALID_ARGUMENT (a value of a type with a
  * destroy hook and no copy hook). */
-QUERN_API quern_result quern_query_add_component(quern_query *query, quern_component component,
+QUERN_API quern_result quern_entity_add_matching(quern_query *query, quern_component component,
                                                  const void *value, uint64_t *out_count);
 
 /* Removes a component from every entity that matches and has it. out_count, how many lost it, may be NULL.
  * Errors also: LIMIT. */
-QUERN_API quern_result quern_query_remove_component(quern_query *query, quern_component component,
+QUERN_API quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                                     uint64_t *out_count);
 
 #ifdef __cplusplus

@@ -34,7 +34,7 @@
  * A recorder belongs to the callback it was got from (quern_context_commands), and to its thread, and
  * must not outlive it. Commands are refused (INVALID_ARGUMENT, and an error in the log) when it is used
  * after its callback, unless another one on the same worker has asked for it meanwhile. A build with
- * QUERN_CHECKS refuses them from other threads, too, and hands the message to the assert hook.
+ * QUERN_CHECKS refuses them from other threads, too, and hands the message to the assert handler.
  * A call that fails says why and records nothing; running out of memory also makes quern_schedule_run
  * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot pass unseen. */
 
@@ -62,7 +62,7 @@ QUERN_API const char *quern_drop_reason_string(quern_drop_reason reason);
 
 /* Common errors: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the latest sync point or before),
  * FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with QUERN_CHECKS hands the
- * message to the assert hook), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
+ * message to the assert handler), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 
 /* A new entity without components. Its provisional handle is good in later commands of this callback and
  * inside fields described as QUERN_FIELD_ENTITY of values given to them; elsewhere in values it stays

@@ -25,11 +25,11 @@ typedef void quern_view_function(void *argument, const quern_view *view, uint32_
  * alone, in order. The world is locked meanwhile, as in a frame. Filters on changes leave views out as they
  * do for quern_query_iterate; their ordinals are left out, too. Between frames, or in an exclusive system.
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, OUT_OF_MEMORY; then nothing was called. */
-QUERN_API quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_function *function,
-                                       void *argument);
+QUERN_API quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs,
+                                                quern_view_function *function, void *argument);
 
-/* How many views quern_query_run would number now, those included that filters would leave out. 0, with a
- * message, when the call is wrong or memory for new matches is missing. Between frames. */
+/* How many views quern_query_parallel_for would number now, those included that filters would leave out. 0,
+ * with a message, when the call is wrong or memory for new matches is missing. Between frames. */
 QUERN_API uint32_t quern_query_view_count(quern_query *query);
 
 #ifdef __cplusplus

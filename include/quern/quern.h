@@ -5,7 +5,7 @@
 
 /* Quern, a multithreaded, job-scheduled ECS runtime. Table of contents:
  *
- *   base.h       results and their messages, log and assert hooks, allocator
+ *   base.h       results and their messages, log and assert handlers, allocator
  *   id.h         entity, component, resource and system handles
  *   component.h  registering component types and resources
  *   world.h      the world: entities, and the calls that change them at once

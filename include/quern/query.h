@@ -145,7 +145,7 @@ typedef struct quern_view {
     uint64_t version;       /* of what is written; 0: in a plain iteration, where it depends on when */
 } quern_view;
 
-/* Says why a column was refused (log, assert hook, error message) and returns NULL. */
+/* Says why a column was refused (log, assert handler, error message) and returns NULL. */
 QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);
 
 /* The version of what is written now in an iteration of the query. */
@@ -209,14 +209,14 @@ QUERN_API void quern_query_destroy(quern_query *query);
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk that a walk comes to. */
-typedef struct quern_query_stop {
+typedef struct quern__chunk_entry {
     char *chunk;
     const quern_view_column *columns;
     uint32_t count;
     uint32_t entities_offset_bytes;
     const struct quern__versions *versions; /* of its archetype; NULL: not kept */
     uint32_t slot;
-} quern_query_stop;
+} quern__chunk_entry;
 
 /* Walks the matches in order of archetype, chunk and row. */
 typedef struct quern_query_iterator {
@@ -224,12 +224,12 @@ typedef struct quern_query_iterator {
     quern_result result; /* QUERN_OK, or why the iteration ended early */
     /* internal */
     quern_query *query;
-    const quern_query_stop *next_stop, *end_stop; /* both NULL: the stops are not known beforehand */
-    const uint64_t *current_version;              /* of the world's structure, */
-    uint64_t expected_version;                    /* and what it must be */
-    const bool *is_locked;                        /* whether a frame runs on the world */
-    uint64_t seen_version;                        /* filters let pass what is newer */
-    uint32_t view_count;                          /* how many were handed out */
+    const quern__chunk_entry *next_entry, *end_entry; /* both NULL: the entries are not known beforehand */
+    const uint64_t *current_version;                  /* of the world's structure, */
+    uint64_t expected_version;                        /* and what it must be */
+    const bool *is_locked;                            /* whether a frame runs on the world */
+    uint64_t seen_version;                            /* filters let pass what is newer */
+    uint32_t view_count;                              /* how many were handed out */
     uint32_t match_index;
     uint32_t chunk_index;
 } quern_query_iterator;
@@ -238,23 +238,23 @@ typedef struct quern_query_iterator {
  * look at everything, even when it is left early; but not when it is refused. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
-/* The part of quern_query_next that finds the next stop, or says why there is none. */
+/* The part of quern_query_next that finds the next entry, or says why there is none. */
 QUERN_API bool quern__query_next(quern_query_iterator *iterator);
 
-/* Lets the view tell filters what is written, at a stop whose archetype keeps change versions. */
-QUERN_API void quern__query_track(quern_query_iterator *iterator, const quern_query_stop *stop);
+/* Lets the view tell filters what is written, at an entry whose archetype keeps change versions. */
+QUERN_API void quern__query_track(quern_query_iterator *iterator, const quern__chunk_entry *entry);
 
-#define QUERN__PREFETCH_STOPS 4 /* how far ahead */
+#define QUERN__PREFETCH_ENTRIES 4 /* how far ahead */
 
 /* Asks for the first line of each column of a chunk that will be come to soon: between many small
  * archetypes there is no order in which the processor could foresee them. */
-static inline void quern__query_prefetch(const quern_query_stop *stop, uint32_t term_count)
+static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32_t term_count)
 {
 #if defined(__GNUC__) || defined(__clang__)
     for (uint32_t i = 0; i < term_count; i++)
-        __builtin_prefetch(stop->chunk + stop->columns[i].offset_bytes);
+        __builtin_prefetch(entry->chunk + entry->columns[i].offset_bytes);
 #else
-    (void)stop;
+    (void)entry;
     (void)term_count;
 #endif
 }
@@ -264,22 +264,22 @@ static inline void quern__query_prefetch(const quern_query_stop *stop, uint32_t 
  * Walking a query again while the structure stays as it is is cheapest. */
 static inline bool quern_query_next(quern_query_iterator *iterator)
 {
-    const quern_query_stop *stop;
-    if (iterator == 0 || iterator->next_stop == iterator->end_stop || *iterator->is_locked ||
+    const quern__chunk_entry *entry;
+    if (iterator == 0 || iterator->next_entry == iterator->end_entry || *iterator->is_locked ||
         *iterator->current_version != iterator->expected_version)
         return quern__query_next(iterator);
-    stop = iterator->next_stop++;
-    if (iterator->end_stop - stop > QUERN__PREFETCH_STOPS)
-        quern__query_prefetch(stop + QUERN__PREFETCH_STOPS, iterator->view.term_count);
-    iterator->view.count = stop->count;
+    entry = iterator->next_entry++;
+    if (iterator->end_entry - entry > QUERN__PREFETCH_ENTRIES)
+        quern__query_prefetch(entry + QUERN__PREFETCH_ENTRIES, iterator->view.term_count);
+    iterator->view.count = entry->count;
     iterator->view.ordinal = iterator->view_count++;
     iterator->view.entities =
-        (const quern_entity *)(const void *)(stop->chunk + stop->entities_offset_bytes);
+        (const quern_entity *)(const void *)(entry->chunk + entry->entities_offset_bytes);
     iterator->view.first_row = 0;
-    iterator->view.chunk = stop->chunk;
-    iterator->view.columns = stop->columns;
+    iterator->view.chunk = entry->chunk;
+    iterator->view.columns = entry->columns;
     iterator->view.versions = 0;
-    if (stop->versions) quern__query_track(iterator, stop);
+    if (entry->versions) quern__query_track(iterator, entry);
     return true;
 }
 

@@ -137,7 +137,8 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
 
 /* A disabled system is left out of the frames until it is enabled again. Between frames.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, WORLD_LOCKED. */
-QUERN_API quern_result quern_schedule_enable(quern_schedule *schedule, quern_system system, bool enabled);
+QUERN_API quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system system,
+                                                  bool enabled);
 
 /* Gives a phase a fixed step: in each frame it runs, sync point included, as often as whole steps of
  * step_seconds fit the time that has gone by, at most max_step_count times; time beyond that is dropped.
@@ -147,7 +148,7 @@ QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, u
                                                      double step_seconds, uint32_t max_step_count);
 
 /* The system of that name, or null. */
-QUERN_API quern_system quern_schedule_find(const quern_schedule *schedule, const char *name);
+QUERN_API quern_system quern_schedule_find_system(const quern_schedule *schedule, const char *name);
 
 /* Orders the systems and finds their conflicts now rather than in the next quern_schedule_run.
  * Between frames.
@@ -259,7 +260,7 @@ QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_d
  * runs the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. Calls while no
  * callback runs with the context are reported in the log and give 0 or NULL, but for quern_context_lookup
  * and quern_context_has, which then still read the world. A build with QUERN_CHECKS reports these, and
- * calls from another thread, too, and hands the message to the assert hook. */
+ * calls from another thread, too, and hands the message to the assert handler. */
 
 /* The recorder of this system on this view. Never NULL. Good as long as the context. */
 QUERN_API quern_commands *quern_context_commands(quern_context *context);

@@ -9,8 +9,8 @@
  * a frame runs they are refused with WORLD_LOCKED: systems use their views, lookups and commands.
  *
  * A world is used by one thread at a time; several worlds may be used by several threads. A build with
- * QUERN_CHECKS hands a message to the assert hook when two threads are at once in calls that change a world;
- * the second is refused with WORLD_LOCKED. */
+ * QUERN_CHECKS hands a message to the assert handler when two threads are at once in calls that change a
+ * world; the second is refused with WORLD_LOCKED. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -22,8 +22,8 @@ extern "C" {
 
 #define QUERN_MAX_WORLDS     255         /* alive in one process at a time */
 #define QUERN_MAX_ENTITIES   0xFFFFFFF0u /* slots per world; those retired after 16,777,215 lives count */
-/* Distinct component sets per world. At three quarters of them a warning goes to the log (quern_log_set): once,
- * and again when they were below half meanwhile. */
+/* Distinct component sets per world. At three quarters of them a warning goes to the log
+ * (quern_log_set_handler): once, and again when they were below half meanwhile. */
 #define QUERN_MAX_ARCHETYPES 65536
 
 /* ------------------------------------------------------------------------------------------ world */
@@ -31,14 +31,14 @@ extern "C" {
 /* Start from quern_world_def_default(); one that was not is refused. */
 typedef struct quern_world_def {
     quern_allocator allocator; /* default quern_allocator_default() */
-    /* At each sync point of a schedule on the world so many archetypes are looked at, in turn, and those that
-     * had no entities the last time either, eight sync points ago or more, are taken out, as
-     * quern_world_collect does; so at most so many at once. Which ones depends on the world and its sync
-     * points alone. To keep up it must be several times the number of archetypes that are left for good
-     * between sync points; beyond looking it costs some tenths of a microsecond for each archetype that
-     * was made after those taken out, and most for queries and systems that match those. 0, the default:
-     * none are. */
-    uint32_t collect_per_sync;
+    /* At each sync point of a schedule on the world so many archetypes are looked at, in turn, and those
+     * that had no entities the last time either, eight sync points ago or more, are taken out, as
+     * quern_world_remove_empty_archetypes does; so at most so many at once. Which ones depends on the world
+     * and its sync points alone. To keep up it must be several times the number of archetypes that are left
+     * for good between sync points; beyond looking it costs some tenths of a microsecond for each archetype
+     * that was made after those taken out, and most for queries and systems that match those. 0, the
+     * default: none are. */
+    uint32_t empty_archetype_checks_per_sync;
     uint32_t cookie; /* internal: set by _default() */
 } quern_world_def;
 
@@ -53,9 +53,9 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /* A 64-bit fingerprint of everything the world promises to keep the same at every thread count: entity
- * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and resources with
- * described fields. Where a component's fields are described they alone count; otherwise all its bytes
- * do, so a plain type with padding should describe its fields or be zeroed before it is written.
+ * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and
+ * resources with described fields. Where a component's fields are described they alone count; otherwise all
+ * its bytes do, so a plain type with padding should describe its fields or be zeroed before it is written.
  * Between frames, or in an exclusive system (commands that wait for a sync point do not count); 0, with a
  * message, when the call is wrong. Costs a walk over the whole world. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
@@ -97,8 +97,8 @@ QUERN_API quern_result quern_archetype_stats_get(const quern_world *world, uint3
 
 /* The components of the index-th archetype: writes at most capacity of them (components may be NULL when
  * that is 0) and returns how many there are. 0, with a message, for an index out of range. */
-QUERN_API uint32_t quern_archetype_components(const quern_world *world, uint32_t index,
-                                              quern_component *components, uint32_t capacity);
+QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
+                                                    quern_component *components, uint32_t capacity);
 
 /* Gives memory that holds no rows back to the allocator: spare chunks, and slabs that are empty then.
  * Without this call a world keeps a little of it for the next rows (see docs/design.md).
@@ -106,9 +106,9 @@ QUERN_API uint32_t quern_archetype_components(const quern_world *world, uint32_t
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
 /* Takes out the archetypes that have no rows; they come back when they are needed. Queries and schedules
- * stay right, and the order of the others stays. Indices of archetypes change. out_count, how many were taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED,
- * OUT_OF_MEMORY (then nothing has changed). */
-QUERN_API quern_result quern_world_collect(quern_world *world, uint32_t *out_count);
+ * stay right, and the order of the others stays. Indices of archetypes change. out_count, how many were
+ * taken out, may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (then nothing has changed). */
+QUERN_API quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- entities */
 
@@ -134,10 +134,10 @@ QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity ent
  * provisional handles. */
 QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity entity);
 
-/* Which life of its slot a handle of this world stands for: 1 for the first entity there, 2 for the next, up
- * to 16,777,215; whether or not it is alive. With the index it is what is the same in every world with the
- * same history: for comparing worlds, and for numbers that must not depend on the process. 0, with a message,
- * for null, foreign and provisional handles. Any thread, also in frames. */
+/* Which life of its slot a handle of this world stands for: 1 for the first entity there, 2 for the next,
+ * up to 16,777,215; whether or not it is alive. With the index it is what is the same in every world with
+ * the same history: for comparing worlds, and for numbers that must not depend on the process. 0, with a
+ * message, for null, foreign and provisional handles. Any thread, also in frames. */
 QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
 
 /* Adds a component. value: size_bytes to copy, or NULL to construct (zero bytes without a hook).

@@ -21,7 +21,7 @@ static void note_rule(quern__facts *facts, const quern__system *system, const qu
 {
     const quern_schedule *schedule = facts->schedule;
     const quern__system *other =
-        quern__schedule_system(schedule, quern_schedule_find(schedule, rule->name));
+        quern__schedule_system(schedule, quern_schedule_find_system(schedule, rule->name));
     const quern__system *first = rule->is_before ? system : other;
     const quern__system *second = rule->is_before ? other : system;
     quern__bitset_add(facts->ruled.items + (size_t)second->position * facts->system_words, first->position);

@@ -358,7 +358,8 @@ static quern_result run_sync(quern_schedule *schedule, frame_report *report)
 {
     const quern_result result = sync(schedule, report);
     quern_world *world = schedule->plan.world;
-    if (world->collect_per_sync > 0 && result == QUERN_OK) quern__world_collect_some(world);
+    if (world->empty_archetype_checks_per_sync > 0 && result == QUERN_OK)
+        quern__world_remove_some_archetypes(world);
     return result;
 }
 

@@ -18,14 +18,14 @@ static void run_views(void *argument, uint32_t begin, uint32_t end, uint32_t wor
     const parallel_run *run = argument;
     quern_view view = {.query = run->query, .term_count = run->query->term_count, .version = run->version};
     for (uint32_t i = begin; i < end; i++) {
-        const quern_query_stop *stop = &run->query->stops.items[i];
-        view.versions = stop->versions != NULL ? quern__versions_of(stop->versions, stop->slot) : NULL;
-        if (!quern__query_passes(run->query, stop->columns, view.versions, run->seen_version)) continue;
+        const quern__chunk_entry *entry = &run->query->entries.items[i];
+        view.versions = entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
+        if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
         view.ordinal = i;
-        view.count = stop->count;
-        view.chunk = stop->chunk;
-        view.columns = stop->columns;
-        view.entities = (const quern_entity *)(const void *)(stop->chunk + stop->entities_offset_bytes);
+        view.count = entry->count;
+        view.chunk = entry->chunk;
+        view.columns = entry->columns;
+        view.entities = (const quern_entity *)(const void *)(entry->chunk + entry->entities_offset_bytes);
         run->function(run->argument, &view, worker_index);
     }
 }
@@ -54,11 +54,11 @@ static void note_set(const quern__query *query)
             quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
 }
 
-quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_function *function,
-                             void *argument)
+quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_function *function,
+                                      void *argument)
 {
-    if (function == NULL) return quern__fail_null("quern_query_run", "function");
-    quern_result result = prepare(query, "quern_query_run");
+    if (function == NULL) return quern__fail_null("quern_query_parallel_for", "function");
+    quern_result result = prepare(query, "quern_query_parallel_for");
     if (result != QUERN_OK) return result;
     const uint64_t seen_version = query->seen_version;
     parallel_run run = {.query = query, .function = function, .argument = argument};
@@ -66,9 +66,9 @@ quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_fu
     if (QUERN_CHECKS) note_set(query);
     query->world->locked = true;
     if (jobs == NULL)
-        run_views(&run, 0, query->stops.count, 0);
+        run_views(&run, 0, query->entries.count, 0);
     else
-        result = quern_jobs_parallel_for(jobs, query->stops.count, 0, run_views, &run);
+        result = quern_jobs_parallel_for(jobs, query->entries.count, 0, run_views, &run);
     query->world->locked = false;
     if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
     return result;
@@ -76,5 +76,5 @@ quern_result quern_query_run(quern_query *query, quern_jobs *jobs, quern_view_fu
 
 uint32_t quern_query_view_count(quern_query *query)
 {
-    return prepare(query, "quern_query_view_count") == QUERN_OK ? query->stops.count : 0;
+    return prepare(query, "quern_query_view_count") == QUERN_OK ? query->entries.count : 0;
 }

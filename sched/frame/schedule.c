@@ -131,7 +131,7 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
         result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
     if (result != QUERN_OK) return result;
-    if (def->name != NULL && quern_schedule_find(schedule, def->name).bits != 0)
+    if (def->name != NULL && quern_schedule_find_system(schedule, def->name).bits != 0)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the schedule has a system '%s' already", def->name);
     if (schedule->plan.systems.count == QUERN_MAX_SYSTEMS)
         return quern__fail(QUERN_ERROR_LIMIT, "the schedule has %d systems already (QUERN_MAX_SYSTEMS)",
@@ -178,12 +178,12 @@ static quern_result find_checked(const quern_schedule *schedule, quern_system ha
                        function, handle.bits, schedule->plan.systems.count);
 }
 
-quern_result quern_schedule_enable(quern_schedule *schedule, quern_system handle, bool enabled)
+quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system handle, bool enabled)
 {
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, "quern_schedule_enable", &system);
+    quern_result result = find_checked(schedule, handle, "quern_schedule_set_enabled", &system);
     if (result != QUERN_OK) return result;
-    result = quern__schedule_check_idle(schedule, "quern_schedule_enable");
+    result = quern__schedule_check_idle(schedule, "quern_schedule_set_enabled");
     if (result != QUERN_OK) return result;
     system->enabled = enabled;
     quern__plan_unprepare(&schedule->plan);
@@ -213,10 +213,10 @@ quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t ph
     return QUERN_OK;
 }
 
-quern_system quern_schedule_find(const quern_schedule *schedule, const char *name)
+quern_system quern_schedule_find_system(const quern_schedule *schedule, const char *name)
 {
     if (schedule == NULL || name == NULL) {
-        quern__fail_null("quern_schedule_find", schedule ? "name" : "schedule");
+        quern__fail_null("quern_schedule_find_system", schedule ? "name" : "schedule");
         return (quern_system){0};
     }
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)

@@ -10,7 +10,7 @@
  *   component  both match some archetype that has it, and one of them writes it there
  *   lookup     one writes it in some archetype that it matches; the other reads it from any entity
  * The last two depend on the archetypes there are. A conflict once found stays, though its archetype may
- * be collected, so only new archetypes have to be looked at. */
+ * be removed, so only new archetypes have to be looked at. */
 
 #include "core/base/bitset.h"
 #include "core/storage/archetype.h"

@@ -92,8 +92,8 @@ bool quern__conflicts_extend(quern__plan *plan)
     bool found = false;
     for (uint32_t i = 0; i < plan->order.count; i++) {
         quern__system *system = plan->order.items[i];
-        if (system->judged_collected_count != system->query.collected_count) system->judged_count = 0;
-        system->judged_collected_count = system->query.collected_count;
+        if (system->judged_removed_count != system->query.removed_count) system->judged_count = 0;
+        system->judged_removed_count = system->query.removed_count;
         for (; system->judged_count < system->query.matches.count; system->judged_count++)
             found |= judge_match(plan, system, system->query.matches.items[system->judged_count].archetype);
     }

@@ -38,7 +38,7 @@ static bool pass_add(quern__pass *pass, quern__system *system)
         pass->touched[word] |= system->access.reads[word];
     system->pass = pass;
     system->merged_count = 0;
-    system->merged_collected_count = system->query.collected_count;
+    system->merged_removed_count = system->query.removed_count;
     return true;
 }
 

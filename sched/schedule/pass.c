@@ -91,10 +91,10 @@ static bool scatters(const quern__pass *pass, const quern__pass_table *table)
            touched_bytes(pass, table) * 2 < row_bytes;
 }
 
-static bool any_collected(const quern__pass *pass)
+static bool any_removed(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        if (pass->systems.items[i]->merged_collected_count != pass->systems.items[i]->query.collected_count)
+        if (pass->systems.items[i]->merged_removed_count != pass->systems.items[i]->query.removed_count)
             return true;
     return false;
 }
@@ -105,7 +105,7 @@ static void clear_tables(quern__pass *pass)
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         system->merged_count = 0;
-        system->merged_collected_count = system->query.collected_count;
+        system->merged_removed_count = system->query.removed_count;
     }
 }
 
@@ -127,7 +127,7 @@ static quern_result fail_memory(const quern__pass *pass)
 
 quern_result quern__pass_extend(quern__pass *pass)
 {
-    if (any_collected(pass)) clear_tables(pass);
+    if (any_removed(pass)) clear_tables(pass);
     if (!reserve_calls(pass)) return fail_memory(pass);
     for (quern__archetype *archetype; (archetype = next_archetype(pass)) != NULL;) {
         if (!reserve_table(pass, archetype)) return fail_memory(pass);

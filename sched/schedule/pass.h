@@ -83,7 +83,7 @@ typedef struct quern__pass {
 
 void quern__pass_destroy(quern__pass *pass);
 
-/* Puts the matches that are new into the tables; after archetypes were collected, all. Queries have been
+/* Puts the matches that are new into the tables; after archetypes were removed, all. Queries have been
  * refreshed. Errors: OUT_OF_MEMORY; then it has to be called again. */
 quern_result quern__pass_extend(quern__pass *pass);
 

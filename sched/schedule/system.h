@@ -35,12 +35,11 @@ typedef struct quern__system {
     uint32_t position;               /* in the order of execution */
     QUERN__ARRAY(uint32_t) partners; /* positions of systems it may come to conflict with over components */
     uint32_t judged_count;           /* matches of the query whose conflicts are known */
-    uint32_t
-        judged_collected_count; /* the query's collected_count then; another one: judged_count is void */
+    uint32_t judged_removed_count;   /* the query's removed_count then; another one: judged_count is void */
     struct quern__pass *pass;
-    uint32_t lane;                   /* in its pass */
-    uint32_t merged_count;           /* matches of the query that are in the pass's tables */
-    uint32_t merged_collected_count; /* as judged_collected_count */
+    uint32_t lane;                 /* in its pass */
+    uint32_t merged_count;         /* matches of the query that are in the pass's tables */
+    uint32_t merged_removed_count; /* as judged_removed_count */
 
     /* prepared, for the rows there are */
     uint32_t view_count;

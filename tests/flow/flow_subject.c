@@ -365,8 +365,8 @@ quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs)
     uint64_t frame = subject->frame_index;
     for (uint32_t i = 0; i < plan->system_count; i++) {
         if (plan->systems[i].disabled_percent == 0) continue;
-        quern_result result = quern_schedule_enable(subject->schedule, subject->systems[i],
-                                                    flow_plan_enables(plan, i, frame));
+        quern_result result = quern_schedule_set_enabled(subject->schedule, subject->systems[i],
+                                                         flow_plan_enables(plan, i, frame));
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
     quern_result result =

@@ -55,7 +55,7 @@ static flow_subject subject;
 static flow_reference reference;
 static outcome expected[FRAME_COUNT];
 
-static uint32_t collect_per_sync; /* of the worlds to come */
+static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
@@ -69,7 +69,7 @@ static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 static quern_entity open_subject(quern_schedule_def schedule_def)
 {
     quern_world_def def = quern_world_def_default();
-    def.collect_per_sync = collect_per_sync;
+    def.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync;
     flow_subject_open_as(&subject, &plan, &def, schedule_def);
     return setup_entity(subject.world);
 }
@@ -190,10 +190,10 @@ Test(determinism, archetypes_taken_out_at_sync_points_are_the_same_in_every_styl
     uint64_t taken_count = 0;
     for (uint64_t seed = 501; seed <= 500 + SEED_COUNT; seed++) {
         flow_plan_make(&plan, seed, 30 + 10 * (uint32_t)(seed % 3));
-        collect_per_sync = 0;
+        empty_archetype_checks_per_sync = 0;
         expect_as_alone();
         uint64_t count_without = expected[FRAME_COUNT - 1].archetype_count;
-        collect_per_sync = 1u << seed % 8;
+        empty_archetype_checks_per_sync = 1u << seed % 8;
         expect_as_alone();
         taken_count += expected[FRAME_COUNT - 1].archetype_count < count_without;
         for (uint32_t i = 0; i < POOL_COUNT; i++)

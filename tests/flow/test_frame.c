@@ -463,7 +463,7 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_run(running, NULL, 0));
     assert_refused(world, code, quern_schedule_run(running, jobs, 0));
     assert_refused(world, code, quern_schedule_add_system(running, &def, NULL));
-    assert_refused(world, code, quern_schedule_enable(running, (quern_system){1}, false));
+    assert_refused(world, code, quern_schedule_set_enabled(running, (quern_system){1}, false));
     assert_refused(world, code, quern_schedule_compile(running));
     assert_message_has("quern_schedule_compile: ");
     assert_refused(world, code, quern_schedule_describe(running, QUERN_DESCRIBE_TEXT, stderr));
@@ -472,8 +472,8 @@ static void run_again(quern_context *context)
     capture_reports(&reports);
     quern_schedule_destroy(running);
     cr_assert_eq(reports.log_count, 1u, "it would be gone before its frame");
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
 }
 
 Test(frame, a_schedule_cannot_be_run_or_changed_while_it_runs)

@@ -482,8 +482,8 @@ Test(frame_failure, building_a_schedule_fails_without_a_trace)
 Test(frame_failure, the_program_fuses_systems_until_an_archetype_parts_them)
 {
     open_program(no_cut);
-    quern_system gated = quern_schedule_find(schedule, "first, too");
-    quern_system looker = quern_schedule_find(schedule, "first looker");
+    quern_system gated = quern_schedule_find_system(schedule, "first, too");
+    quern_system looker = quern_schedule_find_system(schedule, "first looker");
     must(quern_schedule_compile(schedule));
     cr_assert(quern_schedule_are_fused(schedule, gated, looker));
     for (uint32_t frame = 0; frame < FRAMES; frame++)

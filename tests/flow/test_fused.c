@@ -671,7 +671,7 @@ static void play_watchers(uint32_t style, uint32_t thread_count)
     schedule = setup_schedule_as(world, schedule_style(style), 1);
     make_watchers();
     for (uint32_t disabled = 0; disabled <= WATCHERS; disabled++) {
-        if (disabled > 0) must(quern_schedule_enable(schedule, watchers[disabled - 1], false));
+        if (disabled > 0) must(quern_schedule_set_enabled(schedule, watchers[disabled - 1], false));
         memset((void *)first_numbers, 0, sizeof first_numbers);
         run_frames(1);
         for (uint32_t i = disabled; i < WATCHERS; i++)
@@ -887,8 +887,8 @@ Test(fused, a_refusal_names_the_system_that_it_met)
     assert_message_has("'thief'");
     cr_assert_not_null(strstr(reports.last, "'thief'"), "%s", reports.last);
     cr_assert_not_null(strstr(reports.last, "'copy'"), "%s", reports.last);
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     cr_assert_eq(wrong_count, 0u);
     cr_assert_eq(*(uint64_t *)quern_entity_get(world, crowd[7], number), 9u, "the others did their work");
     close_crowd();
@@ -996,12 +996,12 @@ static void meddle(random_source *random, quern_query *all)
     uint32_t count = 2, bits = random_below(random, 1u << KINDS);
     for (uint32_t i = 0; i < KINDS; i++)
         if (bits >> i & 1) set[count++] = kinds[i];
-    if (random_chance(random, 20)) must(quern_query_destroy_entities(all, NULL));
+    if (random_chance(random, 20)) must(quern_entity_destroy_matching(all, NULL));
     uint64_t value = 5;
     const void *values[KINDS + 2] = {&value, &value};
     for (uint32_t i = random_below(random, 900); i > 0; i--)
         must(quern_entity_create_with(world, set, values, count, NULL));
-    if (random_chance(random, 30)) must(quern_world_collect(world, NULL));
+    if (random_chance(random, 30)) must(quern_world_remove_empty_archetypes(world, NULL));
 }
 
 static void expect_equal_numbers(quern_context *context, const quern_view *view)
@@ -1029,7 +1029,7 @@ static void decrement_copy(quern_context *context, const quern_view *view)
 }
 
 /* Systems over the same rows, and some over few of them; each sees all rows of its own, once. */
-static void play_collected(uint64_t seed, uint32_t style, uint32_t thread_count)
+static void play_with_removals(uint64_t seed, uint32_t style, uint32_t thread_count)
 {
     static const char *const names[KINDS] = {"k0", "k1", "k2", "k3", "k4", "k5"};
     random_source random = {seed};
@@ -1065,5 +1065,5 @@ static void play_collected(uint64_t seed, uint32_t style, uint32_t thread_count)
 Test(fused, archetypes_come_and_go_between_frames, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
-        play_collected(seed, (uint32_t)seed % STYLE_COUNT, pool_threads[seed % POOL_COUNT]);
+        play_with_removals(seed, (uint32_t)seed % STYLE_COUNT, pool_threads[seed % POOL_COUNT]);
 }

@@ -253,7 +253,7 @@ Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
             cr_assert_eq(stats.view_count, answer ? 1u : 0u);
             cr_assert_eq(stats.entity_count, answer && has_terms ? 100u : 0u);
         }
-        must(quern_schedule_enable(schedule, system, false));
+        must(quern_schedule_set_enabled(schedule, system, false));
         cr_assert_str_eq(logged(0.25), "", "a disabled system is not asked");
     }
 }
@@ -322,8 +322,8 @@ Test(condition, what_it_did_not_declare_is_refused_with_the_systems_name)
     must_not_run(schedule, jobs, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("'curious'");
     cr_assert_not_null(strstr(reports.last, "'score'"), "%s", reports.last);
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
 }
 
 Test(condition, it_is_asked_when_the_interval_is_over_which_stays_due_until_it_agrees)

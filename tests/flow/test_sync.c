@@ -168,7 +168,7 @@ static void add_systems(void)
 static void enable_systems(bool enabled)
 {
     for (uint32_t i = 0; i < quern_schedule_system_count(schedule); i++)
-        must(quern_schedule_enable(schedule, (quern_system){i + 1}, enabled));
+        must(quern_schedule_set_enabled(schedule, (quern_system){i + 1}, enabled));
 }
 
 static void close_all(void)
@@ -502,7 +502,7 @@ static void assert_drop(uint32_t i, const char *system, quern_drop_reason reason
     quern_dropped dropped;
     must(quern_schedule_drop_at(schedule, i, &dropped));
     cr_assert_str_eq(dropped.system_name, system);
-    cr_assert_eq(dropped.system.bits, quern_schedule_find(schedule, system).bits);
+    cr_assert_eq(dropped.system.bits, quern_schedule_find_system(schedule, system).bits);
     cr_assert_eq(dropped.reason, reason, "%s: %s", system, quern_drop_reason_string(dropped.reason));
     cr_assert_eq(dropped.count, count, "%s: %llu", system, (unsigned long long)dropped.count);
     if (!quern_entity_is_null(first)) cr_assert(quern_entity_equal(dropped.first, first), "%s", system);

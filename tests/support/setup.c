@@ -167,6 +167,6 @@ static void capture_assert(void *user_data, const char *message)
 void capture_reports(captured_reports *reports)
 {
     *reports = (captured_reports){0};
-    quern_log_set(capture_log, reports);
-    quern_assert_set(capture_assert, reports);
+    quern_log_set_handler(capture_log, reports);
+    quern_assert_set_handler(capture_assert, reports);
 }

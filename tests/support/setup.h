@@ -61,7 +61,7 @@ void refusal_end_value(const refusal *before, bool refused, int line, const char
 /* Whether a call since refusal_begin has set a message. */
 bool refusal_has_message(const refusal *before);
 
-/* Counts the messages that go to the log, and to the assert hook in builds with checks, instead of
+/* Counts the messages that go to the log, and to the assert handler in builds with checks, instead of
  * printing them and stopping. */
 typedef struct captured_reports {
     uint32_t log_count;

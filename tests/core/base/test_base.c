@@ -50,7 +50,7 @@ Test(base, the_log_goes_where_it_was_set_to_go)
     quern__log(QUERN_LOG_WARNING, "%d of %d", 3, 4);
     cr_assert_eq(reports.log_count, 1u);
     cr_assert_str_eq(reports.last, "3 of 4");
-    quern_log_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
     quern__log(QUERN_LOG_INFO, "not for standard error");
     cr_assert_eq(reports.log_count, 1u);
 }

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every public call that takes a pointer, a count, an index or a number, with the worst there is of each: NULL,
- * the largest count with a list of one, numbers that are none. Each is refused with its code and a message that
- * names the call, and leaves the world as it was. Lists lie in blocks of their own, so that the address
- * sanitizer sees a call that looks beyond them. */
+/* Every public call that takes a pointer, a count, an index or a number, with the worst there is of each:
+ * NULL, the largest count with a list of one, numbers that are none. Each is refused with its code and a
+ * message that names the call, and leaves the world as it was. Lists lie in blocks of their own, so that
+ * the address sanitizer sees a call that looks beyond them. */
 
 static quern_world *world;
 static quern_component number;
@@ -96,15 +96,16 @@ Test(arguments, of_worlds)
     REFUSED(NULL_ARGUMENT, quern_world_validate, NULL);
     assert_refused_value(world, quern_world_stats_get(NULL).archetype_count);
     REFUSED(NULL_ARGUMENT, quern_world_trim, NULL);
-    REFUSED(NULL_ARGUMENT, quern_world_collect, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_world_remove_empty_archetypes, NULL, NULL);
     REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, NULL, 0, &stats);
     REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, world, 0, NULL);
     REFUSED(INVALID_ARGUMENT, quern_archetype_stats_get, world, UINT32_MAX, &stats);
-    REFUSED_VALUE(quern_archetype_components, NULL, 0, list, 1);
-    REFUSED_VALUE(quern_archetype_components, world, 1, NULL, UINT32_MAX);
-    REFUSED_VALUE(quern_archetype_components, world, UINT32_MAX, list, 1);
-    cr_assert_eq(quern_archetype_components(world, 1, list, UINT32_MAX), 1u, "a capacity is no promise");
-    cr_assert_eq(quern_archetype_components(world, 1, NULL, 0), 1u);
+    REFUSED_VALUE(quern_world_archetype_components, NULL, 0, list, 1);
+    REFUSED_VALUE(quern_world_archetype_components, world, 1, NULL, UINT32_MAX);
+    REFUSED_VALUE(quern_world_archetype_components, world, UINT32_MAX, list, 1);
+    cr_assert_eq(quern_world_archetype_components(world, 1, list, UINT32_MAX), 1u,
+                 "a capacity is no promise");
+    cr_assert_eq(quern_world_archetype_components(world, 1, NULL, 0), 1u);
 }
 
 Test(arguments, of_calls_on_one_entity)
@@ -188,9 +189,9 @@ Test(arguments, of_calls_on_many_entities)
                 quern_entity_create_filled(world, list, 1, UINT32_MAX, fill_nothing, NULL, NULL));
     REFUSED(NULL_ARGUMENT, quern_entity_destroy_many, NULL, &entity, 1);
     REFUSED(NULL_ARGUMENT, quern_entity_destroy_many, world, NULL, UINT32_MAX);
-    REFUSED(NULL_ARGUMENT, quern_query_destroy_entities, NULL, NULL);
-    REFUSED(NULL_ARGUMENT, quern_query_add_component, NULL, number, NULL, NULL);
-    REFUSED(NULL_ARGUMENT, quern_query_remove_component, NULL, number, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_destroy_matching, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_add_matching, NULL, number, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_entity_remove_matching, NULL, number, NULL);
 }
 
 /* ------------------------------------------------------------------------------- component.h, query.h */
@@ -324,8 +325,8 @@ Test(arguments, of_queries)
                 query_of(quern_term_make(number, QUERN_MATCH_ALL, (quern_access)-1), 1));
     REFUSED_VALUE(quern_query_count, NULL);
     REFUSED_VALUE(quern_query_view_count, NULL);
-    REFUSED(NULL_ARGUMENT, quern_query_run, NULL, NULL, view_nothing, NULL);
-    REFUSED(NULL_ARGUMENT, quern_query_run, query, NULL, NULL, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_parallel_for, NULL, NULL, view_nothing, NULL);
+    REFUSED(NULL_ARGUMENT, quern_query_parallel_for, query, NULL, NULL, NULL);
     quern_query_iterator none = quern_query_iterate(NULL);
     cr_assert_eq(none.result, QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_not(quern_query_next(&none));
@@ -395,8 +396,8 @@ Test(arguments, of_schedules)
     quern_schedule_destroy(NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_add_system, NULL, &system, NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_add_system, schedule, NULL, NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_enable, NULL, idle, true);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_enable, schedule, (quern_system){UINT32_MAX}, true);
+    REFUSED(NULL_ARGUMENT, quern_schedule_set_enabled, NULL, idle, true);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_set_enabled, schedule, (quern_system){UINT32_MAX}, true);
     REFUSED(NULL_ARGUMENT, quern_schedule_set_fixed_step, NULL, 0, 1, 1);
     REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, UINT32_MAX, 1, 1);
     REFUSED(NULL_ARGUMENT, quern_schedule_compile, NULL);
@@ -407,8 +408,8 @@ Test(arguments, of_schedules)
         REFUSED(INVALID_ARGUMENT, quern_schedule_run_recorded, schedule, NULL, times[i], recording);
         REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, 0, times[i], 1);
     }
-    assert_refused_value(world, quern_schedule_find(NULL, "idle").bits);
-    assert_refused_value(world, quern_schedule_find(schedule, NULL).bits);
+    assert_refused_value(world, quern_schedule_find_system(NULL, "idle").bits);
+    assert_refused_value(world, quern_schedule_find_system(schedule, NULL).bits);
 }
 
 Test(arguments, of_lists_in_a_system)
@@ -573,8 +574,8 @@ Test(arguments, of_zones)
     cr_assert_eq(quern_trace_get_stats(trace).event_count, 0u);
     cr_assert_eq(reports.log_count, 1u, "once");
     quern_trace_stop(trace);
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
 }
 
 /* ------------------------------------------------------------------------------------------- jobs.h */

@@ -654,7 +654,7 @@ Test(query_destroy, destroys_all_matches_and_nobody_else)
     quern_query *query = setup_query(world, terms, 2);
     uint64_t expected = quern_query_count(query), count = 77;
     cr_assert_eq(expected, (uint64_t)MANY / 4);
-    must(quern_query_destroy_entities(query, &count));
+    must(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, expected);
     cr_assert_eq(quern_query_count(query), 0u);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -662,7 +662,7 @@ Test(query_destroy, destroys_all_matches_and_nobody_else)
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), !matched, "entity %u", i);
         if (!matched) cr_assert_eq(number_of(entities[i]), i);
     }
-    must(quern_query_destroy_entities(query, &count));
+    must(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
     close_bulk();
@@ -672,7 +672,7 @@ Test(query_destroy, reaches_every_archetype)
 {
     create_mixed();
     quern_query *query = query_all(number), *left = query_all(tracked_type);
-    must(quern_query_destroy_entities(query, NULL));
+    must(quern_entity_destroy_matching(query, NULL));
     cr_assert_eq(alive_count(), 0u);
     cr_assert_eq(tracked_live_count(&counts), 0u);
     cr_assert_eq(quern_query_count(left), 0u);
@@ -688,7 +688,7 @@ Test(query_destroy, handles_are_stale_afterwards)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
-    must(quern_query_destroy_entities(query, NULL));
+    must(quern_entity_destroy_matching(query, NULL));
     static quern_entity again[MANY];
     must(quern_entity_create_many(world, &number, NULL, 1, MANY, again));
     for (uint32_t i = 0; i < MANY; i++) {
@@ -707,7 +707,7 @@ Test(query_add, gives_it_to_those_that_lack_it)
     quern_query *query = query_all(number);
     vec3 value = {1.0f, 2.0f, 3.0f};
     uint64_t count = 0;
-    must(quern_query_add_component(query, point, &value, &count));
+    must(quern_entity_add_matching(query, point, &value, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     for (uint32_t i = 0; i < MANY; i++) {
         const vec3 *found = quern_entity_get(world, entities[i], point);
@@ -717,7 +717,7 @@ Test(query_add, gives_it_to_those_that_lack_it)
         cr_assert_eq(quern_entity_has(world, entities[i], frozen), i % 2 == 1);
     }
     assert_numbered(0, MANY);
-    must(quern_query_add_component(query, point, &value, &count));
+    must(quern_entity_add_matching(query, point, &value, &count));
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
     close_bulk();
@@ -727,10 +727,10 @@ Test(query_add, constructs_without_a_value)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
-    must(quern_query_add_component(query, point, &(vec3){1.0f, 1.0f, 1.0f}, NULL));
-    must(quern_query_remove_component(query, point, NULL));
-    must(quern_query_add_component(query, point, NULL, NULL));
-    must(quern_query_add_component(query, tracked_type, NULL, NULL));
+    must(quern_entity_add_matching(query, point, &(vec3){1.0f, 1.0f, 1.0f}, NULL));
+    must(quern_entity_remove_matching(query, point, NULL));
+    must(quern_entity_add_matching(query, point, NULL, NULL));
+    must(quern_entity_add_matching(query, tracked_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_eq(((vec3 *)quern_entity_get(world, entities[i], point))->x, 0.0f, "used memory shows");
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
@@ -744,7 +744,7 @@ Test(query_add, takes_tags)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_query_add_component(query, frozen, NULL, &count));
+    must(quern_entity_add_matching(query, frozen, NULL, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     cr_assert_eq(count_all(frozen), (uint64_t)MANY);
     assert_numbered(0, MANY);
@@ -760,7 +760,7 @@ Test(query_add, moves_what_is_there_and_copies_what_is_new)
     tracked_construct(&value, 9, &counts);
     tracked_counts before = counts;
     quern_query *query = query_all(number);
-    must(quern_query_add_component(query, second, &value, NULL));
+    must(quern_entity_add_matching(query, second, &value, NULL));
     cr_assert_eq(counts.copied_count - before.copied_count, (uint64_t)MANY);
     cr_assert_eq(counts.moved_count - before.moved_count, (uint64_t)MANY);
     cr_assert_eq(counts.destroyed_count, before.destroyed_count);
@@ -782,7 +782,7 @@ Test(query_add, appends_to_rows_that_are_there)
     create_numbered(700, MANY - 700, NULL, 0);
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_query_add_component(query, frozen, NULL, &count));
+    must(quern_entity_add_matching(query, frozen, NULL, &count));
     cr_assert_eq(count, MANY - 700u);
     assert_numbered(0, MANY);
     static quern_entity rows[MANY];
@@ -798,11 +798,11 @@ Test(query_add, takes_a_value_that_lies_in_the_world)
     quern_component armour = setup_component(world, "armour", 8, 8);
     for (uint32_t chosen = 0; chosen < 4; chosen++) {
         quern_query *query = query_all(number);
-        must(quern_query_add_component(query, armour, quern_entity_get(world, entities[chosen], number),
+        must(quern_entity_add_matching(query, armour, quern_entity_get(world, entities[chosen], number),
                                        NULL));
         for (uint32_t i = 0; i < MANY; i++)
             cr_assert_eq(*(uint64_t *)quern_entity_get(world, entities[i], armour), chosen);
-        must(quern_query_remove_component(query, armour, NULL));
+        must(quern_entity_remove_matching(query, armour, NULL));
         quern_query_destroy(query);
     }
     close_bulk();
@@ -816,7 +816,7 @@ Test(query_add, takes_a_value_with_hooks_that_lies_in_the_world)
     quern_query *query = query_all(number);
     tracked *value = quern_entity_get(world, entities[2], tracked_type);
     value->payload = 1234;
-    must(quern_query_add_component(query, second, value, NULL));
+    must(quern_entity_add_matching(query, second, value, NULL));
     cr_assert_eq(counts.broken_count, 0u, "a value was copied after it had been moved away");
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(((tracked *)quern_entity_get(world, entities[i], second))->payload, 1234u, "entity %u",
@@ -832,9 +832,9 @@ Test(query_add, hands_no_value_over_to_many)
     owned value;
     owned_construct(&value, 5, &owned_live);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_query_add_component(query, owned_type, &value, NULL));
+                   quern_entity_add_matching(query, owned_type, &value, NULL));
     owned_destroy(&value, &owned_live);
-    must(quern_query_add_component(query, owned_type, NULL, NULL));
+    must(quern_entity_add_matching(query, owned_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_null(((owned *)quern_entity_get(world, entities[i], owned_type))->box);
     quern_query_destroy(query);
@@ -852,10 +852,10 @@ Test(query_add, that_one_match_cannot_take_changes_no_match)
     quern_query *query = query_all(number);
     uint64_t count = 77;
     assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE,
-                   quern_query_add_component(query, larger, NULL, &count));
+                   quern_entity_add_matching(query, larger, NULL, &count));
     cr_assert_eq(count, 77u);
     cr_assert_eq(count_all(larger), 0u);
-    must(quern_query_add_component(query, point, NULL, &count));
+    must(quern_entity_add_matching(query, point, NULL, &count));
     cr_assert_eq(count, 160u);
     assert_numbered(0, 160);
     quern_query_destroy(query);
@@ -872,7 +872,7 @@ Test(query_add, of_the_251st_component_is_refused)
     must(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 100, entities));
     quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[0])}, 1);
     assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
-                   quern_query_add_component(query, number, NULL, NULL));
+                   quern_entity_add_matching(query, number, NULL, NULL));
     cr_assert_eq(count_all(number), 0u);
     quern_query_destroy(query);
     close_bulk();
@@ -885,12 +885,12 @@ Test(query_remove, takes_it_from_those_that_have_it)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_query_remove_component(query, tracked_type, &count));
+    must(quern_entity_remove_matching(query, tracked_type, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     cr_assert_eq(tracked_live_count(&counts), 0u);
-    must(quern_query_remove_component(query, frozen, &count));
+    must(quern_entity_remove_matching(query, frozen, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
-    must(quern_query_remove_component(query, frozen, &count));
+    must(quern_entity_remove_matching(query, frozen, &count));
     cr_assert_eq(count, 0u);
     assert_numbered(0, MANY);
     for (uint32_t i = 0; i < MANY; i++)
@@ -905,7 +905,7 @@ Test(query_remove, takes_what_the_query_asks_for)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_query_remove_component(query, number, &count));
+    must(quern_entity_remove_matching(query, number, &count));
     cr_assert_eq(count, (uint64_t)MANY);
     cr_assert_eq(quern_query_count(query), 0u);
     cr_assert_eq(alive_count(), (uint64_t)MANY);
@@ -917,7 +917,7 @@ Test(query_remove, can_leave_entities_with_nothing)
 {
     must(quern_entity_create_many(world, &tracked_type, NULL, 1, MANY, entities));
     quern_query *query = query_all(tracked_type);
-    must(quern_query_remove_component(query, tracked_type, NULL));
+    must(quern_entity_remove_matching(query, tracked_type, NULL));
     cr_assert_eq(tracked_live_count(&counts), 0u);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert(quern_entity_is_alive(world, entities[i]));
@@ -933,15 +933,15 @@ Test(bulk, calls_without_a_query_or_with_a_wrong_component_are_refused)
     quern_query *query = query_all(number);
     quern_component unknown = component_unregistered(number), foreign = component_of_other_world(number);
     uint64_t count;
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_destroy_entities(NULL, &count));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_add_component(NULL, point, NULL, &count));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_remove_component(NULL, point, &count));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_destroy_matching(NULL, &count));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_add_matching(NULL, point, NULL, &count));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_remove_matching(NULL, point, &count));
     assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_query_add_component(query, unknown, NULL, NULL));
+                   quern_entity_add_matching(query, unknown, NULL, NULL));
     assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_query_add_component(query, foreign, NULL, NULL));
+                   quern_entity_add_matching(query, foreign, NULL, NULL));
     assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
-                   quern_query_remove_component(query, (quern_component){0}, NULL));
+                   quern_entity_remove_matching(query, (quern_component){0}, NULL));
     quern_query_destroy(query);
     close_bulk();
 }
@@ -958,9 +958,9 @@ Test(bulk, calls_are_refused_while_a_frame_runs)
     assert_refused(world, expected,
                    quern_entity_create_filled(world, &number, 1, 5, count_call, &calls, NULL));
     assert_refused(world, expected, quern_entity_destroy_many(world, entities, 10));
-    assert_refused(world, expected, quern_query_destroy_entities(query, NULL));
-    assert_refused(world, expected, quern_query_add_component(query, point, NULL, NULL));
-    assert_refused(world, expected, quern_query_remove_component(query, number, NULL));
+    assert_refused(world, expected, quern_entity_destroy_matching(query, NULL));
+    assert_refused(world, expected, quern_entity_add_matching(query, point, NULL, NULL));
+    assert_refused(world, expected, quern_entity_remove_matching(query, number, NULL));
     world->locked = false;
     cr_assert_eq(calls, 0u);
     quern_query_destroy(query);
@@ -982,13 +982,13 @@ static void change(quern_query *query, uint32_t kind)
         must(quern_entity_destroy_many(world, entities, 5));
         break;
     case 3:
-        must(quern_query_add_component(query, point, NULL, NULL));
+        must(quern_entity_add_matching(query, point, NULL, NULL));
         break;
     case 4:
-        must(quern_query_remove_component(query, point, NULL));
+        must(quern_entity_remove_matching(query, point, NULL));
         break;
     default:
-        must(quern_query_destroy_entities(query, NULL));
+        must(quern_entity_destroy_matching(query, NULL));
         break;
     }
 }
@@ -1039,17 +1039,17 @@ static quern_result script_fill(void)
 
 static quern_result script_add(void)
 {
-    return quern_query_add_component(script_query, point, NULL, NULL);
+    return quern_entity_add_matching(script_query, point, NULL, NULL);
 }
 
 static quern_result script_add_tracked(void)
 {
-    return quern_query_add_component(script_query, tracked_type, &script_values[7], NULL);
+    return quern_entity_add_matching(script_query, tracked_type, &script_values[7], NULL);
 }
 
 static quern_result script_remove(void)
 {
-    return quern_query_remove_component(script_query, number, NULL);
+    return quern_entity_remove_matching(script_query, number, NULL);
 }
 
 static quern_result script_destroy(void)
@@ -1059,7 +1059,7 @@ static quern_result script_destroy(void)
 
 static quern_result script_destroy_all(void)
 {
-    return quern_query_destroy_entities(script_query, NULL);
+    return quern_entity_destroy_matching(script_query, NULL);
 }
 
 static quern_result (*const script[])(void) = {
@@ -1317,7 +1317,7 @@ static void step_query_destroy(void)
     if (expected > run.model.alive_count / 2) return;
     quern_query *query = open_query(&picked);
     uint64_t count = 0;
-    RETRIED(quern_query_destroy_entities(query, &count));
+    RETRIED(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, expected);
     for (uint32_t i = 0; i < run.model.entity_count; i++)
         if (model_matches(&run.model.entities[i], picked.terms, picked.count)) model_destroy(&run.model, i);
@@ -1335,7 +1335,7 @@ static void step_query_add(void)
     if (!constructs) model_value_make(&run.model, type, seed, &value);
     quern_query *query = open_query(&picked);
     uint64_t count = 0;
-    RETRIED(quern_query_add_component(query, run.model.components[type], constructs ? NULL : value.bytes,
+    RETRIED(quern_entity_add_matching(query, run.model.components[type], constructs ? NULL : value.bytes,
                                       &count));
     for (uint32_t i = 0; i < run.model.entity_count; i++) {
         model_entity *entity = &run.model.entities[i];
@@ -1354,7 +1354,7 @@ static void step_query_remove(void)
     uint32_t type = random_below(&run.random, MODEL_TYPE_COUNT), expected = 0;
     quern_query *query = open_query(&picked);
     uint64_t count = 0;
-    RETRIED(quern_query_remove_component(query, run.model.components[type], &count));
+    RETRIED(quern_entity_remove_matching(query, run.model.components[type], &count));
     for (uint32_t i = 0; i < run.model.entity_count; i++) {
         const model_entity *entity = &run.model.entities[i];
         if (!entity->has[type] || !model_matches(entity, picked.terms, picked.count)) continue;
@@ -1370,7 +1370,7 @@ static void step_tidy(void)
     if (random_chance(&run.random, 50))
         RETRIED(quern_world_trim(run.model.world));
     else
-        RETRIED(quern_world_collect(run.model.world, NULL));
+        RETRIED(quern_world_remove_empty_archetypes(run.model.world, NULL));
 }
 
 static void bulk_step(void)

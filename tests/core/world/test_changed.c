@@ -249,12 +249,12 @@ Test(changed, bulk_calls_pay_no_heed_to_filters)
     quern_query *query = query_changed(number);
     look(query);
     uint64_t count = 0;
-    must(quern_query_add_component(query, tag, NULL, &count));
+    must(quern_entity_add_matching(query, tag, NULL, &count));
     cr_assert_eq(count, ROWS);
     cr_assert_eq(look(query), ROWS, "they have come to other chunks");
     must(quern_entity_mark_changed(world, entities[0], tag));
     cr_assert_eq(look(query), 0u, "a tag has nothing that could change");
-    must(quern_query_destroy_entities(query, &count));
+    must(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, ROWS);
     quern_query_destroy(query);
 }
@@ -405,7 +405,7 @@ Test(changed, missing_memory_is_told_and_nothing_else_is_lost)
         quern_component set[] = {number, tag};
         setup_entity_with(world, set, 2); /* an archetype that is there before the filter */
         quern_query *all = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
-        must(quern_query_destroy_entities(all, NULL));
+        must(quern_entity_destroy_matching(all, NULL));
         quern_query_destroy(all);
         goes_on = survives(memory, call);
         quern_world_destroy(world);

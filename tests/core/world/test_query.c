@@ -444,7 +444,7 @@ static quern_query_iterator first_view(quern_query *query)
     return it;
 }
 
-/* The message names the component and what was declared; a build with checks tells the assert hook. */
+/* The message names the component and what was declared; a build with checks tells the assert handler. */
 static void assert_undeclared(const void *column, const char *component_name)
 {
     cr_assert_null(column);

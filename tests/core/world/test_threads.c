@@ -181,19 +181,19 @@ static quern_result call_destroy_many(void)
     return quern_entity_destroy_many(shared, &living, 1);
 }
 
-static quern_result call_destroy_entities(void)
+static quern_result call_destroy_matching(void)
 {
-    return quern_query_destroy_entities(everybody, NULL);
+    return quern_entity_destroy_matching(everybody, NULL);
 }
 
-static quern_result call_add_component(void)
+static quern_result call_add_matching(void)
 {
-    return quern_query_add_component(everybody, hooked, NULL, NULL);
+    return quern_entity_add_matching(everybody, hooked, NULL, NULL);
 }
 
-static quern_result call_remove_component(void)
+static quern_result call_remove_matching(void)
 {
-    return quern_query_remove_component(everybody, plain, NULL);
+    return quern_entity_remove_matching(everybody, plain, NULL);
 }
 
 static quern_result call_register_component(void)
@@ -226,9 +226,9 @@ static quern_result call_trim(void)
     return quern_world_trim(shared);
 }
 
-static quern_result call_collect(void)
+static quern_result call_remove_empty(void)
 {
-    return quern_world_collect(shared, NULL);
+    return quern_world_remove_empty_archetypes(shared, NULL);
 }
 
 typedef struct intrusion {
@@ -247,14 +247,14 @@ static const intrusion intrusions[] = {
     {"quern_entity_create_many", call_create_many},
     {"quern_entity_create_filled", call_create_filled},
     {"quern_entity_destroy_many", call_destroy_many},
-    {"quern_query_destroy_entities", call_destroy_entities},
-    {"quern_query_add_component", call_add_component},
-    {"quern_query_remove_component", call_remove_component},
+    {"quern_entity_destroy_matching", call_destroy_matching},
+    {"quern_entity_add_matching", call_add_matching},
+    {"quern_entity_remove_matching", call_remove_matching},
     {"quern_component_register", call_register_component},
     {"quern_resource_register", call_register_resource},
     {"quern_query_create", call_create_query},
     {"quern_world_trim", call_trim},
-    {"quern_world_collect", call_collect},
+    {"quern_world_remove_empty_archetypes", call_remove_empty},
 };
 
 static const intrusion *intruder;
@@ -294,8 +294,8 @@ static void open_shared(void)
 
 static void close_shared(void)
 {
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     quern_query_destroy(everybody);
     quern_world_destroy(shared);
 }

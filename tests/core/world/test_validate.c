@@ -208,7 +208,7 @@ Test(validate, a_world_says_once_when_archetypes_run_out, .timeout = 300)
 {
     captured_reports reports;
     quern_component tags[17];
-    uint32_t collected_count;
+    uint32_t removed_count;
     make_tags(tags);
     capture_reports(&reports);
     for (uint32_t round = 1; round <= 2; round++) {
@@ -218,14 +218,14 @@ Test(validate, a_world_says_once_when_archetypes_run_out, .timeout = 300)
         cr_assert_eq(reports.log_count, round);
         cr_assert_not_null(strstr(reports.last, "49152 archetypes"));
         cr_assert_not_null(strstr(reports.last, "QUERN_MAX_ARCHETYPES"));
-        cr_assert_not_null(strstr(reports.last, "quern_world_collect"));
+        cr_assert_not_null(strstr(reports.last, "quern_world_remove_empty_archetypes"));
         make_archetypes_up_to(tags, mask, QUERN_MAX_ARCHETYPES / 4 * 3 + 100);
         cr_assert_eq(reports.log_count, round, "once");
-        cr_assert_eq(quern_world_collect(world, &collected_count), QUERN_OK);
+        cr_assert_eq(quern_world_remove_empty_archetypes(world, &removed_count), QUERN_OK);
     }
     cr_assert_eq(reports.assert_count, 0u, "a warning is no violation");
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
 }
 
 Test(validate, sixty_five_thousand_archetypes_are_the_limit)

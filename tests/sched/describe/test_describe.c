@@ -227,7 +227,7 @@ Test(describe, conditions_intervals_callbacks_and_disabled_systems_are_named)
     def.partial_bytes = 8;
     quern_system rich = setup_system(schedule, &def);
     assert_line("'rich': read 'position'; condition; every 0.25 s; begin; end; partial results of 8 bytes");
-    must(quern_schedule_enable(schedule, rich, false));
+    must(quern_schedule_set_enabled(schedule, rich, false));
     assert_line("'rich': read 'position'; condition; every 0.25 s; begin; end; partial results of 8 bytes; "
                 "disabled");
 }
@@ -266,7 +266,7 @@ Test(describe, a_disabled_system_is_no_work)
     must_exist(health);
     assert_line("pass 1: 2 systems fused, 2 lanes; 2 archetypes, 2 chunks");
     assert_line("frame: parallelism 2.0 (work 2, critical path 1, in calls)");
-    must(quern_schedule_enable(schedule, off, false));
+    must(quern_schedule_set_enabled(schedule, off, false));
     assert_line("pass 1: 2 systems fused, 2 lanes; 1 archetype, 1 chunk");
     assert_line("frame: parallelism 1.0 (work 1, critical path 1, in calls)");
 }
@@ -711,7 +711,7 @@ Test(describe_json, a_system_with_all_it_declares)
     def.begin = idle_hook;
     def.partial_bytes = 24;
     must_exist(position);
-    must(quern_schedule_enable(schedule, setup_system(schedule, &def), false));
+    must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));
     cJSON *root = parsed();
     const cJSON *system = system_of(root, 0, 0);
     assert_member_text(system, "name", "rich");
@@ -864,7 +864,7 @@ Test(describe_json, measured_times_are_used_where_there_are_some)
     assert_times(root);
     assert_times(segment_of(root, 0, 0));
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, quern_schedule_find(schedule, "timed"), &stats));
+    must(quern_schedule_system_stats(schedule, quern_schedule_find_system(schedule, "timed"), &stats));
     assert_load(segment_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
     double frame_ns = (double)(stats.time_ns + quern_schedule_frame_stats(schedule).sync_ns);
     assert_load(root, frame_ns, frame_ns, 1);
@@ -900,7 +900,7 @@ static void setup_zoo(void)
     setup_system(schedule, &def);
     def = system_def("y", idle_run);
     def.flags = QUERN_SYSTEM_EXCLUSIVE;
-    must(quern_schedule_enable(schedule, setup_system(schedule, &def), false));
+    must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));
     setup_writer(schedule, "z", velocity);
 }
 

@@ -39,8 +39,8 @@ static void open_world(void)
 
 static void close_world(void)
 {
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     quern_world_destroy(world);
 }
 
@@ -114,10 +114,10 @@ Test(messages, of_calls_on_many)
     cr_assert_eq(quern_entity_create_filled(world, &position, 1, 1, fill_nothing, NULL, NULL), QUERN_OK);
     SAYS(quern_entity_destroy_many(world, list, 2),
          "quern_entity_destroy_many: number 1 of the list: entity 1:1 does not live");
-    SAYS(quern_query_add_component(query, unknown, NULL, NULL),
-         "quern_query_add_component: component handle ");
-    SAYS(quern_query_remove_component(query, unknown, NULL),
-         "quern_query_remove_component: component handle ");
+    SAYS(quern_entity_add_matching(query, unknown, NULL, NULL),
+         "quern_entity_add_matching: component handle ");
+    SAYS(quern_entity_remove_matching(query, unknown, NULL),
+         "quern_entity_remove_matching: component handle ");
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     SAYS(quern_view_write(&it.view, 0), "quern_view_write: a walk over a query asked to write 'position', "

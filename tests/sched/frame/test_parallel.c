@@ -86,7 +86,7 @@ Test(parallel, each_view_is_called_once_at_any_thread_count)
     for (uint32_t i = 0; i < POOL_COUNT; i++) {
         quern_jobs *jobs = pool_threads[i] > 0 ? setup_jobs(pool_threads[i]) : NULL;
         reset_counts(pool_threads[i] > 0 ? pool_threads[i] : 1);
-        must(quern_query_run(query, jobs, increment, &counts));
+        must(quern_query_parallel_for(query, jobs, increment, &counts));
         cr_assert_eq(counts.row_count, ROWS);
         cr_assert_eq(counts.view_count, quern_query_view_count(query));
         for (uint32_t k = 0; k < counts.view_count; k++)
@@ -104,7 +104,7 @@ static void touch_what_is_not_declared(void *argument, const quern_view *view, u
     it->refused_count += quern_view_read(view, 1) == NULL;
     it->refused_count += quern_entity_create(world, &(quern_entity){0}) == QUERN_ERROR_WORLD_LOCKED;
     assert_message_has("quern_entity_create: ");
-    assert_message_has("quern_query_run");
+    assert_message_has("quern_query_parallel_for");
     it->view_count++;
 }
 
@@ -112,7 +112,7 @@ Test(parallel, nothing_but_the_declared_columns_can_be_touched)
 {
     quern_query *reader = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     reset_counts(1);
-    must(quern_query_run(reader, NULL, touch_what_is_not_declared, &counts));
+    must(quern_query_parallel_for(reader, NULL, touch_what_is_not_declared, &counts));
     cr_assert_eq(counts.refused_count, 3 * counts.view_count);
     cr_assert_gt(reports.log_count, 0u);
     quern_query_destroy(reader);
@@ -125,16 +125,16 @@ Test(parallel, filters_leave_views_out_and_others_see_what_was_written)
     quern_term term = quern_term_changed(quern_term_write(number));
     quern_query *changed = setup_query(world, &term, 1), *watcher = setup_query(world, &term, 1);
     reset_counts(3);
-    must(quern_query_run(changed, jobs, increment, &counts));
+    must(quern_query_parallel_for(changed, jobs, increment, &counts));
     cr_assert_eq(counts.row_count, ROWS);
     reset_counts(3);
-    must(quern_query_run(changed, jobs, increment, &counts));
+    must(quern_query_parallel_for(changed, jobs, increment, &counts));
     cr_assert_eq(counts.row_count, 0u, "what it wrote itself is not new");
-    must(quern_query_run(watcher, jobs, increment, &counts));
+    must(quern_query_parallel_for(watcher, jobs, increment, &counts));
     cr_assert_eq(counts.row_count, ROWS);
-    must(quern_query_run(query, jobs, increment, &counts));
+    must(quern_query_parallel_for(query, jobs, increment, &counts));
     reset_counts(3);
-    must(quern_query_run(changed, jobs, increment, &counts));
+    must(quern_query_parallel_for(changed, jobs, increment, &counts));
     cr_assert_eq(counts.row_count, ROWS, "a query without filters tells, too");
     quern_query_destroy(changed);
     quern_query_destroy(watcher);
@@ -147,7 +147,7 @@ static void run_inside(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     (void)end;
     (void)worker_index;
     quern_jobs *jobs = argument;
-    must(quern_query_run(query, jobs, increment, &counts));
+    must(quern_query_parallel_for(query, jobs, increment, &counts));
 }
 
 Test(parallel, a_job_may_run_a_query)
@@ -161,15 +161,16 @@ Test(parallel, a_job_may_run_a_query)
 
 static void run_in_frame(quern_context *context)
 {
-    counts.refused_count +=
-        quern_query_run(query, quern_context_jobs(context), increment, &counts) == QUERN_ERROR_WORLD_LOCKED;
+    counts.refused_count += quern_query_parallel_for(query, quern_context_jobs(context), increment,
+                                                     &counts) == QUERN_ERROR_WORLD_LOCKED;
 }
 
 Test(parallel, wrong_calls_are_refused)
 {
     reset_counts(1);
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_query_run(NULL, NULL, increment, &counts));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_run(query, NULL, NULL, &counts));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_query_parallel_for(NULL, NULL, increment, &counts));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_parallel_for(query, NULL, NULL, &counts));
     assert_refused_value(NULL, quern_query_view_count(NULL));
     run_once(world, run_in_frame);
     cr_assert_eq(counts.refused_count, 1u);
@@ -192,9 +193,9 @@ Test(parallel, a_look_that_is_refused_is_none)
     looked_at = setup_query(world, &term, 1);
     quern_jobs *jobs = setup_jobs(3);
     reset_counts(3);
-    must(quern_query_run(query, jobs, look_inside, &counts));
+    must(quern_query_parallel_for(query, jobs, look_inside, &counts));
     cr_assert_gt(counts.refused_count, 1u);
-    must(quern_query_run(looked_at, jobs, increment, &counts));
+    must(quern_query_parallel_for(looked_at, jobs, increment, &counts));
     cr_assert_eq(counts.row_count, ROWS, "all is new");
     quern_query_destroy(looked_at);
     quern_jobs_destroy(jobs);
@@ -205,7 +206,7 @@ Test(parallel, a_query_without_matches_calls_nothing)
     quern_component absent = setup_component(world, "absent", 4, 4);
     quern_query *none = setup_query(world, (quern_term[]){quern_term_read(absent)}, 1);
     reset_counts(1);
-    must(quern_query_run(none, NULL, increment, &counts));
+    must(quern_query_parallel_for(none, NULL, increment, &counts));
     cr_assert_eq(counts.view_count, 0u);
     cr_assert_eq(quern_query_view_count(none), 0u);
     quern_query_destroy(none);
@@ -228,7 +229,7 @@ Test(parallel, missing_memory_calls_nothing_and_looks_at_nothing)
     uint64_t call = 1;
     for (;; call++) {
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-        quern_result result = quern_query_run(changed, NULL, increment, &counts);
+        quern_result result = quern_query_parallel_for(changed, NULL, increment, &counts);
         if (result == QUERN_OK) break;
         cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
         cr_assert_eq(counts.view_count, 0u);

@@ -50,8 +50,8 @@ static void open_world(void)
 
 static void close_world(void)
 {
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     quern_world_destroy(world);
 }
 

@@ -39,8 +39,8 @@ static void open_world(void)
 
 static void close_world(void)
 {
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
 }
@@ -220,10 +220,10 @@ Test(seal, every_call_between_frames_may_write)
     assert_nothing_found();
     cr_assert_eq(quern_entity_create_many(world, &position, NULL, 1, 3 * ENTITY_COUNT, NULL), QUERN_OK);
     assert_nothing_found();
-    cr_assert_eq(quern_query_add_component(query, velocity, &value, NULL), QUERN_OK);
+    cr_assert_eq(quern_entity_add_matching(query, velocity, &value, NULL), QUERN_OK);
     assert_nothing_found();
-    cr_assert_eq(quern_query_remove_component(query, velocity, NULL), QUERN_OK);
-    cr_assert_eq(quern_world_collect(world, NULL), QUERN_OK);
+    cr_assert_eq(quern_entity_remove_matching(query, velocity, NULL), QUERN_OK);
+    cr_assert_eq(quern_world_remove_empty_archetypes(world, NULL), QUERN_OK);
     assert_nothing_found();
     cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
     cr_assert_eq(quern_world_trim(world), QUERN_OK);
@@ -254,7 +254,7 @@ Test(seal, so_may_walks_over_queries)
         }
         cr_assert_eq(it.result, QUERN_OK);
         assert_nothing_found();
-        cr_assert_eq(quern_query_run(query, NULL, write_view, NULL), QUERN_OK);
+        cr_assert_eq(quern_query_parallel_for(query, NULL, write_view, NULL), QUERN_OK);
         assert_nothing_found();
     }
     quern_query_destroy(query);
@@ -351,7 +351,7 @@ Test(seal, so_may_archetypes_that_go)
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     quern_world_def def = quern_world_def_default();
-    def.collect_per_sync = 1;
+    def.empty_archetype_checks_per_sync = 1;
     cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
     static const char *const names[PASSING_COUNT] = {"a", "b", "c", "d", "e"};
     for (uint32_t i = 0; i < PASSING_COUNT; i++) {

@@ -466,8 +466,8 @@ static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t
     quern_graph_destroy(shared->graph);
     quern_jobs_destroy(shared->jobs);
     cr_expect(reports.log_count == 3, "%u reports", reports.log_count);
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     atomic_fetch_add(&shared->sum, 1);
 }
 

@@ -515,8 +515,8 @@ static void check_busy(uint32_t thread_count)
     capture_reports(&reports);
     quern_jobs_destroy(shared.jobs);
     cr_assert_eq(reports.log_count, 1u);
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     atomic_store(&shared.may_leave, true);
     pthread_join(thread, NULL);
     cr_assert_eq(quern_jobs_parallel_for(shared.jobs, 4, 1, do_nothing, NULL), QUERN_OK);

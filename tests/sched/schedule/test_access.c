@@ -25,8 +25,8 @@ static void open_world(void)
 
 static void close_world(void)
 {
-    quern_log_set(NULL, NULL);
-    quern_assert_set(NULL, NULL);
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
     quern_world_destroy(world);
 }
 
@@ -457,10 +457,10 @@ static void assert_offence(quern_system_function *run, const char *what)
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
     assert_message_has("'offender'");
     cr_assert_geq(reports.log_count, 1u);
-    if (quern_has_checks()) cr_assert_geq(reports.assert_count, 1u, "the assert hook was not called");
+    if (quern_has_checks()) cr_assert_geq(reports.assert_count, 1u, "the assert handler was not called");
     cr_assert_not_null(strstr(reports.last, "'offender'"), "%s", reports.last);
     cr_assert_not_null(strstr(reports.last, what), "no \"%s\" in: %s", what, reports.last);
-    cr_assert_eq(quern_schedule_enable(schedule, offender, false), QUERN_OK);
+    cr_assert_eq(quern_schedule_set_enabled(schedule, offender, false), QUERN_OK);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
 }

@@ -298,7 +298,7 @@ Test(fuse, an_archetype_that_brings_a_lookup_conflict_splits_a_pass)
     cr_assert_not(are_fused(writer, looker));
     cr_assert(are_fused(looker, other));
     must(quern_entity_destroy(world, entity));
-    must(quern_world_collect(world, NULL));
+    must(quern_world_remove_empty_archetypes(world, NULL));
     cr_assert_not(are_fused(writer, looker), "a conflict once found stays");
 }
 

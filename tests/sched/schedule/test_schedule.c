@@ -394,7 +394,7 @@ Test(schedule, definitions_are_copied)
     quern_system system = setup_system(schedule, &def);
     name[0] = 'x';
     term = quern_term_read(velocity);
-    cr_assert_eq(quern_schedule_find(schedule, "mover").bits, system.bits);
+    cr_assert_eq(quern_schedule_find_system(schedule, "mover").bits, system.bits);
     cr_assert_not_null(strstr(described(schedule), "write 'position'"));
 }
 
@@ -453,9 +453,9 @@ Test(schedule, null_arguments_and_unknown_systems_are_refused)
     quern_result null = QUERN_ERROR_NULL_ARGUMENT, invalid = QUERN_ERROR_INVALID_ARGUMENT;
     assert_refused(world, null, quern_schedule_add_system(NULL, &def, NULL));
     assert_refused(world, null, quern_schedule_add_system(schedule, NULL, NULL));
-    assert_refused(world, null, quern_schedule_enable(NULL, known, true));
-    assert_refused(world, invalid, quern_schedule_enable(schedule, none, true));
-    assert_refused(world, invalid, quern_schedule_enable(schedule, unknown, true));
+    assert_refused(world, null, quern_schedule_set_enabled(NULL, known, true));
+    assert_refused(world, invalid, quern_schedule_set_enabled(schedule, none, true));
+    assert_refused(world, invalid, quern_schedule_set_enabled(schedule, unknown, true));
     assert_refused(world, null, quern_schedule_compile(NULL));
     assert_refused(world, null, quern_schedule_run(NULL, NULL, 0));
     assert_refused(world, null, quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, NULL));
@@ -465,10 +465,10 @@ Test(schedule, null_arguments_and_unknown_systems_are_refused)
     assert_refused(world, invalid, quern_schedule_system_stats(schedule, unknown, &stats));
     assert_refused_value(world, quern_schedule_has_edge(schedule, known, unknown));
     assert_refused_value(world, quern_schedule_has_edge(NULL, known, known));
-    assert_refused_value(world, quern_schedule_find(schedule, NULL).bits);
-    assert_refused_value(world, quern_schedule_find(NULL, "known").bits);
+    assert_refused_value(world, quern_schedule_find_system(schedule, NULL).bits);
+    assert_refused_value(world, quern_schedule_find_system(NULL, "known").bits);
     assert_refused_value(world, quern_schedule_frame_stats(NULL).time_ns);
-    cr_assert_eq(quern_schedule_find(schedule, "nobody").bits, 0u);
+    cr_assert_eq(quern_schedule_find_system(schedule, "nobody").bits, 0u);
     cr_assert_eq(quern_schedule_system_count(NULL), 0u);
     cr_assert_eq(quern_schedule_system_at(NULL, 0).bits, 0u);
 }
@@ -718,16 +718,16 @@ static quern_system setup_noisy(const char *name, uint32_t flags)
 Test(schedule, a_disabled_system_is_left_out_with_its_begin_and_end)
 {
     quern_system a = setup_noisy("a", 0), b = setup_noisy("b", QUERN_SYSTEM_EXCLUSIVE);
-    must(quern_schedule_enable(schedule, a, false));
-    must(quern_schedule_enable(schedule, b, false));
+    must(quern_schedule_set_enabled(schedule, a, false));
+    must(quern_schedule_set_enabled(schedule, b, false));
     must_run(schedule, NULL);
     cr_assert_eq(log_count, 0u);
     cr_assert_not_null(strstr(described(schedule), "disabled"));
-    must(quern_schedule_enable(schedule, a, true));
+    must(quern_schedule_set_enabled(schedule, a, true));
     must_run(schedule, NULL);
     cr_assert_str_eq(log_text, "aaa");
-    must(quern_schedule_enable(schedule, b, true));
-    must(quern_schedule_enable(schedule, b, true));
+    must(quern_schedule_set_enabled(schedule, b, true));
+    must(quern_schedule_set_enabled(schedule, b, true));
     must_run(schedule, NULL);
     cr_assert_str_eq(log_text, "aaaaaabbb");
 }
@@ -738,7 +738,7 @@ Test(schedule, a_disabled_system_has_no_views_in_its_statistics)
     quern_system reader = setup_reader(schedule, "reader", position);
     quern_system_stats stats;
     for (uint32_t enabled = 0; enabled < 2; enabled++) {
-        must(quern_schedule_enable(schedule, reader, enabled == 1));
+        must(quern_schedule_set_enabled(schedule, reader, enabled == 1));
         must_run(schedule, NULL);
         must(quern_schedule_system_stats(schedule, reader, &stats));
         cr_assert_eq(stats.view_count, enabled);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Giving back what is not needed, memory (trim) and archetypes (collect), changes nothing else; and what
+/* Giving back what is not needed, memory (trim) and archetypes without rows, changes nothing else; and what
  * archetypes say of themselves. */
 
 enum { MANY = 3000, CROWD = 60000, TAG_COUNT = 12, SET_COUNT = 1 << TAG_COUNT };
@@ -23,14 +23,14 @@ static quern_component number, point, wide; /* uint64_t, vec3, 64 bytes */
 static quern_component tags[TAG_COUNT];
 static quern_entity entities[CROWD];
 
-static uint32_t collect_per_sync; /* of the world to be opened */
+static uint32_t empty_archetype_checks_per_sync; /* of the world to be opened */
 
-static void open_collect(void)
+static void open_bare(void)
 {
     allocator = failing_allocator_create();
     quern_world_def def = quern_world_def_default();
     def.allocator = failing_allocator_interface(allocator);
-    def.collect_per_sync = collect_per_sync;
+    def.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync;
     quern_result result = quern_world_create(&def, &world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     number = setup_component(world, "number", 8, 8);
@@ -44,7 +44,7 @@ static void open_collect(void)
 }
 
 /* The end of each test: an assertion after it, in .fini, would not fail it. */
-static void close_collect(void)
+static void close_bare(void)
 {
     assert_valid(world);
     quern_world_destroy(world);
@@ -53,10 +53,10 @@ static void close_collect(void)
     failing_allocator_destroy(allocator);
 }
 
-TestSuite(trim, .init = open_collect);
-TestSuite(archetype_stats, .init = open_collect);
-TestSuite(collect, .init = open_collect);
-TestSuite(collect_schedule, .init = open_collect);
+TestSuite(trim, .init = open_bare);
+TestSuite(archetype_stats, .init = open_bare);
+TestSuite(empty_archetypes, .init = open_bare);
+TestSuite(empty_archetypes_in_frames, .init = open_bare);
 
 static void must(quern_result result)
 {
@@ -116,12 +116,12 @@ static uint32_t count_empty(void)
     return count;
 }
 
-static uint32_t collect(void)
+static uint32_t remove_empty(void)
 {
     uint64_t before = quern_world_hash(world);
     uint32_t expected = count_empty(), all = stats().archetype_count, count = 77777;
-    must(quern_world_collect(world, &count));
-    cr_assert_eq(quern_world_hash(world), before, "collect changed the world");
+    must(quern_world_remove_empty_archetypes(world, &count));
+    cr_assert_eq(quern_world_hash(world), before, "taking archetypes out changed the world");
     cr_assert_eq(count, expected);
     cr_assert_eq(stats().archetype_count, all - count);
     cr_assert_eq(count_empty(), 0u);
@@ -156,7 +156,7 @@ Test(trim, gives_back_what_nobody_uses)
                  (unsigned long long)kept);
     create_crowd();
     cr_assert_eq(number_of(entities[CROWD - 1]), CROWD - 1u);
-    close_collect();
+    close_bare();
 }
 
 Test(trim, leaves_the_rows_where_they_are)
@@ -171,7 +171,7 @@ Test(trim, leaves_the_rows_where_they_are)
     cr_assert_lt(stats().held_bytes, held);
     for (uint32_t i = 1; i < CROWD; i += 2)
         cr_assert_eq(number_of(entities[i]), i);
-    close_collect();
+    close_bare();
 }
 
 /* Small archetypes each keep a chunk for the next row. */
@@ -187,7 +187,7 @@ Test(trim, takes_the_spare_chunks_of_small_archetypes)
         trim();
         trim();
     }
-    close_collect();
+    close_bare();
 }
 
 Test(trim, of_an_empty_world_does_nothing)
@@ -196,7 +196,7 @@ Test(trim, of_an_empty_world_does_nothing)
     setup_entity(world);
     trim();
     cr_assert_eq(stats().chunk_count, 1u);
-    close_collect();
+    close_bare();
 }
 
 Test(trim, does_not_end_what_goes_on)
@@ -213,7 +213,7 @@ Test(trim, does_not_end_what_goes_on)
     cr_assert_eq(it.result, QUERN_OK);
     cr_assert_eq(found, CROWD / 2u);
     quern_query_destroy(query);
-    close_collect();
+    close_bare();
 }
 
 Test(trim, is_refused_without_a_world_or_in_a_frame)
@@ -222,7 +222,7 @@ Test(trim, is_refused_without_a_world_or_in_a_frame)
     world->locked = true;
     assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_trim(world));
     world->locked = false;
-    close_collect();
+    close_bare();
 }
 
 /* ------------------------------------------------------------------------------------------- stats */
@@ -231,7 +231,7 @@ Test(trim, is_refused_without_a_world_or_in_a_frame)
 static bool is_of(uint32_t index, const quern_component *components, uint32_t count)
 {
     quern_component found[8] = {{0}};
-    if (quern_archetype_components(world, index, found, 8) != count) return false;
+    if (quern_world_archetype_components(world, index, found, 8) != count) return false;
     uint32_t same = 0;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < count; j++)
@@ -264,7 +264,7 @@ Test(archetype_stats, tell_what_an_archetype_is_and_holds)
     cr_assert_eq(found.chunk_count, (MANY + found.row_capacity - 1) / found.row_capacity);
     cr_assert_geq(found.held_count, found.chunk_count);
     cr_assert_float_eq(found.occupancy, MANY * 28.0 / (found.held_count * 16384.0), 1e-9);
-    close_collect();
+    close_bare();
 }
 
 Test(archetype_stats, of_an_archetype_without_rows_are_zero)
@@ -278,7 +278,7 @@ Test(archetype_stats, of_an_archetype_without_rows_are_zero)
     cr_assert_eq(found.held_count, 0u);
     cr_assert_eq(found.occupancy, 0.0);
     cr_assert_gt(found.row_capacity, 0u);
-    close_collect();
+    close_bare();
 }
 
 Test(archetype_stats, add_up_to_those_of_the_world)
@@ -296,7 +296,7 @@ Test(archetype_stats, add_up_to_those_of_the_world)
     cr_assert_eq(entity_count, stats().entity_count);
     cr_assert_eq(chunk_count, stats().chunk_count);
     cr_assert_eq(used_bytes, stats().used_bytes);
-    close_collect();
+    close_bare();
 }
 
 Test(archetype_stats, components_are_written_as_far_as_there_is_room)
@@ -304,13 +304,13 @@ Test(archetype_stats, components_are_written_as_far_as_there_is_room)
     create_with(tags[0], tags[1], 1);
     uint32_t index = index_of((quern_component[]){number, tags[0], tags[1]}, 3);
     quern_component found[4] = {{1}, {1}, {1}, {1}};
-    cr_assert_eq(quern_archetype_components(world, index, NULL, 0), 3u);
-    cr_assert_eq(quern_archetype_components(world, index, found, 2), 3u);
+    cr_assert_eq(quern_world_archetype_components(world, index, NULL, 0), 3u);
+    cr_assert_eq(quern_world_archetype_components(world, index, found, 2), 3u);
     cr_assert_eq(found[2].bits, 1u, "more were written than there is room for");
-    cr_assert_eq(quern_archetype_components(world, index, found, 4), 3u);
+    cr_assert_eq(quern_world_archetype_components(world, index, found, 4), 3u);
     cr_assert_neq(found[2].bits, 1u);
     cr_assert_eq(found[3].bits, 1u);
-    close_collect();
+    close_bare();
 }
 
 Test(archetype_stats, out_of_range_are_refused)
@@ -323,15 +323,15 @@ Test(archetype_stats, out_of_range_are_refused)
                    quern_archetype_stats_get(world, UINT32_MAX, &found));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_archetype_stats_get(NULL, 0, &found));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_archetype_stats_get(world, 0, NULL));
-    assert_refused_value(world, quern_archetype_components(world, count, &component, 1));
-    assert_refused_value(world, quern_archetype_components(NULL, 0, &component, 1));
+    assert_refused_value(world, quern_world_archetype_components(world, count, &component, 1));
+    assert_refused_value(world, quern_world_archetype_components(NULL, 0, &component, 1));
     refusal before = refusal_begin(world);
-    cr_assert_eq(quern_archetype_components(world, 0, NULL, 0), 0u);
+    cr_assert_eq(quern_world_archetype_components(world, 0, NULL, 0), 0u);
     cr_assert_not(refusal_has_message(&before), "an answer is no error");
-    close_collect();
+    close_bare();
 }
 
-/* ----------------------------------------------------------------------------------------- collect */
+/* ----------------------------------------------------------------------------- archetypes without rows */
 
 /* One entity of each of the sets {number, tags[i]}, i below count, numbered by i. */
 static void create_row_of_sets(uint32_t count)
@@ -340,35 +340,35 @@ static void create_row_of_sets(uint32_t count)
         entities[i] = create_with(tags[i], none, i);
 }
 
-Test(collect, takes_out_those_without_rows_and_keeps_the_order_of_the_others)
+Test(empty_archetypes, takes_out_those_without_rows_and_keeps_the_order_of_the_others)
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i++)
         if (i % 3 != 1) must(quern_entity_destroy(world, entities[i]));
-    cr_assert_eq(collect(), TAG_COUNT * 2u / 3);
+    cr_assert_eq(remove_empty(), TAG_COUNT * 2u / 3);
     cr_assert_eq(stats().archetype_count, 1 + TAG_COUNT / 3u);
     for (uint32_t i = 1; i < TAG_COUNT; i += 3) {
         cr_assert(is_of(1 + i / 3, (quern_component[]){number, tags[i]}, 2));
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert(quern_entity_has(world, entities[i], tags[i]));
     }
-    close_collect();
+    close_bare();
 }
 
-Test(collect, keeps_the_archetype_without_components)
+Test(empty_archetypes, keeps_the_archetype_without_components)
 {
-    cr_assert_eq(collect(), 0u);
+    cr_assert_eq(remove_empty(), 0u);
     create_row_of_sets(3);
     must(quern_entity_destroy_many(world, entities, 3));
-    cr_assert_eq(collect(), 3u);
+    cr_assert_eq(remove_empty(), 3u);
     cr_assert_eq(stats().archetype_count, 1u);
     must(quern_entity_add(world, setup_entity(world), number, NULL));
-    must(quern_world_collect(world, NULL));
+    must(quern_world_remove_empty_archetypes(world, NULL));
     cr_assert_eq(stats().archetype_count, 2u);
-    close_collect();
+    close_bare();
 }
 
-Test(collect, leaves_every_record_at_its_row)
+Test(empty_archetypes, leaves_every_record_at_its_row)
 {
     create_crowd();
     for (uint32_t i = 0; i < CROWD; i++)
@@ -376,14 +376,14 @@ Test(collect, leaves_every_record_at_its_row)
     for (uint32_t i = 0; i < CROWD; i++)
         if (i % TAG_COUNT % 2 == 0)
             cr_assert_eq(quern_entity_remove(world, entities[i], tags[i % TAG_COUNT]), QUERN_OK);
-    cr_assert_eq(collect(), TAG_COUNT / 2u);
+    cr_assert_eq(remove_empty(), TAG_COUNT / 2u);
     for (uint32_t i = 0; i < CROWD; i++) {
         cr_assert_eq(number_of(entities[i]), i);
         cr_assert_eq(quern_entity_has(world, entities[i], tags[i % TAG_COUNT]), i % TAG_COUNT % 2 == 1);
     }
     for (uint32_t i = 0; i < CROWD; i += 7)
         cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
-    close_collect();
+    close_bare();
 }
 
 enum { QUERY_COUNT = 5 };
@@ -439,7 +439,7 @@ static void change_sets(uint32_t round)
         if ((round >> i & 1) != 0) entities[i] = create_with(tags[i], i % 2 ? tags[i + 1] : none, i);
 }
 
-Test(collect, leaves_queries_right)
+Test(empty_archetypes, leaves_queries_right)
 {
     quern_query *before[QUERY_COUNT], *between[QUERY_COUNT], *unused[QUERY_COUNT];
     open_queries(before);
@@ -449,7 +449,7 @@ Test(collect, leaves_queries_right)
     for (uint32_t round = 0; round < 32; round++) {
         change_sets(round * 7 % 16);
         if (round % 4 != 3) check_queries(before);
-        collect();
+        remove_empty();
         check_queries(before);
         check_queries(between);
     }
@@ -457,11 +457,11 @@ Test(collect, leaves_queries_right)
     close_queries(before);
     close_queries(between);
     close_queries(unused);
-    close_collect();
+    close_bare();
 }
 
 /* In an order that unlinks the first, the last and one in the middle of those that the world knows. */
-Test(collect, knows_which_queries_there_are)
+Test(empty_archetypes, knows_which_queries_there_are)
 {
     quern_query *first[QUERY_COUNT], *second[QUERY_COUNT], *third[QUERY_COUNT];
     open_queries(first);
@@ -470,19 +470,19 @@ Test(collect, knows_which_queries_there_are)
     change_sets(15);
     close_queries(second);
     change_sets(2);
-    collect();
+    remove_empty();
     check_queries(first);
     close_queries(third);
     change_sets(9);
-    collect();
+    remove_empty();
     check_queries(first);
     close_queries(first);
     change_sets(4);
-    collect();
-    close_collect();
+    remove_empty();
+    close_bare();
 }
 
-Test(collect, ends_an_iteration_or_lets_it_find_all)
+Test(empty_archetypes, ends_an_iteration_or_lets_it_find_all)
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i += 2)
@@ -492,18 +492,18 @@ Test(collect, ends_an_iteration_or_lets_it_find_all)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         found += it.view.count;
-        must(quern_world_collect(world, NULL));
+        must(quern_world_remove_empty_archetypes(world, NULL));
     }
     if (it.result == QUERN_OK)
         cr_assert_eq(found, TAG_COUNT / 2u);
     else
         cr_assert_eq(it.result, QUERN_ERROR_STRUCTURE_CHANGED);
     quern_query_destroy(query);
-    close_collect();
+    close_bare();
 }
 
 /* Moves between archetypes are remembered at both ends; either end may go. */
-Test(collect, lets_moves_find_new_ways)
+Test(empty_archetypes, lets_moves_find_new_ways)
 {
     for (uint32_t round = 0; round < 6; round++) {
         quern_entity one = create_with(none, none, round),
@@ -511,65 +511,65 @@ Test(collect, lets_moves_find_new_ways)
         must(quern_entity_add(world, one, tags[0], NULL));
         must(quern_entity_add(world, one, tags[1], NULL));
         must(quern_entity_add(world, one, point, NULL));
-        if (round % 2 == 0) collect();
+        if (round % 2 == 0) remove_empty();
         must(quern_entity_remove(world, one, tags[1]));
         must(quern_entity_remove(world, one, tags[0]));
         must(quern_entity_remove(world, other, tags[1]));
-        collect();
+        remove_empty();
         must(quern_entity_add(world, other, tags[1], NULL));
         must(quern_entity_set(world, one, tags[2], NULL));
-        collect();
+        remove_empty();
         cr_assert_eq(number_of(one), round);
         cr_assert_eq(number_of(other), round + 50);
         cr_assert(quern_entity_has(world, one, point) && quern_entity_has(world, one, tags[2]));
         must(quern_entity_destroy(world, one));
         must(quern_entity_destroy(world, other));
-        if (round % 3 == 0) collect();
+        if (round % 3 == 0) remove_empty();
     }
-    close_collect();
+    close_bare();
 }
 
-Test(collect, lets_bulk_calls_find_new_ways)
+Test(empty_archetypes, lets_bulk_calls_find_new_ways)
 {
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     create_row_of_sets(TAG_COUNT);
     for (uint32_t round = 0; round < 4; round++) {
         uint64_t count = 0;
-        must(quern_query_add_component(query, point, NULL, &count));
+        must(quern_entity_add_matching(query, point, NULL, &count));
         cr_assert_eq(count, (uint64_t)TAG_COUNT);
-        cr_assert_eq(collect(), (uint32_t)TAG_COUNT);
-        must(quern_query_remove_component(query, point, &count));
+        cr_assert_eq(remove_empty(), (uint32_t)TAG_COUNT);
+        must(quern_entity_remove_matching(query, point, &count));
         cr_assert_eq(count, (uint64_t)TAG_COUNT);
-        if (round % 2 == 0) cr_assert_eq(collect(), (uint32_t)TAG_COUNT);
+        if (round % 2 == 0) cr_assert_eq(remove_empty(), (uint32_t)TAG_COUNT);
     }
     for (uint32_t i = 0; i < TAG_COUNT; i++)
         cr_assert_eq(number_of(entities[i]), i);
     quern_query_destroy(query);
-    close_collect();
+    close_bare();
 }
 
 /* The latest list of components that was given to create_with is remembered, with its archetype. */
-Test(collect, lets_create_with_find_a_new_archetype)
+Test(empty_archetypes, lets_create_with_find_a_new_archetype)
 {
     create_row_of_sets(4);
     for (uint32_t round = 0; round < 8; round++) {
         quern_entity entity = create_with(tags[5], tags[6], 1);
         if (round % 2 == 0) must(quern_entity_destroy(world, entity));
         if (round == 4) must(quern_entity_destroy(world, entities[1]));
-        collect();
+        remove_empty();
         quern_entity again = create_with(tags[5], tags[6], 2);
         cr_assert_eq(number_of(again), 2u);
         cr_assert(quern_entity_has(world, again, tags[5]) && quern_entity_has(world, again, tags[6]));
         assert_valid(world);
         must(quern_entity_destroy(world, again));
         if (round % 2 == 1) must(quern_entity_destroy(world, entity));
-        collect();
+        remove_empty();
         create_with(tags[5], none, 3);
     }
-    close_collect();
+    close_bare();
 }
 
-Test(collect, gives_the_memory_of_archetypes_back)
+Test(empty_archetypes, gives_the_memory_of_archetypes_back)
 {
     uint64_t after_first = 0;
     for (uint32_t round = 0; round < 4; round++) {
@@ -582,18 +582,18 @@ Test(collect, gives_the_memory_of_archetypes_back)
         }
         must(quern_entity_destroy_many(world, entities, SET_COUNT));
         uint64_t full = failing_allocator_outstanding_bytes(allocator);
-        cr_assert_eq(collect(), SET_COUNT - 1u);
+        cr_assert_eq(remove_empty(), SET_COUNT - 1u);
         trim();
         uint64_t left = failing_allocator_outstanding_bytes(allocator);
         cr_assert_lt(left + SET_COUNT * 100u, full, "archetypes were not given back");
         if (round == 0) after_first = left;
         cr_assert_leq(left, after_first, "memory grows from round to round");
     }
-    close_collect();
+    close_bare();
 }
 
 /* More different sets than there may be at a time. */
-Test(collect, makes_room_for_more_archetypes)
+Test(empty_archetypes, makes_room_for_more_archetypes)
 {
     quern_component more[17];
     for (uint32_t i = 0; i < 17; i++) {
@@ -608,27 +608,27 @@ Test(collect, makes_room_for_more_archetypes)
             if (set >> t & 1) chosen[count++] = more[t];
         quern_entity entity = setup_entity_with(world, chosen, count);
         cr_assert_eq(quern_entity_destroy(world, entity), QUERN_OK);
-        if (set % 60000 == 0) collect();
+        if (set % 60000 == 0) remove_empty();
     }
-    close_collect();
+    close_bare();
 }
 
-Test(collect, is_refused_without_a_world_or_in_a_frame)
+Test(empty_archetypes, is_refused_without_a_world_or_in_a_frame)
 {
     uint32_t count = 77;
     create_row_of_sets(3);
     must(quern_entity_destroy_many(world, entities, 2));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_collect(NULL, &count));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_remove_empty_archetypes(NULL, &count));
     world->locked = true;
-    assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_collect(world, &count));
+    assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_remove_empty_archetypes(world, &count));
     world->locked = false;
     cr_assert_eq(count, 77u);
-    cr_assert_eq(collect(), 2u);
-    close_collect();
+    cr_assert_eq(remove_empty(), 2u);
+    close_bare();
 }
 
 /* Queries that have not seen everything yet need memory to see it. */
-Test(collect, without_memory_changes_nothing)
+Test(empty_archetypes, without_memory_changes_nothing)
 {
     for (uint64_t spared = 0; spared < 20; spared++) {
         quern_query *queries[QUERY_COUNT];
@@ -638,7 +638,7 @@ Test(collect, without_memory_changes_nothing)
         uint32_t archetype_count = stats().archetype_count, count = 77;
         uint64_t hash = quern_world_hash(world);
         failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1 + spared);
-        quern_result result = quern_world_collect(world, &count);
+        quern_result result = quern_world_remove_empty_archetypes(world, &count);
         failing_allocator_heal(allocator);
         if (result != QUERN_OK) {
             cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
@@ -646,13 +646,13 @@ Test(collect, without_memory_changes_nothing)
             cr_assert_eq(stats().archetype_count, archetype_count);
         }
         cr_assert_eq(quern_world_hash(world), hash);
-        collect();
+        remove_empty();
         check_queries(queries);
         close_queries(queries);
         must(quern_entity_destroy_many(world, entities + TAG_COUNT / 2, TAG_COUNT / 2));
-        collect();
+        remove_empty();
     }
-    close_collect();
+    close_bare();
 }
 
 /* --------------------------------------------------------------------------------------- schedules */
@@ -696,7 +696,7 @@ static void tidy_up(quern_context *context)
     const bool *is_on = quern_context_user_data(context);
     if (!*is_on) return;
     cr_assert_eq(quern_world_trim(own), QUERN_OK);
-    cr_assert_eq(quern_world_collect(own, NULL), QUERN_OK);
+    cr_assert_eq(quern_world_remove_empty_archetypes(own, NULL), QUERN_OK);
 }
 
 static uint64_t steps[7] = {1, 2, 3, 4, 5, 6, 7};
@@ -737,12 +737,12 @@ static void create_frame_rows(void)
 static void run_frames(uint32_t thread_count, bool tidies_between, bool tidies_in_frame,
                        uint64_t out_values[FRAME_ROWS])
 {
-    open_collect();
+    open_bare();
     create_frame_rows();
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_schedule *schedule = open_schedule(&tidies_in_frame);
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
-        if (tidies_between && frame % 3 != 0) collect();
+        if (tidies_between && frame % 3 != 0) remove_empty();
         if (tidies_between && frame % 4 == 2) trim();
         must_run(schedule, jobs);
         assert_valid(world);
@@ -751,17 +751,17 @@ static void run_frames(uint32_t thread_count, bool tidies_between, bool tidies_i
         out_values[i] = number_of(entities[i]);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
-    close_collect();
+    close_bare();
 }
 
-Test(collect_schedule, frames_give_the_same_with_it_as_without)
+Test(empty_archetypes_in_frames, frames_give_the_same_with_it_as_without)
 {
     static uint64_t expected[FRAME_ROWS], found[FRAME_ROWS];
-    close_collect();
+    close_bare();
     run_frames(0, false, false, expected);
     for (uint32_t i = 0; i < POOL_COUNT; i++)
         for (uint32_t kind = 1; kind < 8; kind += 1 + kind / 4) {
-            collect_per_sync = (kind & 4) != 0 ? 1 + 7 * i : 0;
+            empty_archetype_checks_per_sync = (kind & 4) != 0 ? 1 + 7 * i : 0;
             run_frames(pool_threads[i], kind & 1, kind & 2, found);
             cr_assert_eq(memcmp(found, expected, sizeof found), 0, "%u threads, kind %u", pool_threads[i],
                          kind);
@@ -769,7 +769,7 @@ Test(collect_schedule, frames_give_the_same_with_it_as_without)
 }
 
 /* The archetype that makes two systems conflict goes and comes back. */
-Test(collect_schedule, conflicts_are_seen_again)
+Test(empty_archetypes_in_frames, conflicts_are_seen_again)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
@@ -784,17 +784,17 @@ Test(collect_schedule, conflicts_are_seen_again)
         cr_assert_eq(number_of(both), (1 * 3 + 1) * 3 + 2u);
         must(quern_entity_destroy(world, both));
         must_run(schedule, NULL);
-        cr_assert_eq(collect(), 1u);
+        cr_assert_eq(remove_empty(), 1u);
         if (round == 1) must_run(schedule, NULL);
     }
     cr_assert_gt(number_of(alone), 0u);
     cr_assert_gt(number_of(other), 0u);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
 /* An archetype that nobody had before comes in the place of one that went. */
-Test(collect_schedule, conflicts_over_new_archetypes_are_seen_too)
+Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system first = add_counter(schedule, "first", tags[0], &steps[0]);
@@ -803,23 +803,23 @@ Test(collect_schedule, conflicts_over_new_archetypes_are_seen_too)
     create_row_of_sets(TAG_COUNT);
     must_run(schedule, NULL);
     must(quern_entity_destroy_many(world, entities, 3));
-    collect();
+    remove_empty();
     quern_entity both = create_with(tags[1], tags[2], 1);
     must_run(schedule, NULL);
     cr_assert(quern_schedule_has_edge(schedule, second, third));
     cr_assert_not(quern_schedule_has_edge(schedule, first, second));
     cr_assert_eq(number_of(both), (1 * 3 + 2) * 3 + 3u);
     quern_entity three = create_with(tags[0], tags[1], 1);
-    collect();
+    remove_empty();
     must_run(schedule, NULL);
     cr_assert(quern_schedule_has_edge(schedule, first, second));
     cr_assert_eq(number_of(three), (1 * 3 + 1) * 3 + 2u);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
 /* Two schedules on one world, one of which is destroyed: the world must not know its systems any more. */
-Test(collect_schedule, schedules_come_and_go)
+Test(empty_archetypes_in_frames, schedules_come_and_go)
 {
     quern_schedule *kept = setup_schedule(world);
     add_counter(kept, "kept", tags[0], &steps[0]);
@@ -830,13 +830,13 @@ Test(collect_schedule, schedules_come_and_go)
         if (round % 2 == 0) must_run(passing, NULL);
         must_run(kept, NULL);
         must(quern_entity_destroy(world, entity));
-        if (round % 3 == 0) collect();
+        if (round % 3 == 0) remove_empty();
         quern_schedule_destroy(passing);
-        collect();
+        remove_empty();
         must_run(kept, NULL);
     }
     quern_schedule_destroy(kept);
-    close_collect();
+    close_bare();
 }
 
 /* ---------------------------------------------------------------------------------- random programs */
@@ -849,8 +849,9 @@ static void tidy_program(void)
 {
     if (run.allocator != NULL) failing_allocator_pause(run.allocator, random_chance(&run.random, 50));
     uint64_t before = quern_world_hash(run.model.world);
-    quern_result result = random_chance(&run.random, 50) ? quern_world_trim(run.model.world)
-                                                         : quern_world_collect(run.model.world, NULL);
+    quern_result result = random_chance(&run.random, 50)
+                              ? quern_world_trim(run.model.world)
+                              : quern_world_remove_empty_archetypes(run.model.world, NULL);
     if (run.allocator == NULL) cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
     cr_assert_eq(quern_world_hash(run.model.world), before);
@@ -869,16 +870,16 @@ static void run_program(uint64_t seed, failing_allocator *failing)
     program_release(&run);
 }
 
-Test(collect, among_other_calls_leaves_what_the_model_says)
+Test(empty_archetypes, among_other_calls_leaves_what_the_model_says)
 {
-    close_collect();
+    close_bare();
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         run_program(seed, NULL);
 }
 
-Test(collect, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
+Test(empty_archetypes, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
 {
-    close_collect();
+    close_bare();
     for (uint64_t seed = 50; seed < 52; seed++) {
         failing_allocator *failing = failing_allocator_create();
         run_program(seed, failing);
@@ -892,9 +893,9 @@ Test(collect, among_calls_that_lack_memory_leaves_it_too, .timeout = 300)
 /* One sync point for each frame. */
 static quern_schedule *open_syncing(uint32_t per_sync)
 {
-    close_collect();
-    collect_per_sync = per_sync;
-    open_collect();
+    close_bare();
+    empty_archetype_checks_per_sync = per_sync;
+    open_bare();
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("idle", idle_run);
     setup_system(schedule, &def);
@@ -911,7 +912,7 @@ static uint32_t frames_until(quern_schedule *schedule, uint32_t archetype_count)
     return UINT32_MAX;
 }
 
-Test(collect_schedule, nothing_is_taken_out_unless_the_world_asks_for_it)
+Test(empty_archetypes_in_frames, nothing_is_taken_out_unless_the_world_asks_for_it)
 {
     quern_schedule *schedule = open_syncing(0);
     create_row_of_sets(TAG_COUNT);
@@ -921,10 +922,10 @@ Test(collect_schedule, nothing_is_taken_out_unless_the_world_asks_for_it)
         must_run(schedule, NULL);
     cr_assert_eq(stats().archetype_count, count);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
-Test(collect_schedule, what_is_left_goes_at_later_sync_points_and_never_more_than_a_few_at_once)
+Test(empty_archetypes_in_frames, what_is_left_goes_at_later_sync_points_and_never_more_than_a_few_at_once)
 {
     quern_schedule *schedule = open_syncing(3);
     create_row_of_sets(TAG_COUNT);
@@ -946,10 +947,10 @@ Test(collect_schedule, what_is_left_goes_at_later_sync_points_and_never_more_tha
     cr_assert_eq(before, 3u, "the one without components and two with entities");
     quern_query_destroy(query);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
-Test(collect_schedule, what_is_empty_for_a_few_sync_points_stays)
+Test(empty_archetypes_in_frames, what_is_empty_for_a_few_sync_points_stays)
 {
     quern_schedule *schedule = open_syncing(UINT32_MAX);
     quern_entity entity = create_with(tags[0], none, 1);
@@ -965,7 +966,7 @@ Test(collect_schedule, what_is_empty_for_a_few_sync_points_stays)
     must(quern_entity_destroy(world, entity));
     cr_assert_leq(frames_until(schedule, 1), 10u);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
 /* Every frame some entities with sets that there never were. */
@@ -994,11 +995,11 @@ static void destroy_old(quern_context *context, const quern_view *view)
         quern_commands_destroy(quern_context_commands(context), view->entities[i]);
 }
 
-Test(collect_schedule, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
+Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_limit, .timeout = 600)
 {
-    close_collect();
-    collect_per_sync = 4 * NEW_PER_FRAME;
-    open_collect();
+    close_bare();
+    empty_archetype_checks_per_sync = 4 * NEW_PER_FRAME;
+    open_bare();
     for (uint32_t t = 0; t < SET_BITS; t++)
         set_tags[t] = setup_tag(world, (char[]){'s', (char)('a' + t), '\0'});
     quern_schedule *schedule = setup_schedule(world);
@@ -1018,11 +1019,11 @@ Test(collect_schedule, a_world_of_ever_new_archetypes_stays_below_the_limit, .ti
     cr_assert_gt(next_set, (uint32_t)QUERN_MAX_ARCHETYPES, "there would have been too many");
     cr_assert_lt(most, 30u * NEW_PER_FRAME, "%u at a time", most);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
 /* A query that has not seen all needs memory before anything can be taken out. */
-Test(collect_schedule, without_memory_archetypes_stay_for_another_time)
+Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time)
 {
     quern_schedule *schedule = open_syncing(UINT32_MAX);
     quern_query *queries[QUERY_COUNT];
@@ -1041,11 +1042,11 @@ Test(collect_schedule, without_memory_archetypes_stay_for_another_time)
     check_queries(queries);
     close_queries(queries);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }
 
 /* What was to go when memory lacked, and is filled again before its next turn. */
-Test(collect_schedule, what_could_not_go_without_memory_may_be_filled_again)
+Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_again)
 {
     quern_schedule *schedule = open_syncing(2);
     quern_query *queries[QUERY_COUNT];
@@ -1067,5 +1068,5 @@ Test(collect_schedule, what_could_not_go_without_memory_may_be_filled_again)
     assert_valid(world);
     close_queries(queries);
     quern_schedule_destroy(schedule);
-    close_collect();
+    close_bare();
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cJSON.h>
+#include <cjson/cJSON.h>
 
 /* A 64-bit checksum does not fit a number of JSON, so it is text. */
 enum { CHECKSUM_TEXT_BYTES = 17, NUMBER_TEXT_BYTES = 32 };

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include <cJSON.h>
+#include <cjson/cJSON.h>
 
 #include "bench/harness/json.h"
 

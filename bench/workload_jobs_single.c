@@ -96,12 +96,11 @@ static void submit_and_wait(void *argument, uint32_t worker_index)
 {
     job_scene *scene = argument;
     quern_counter counter = {0};
-    quern_job_def def = quern_job_def_default();
+    const quern_job_def def = {.function = burn_job,
+                               .payload = &scene->steps,
+                               .payload_bytes = sizeof scene->steps,
+                               .counter = &counter};
     (void)worker_index;
-    def.function = burn_job;
-    def.payload = &scene->steps;
-    def.payload_bytes = sizeof scene->steps;
-    def.counter = &counter;
     for (uint32_t i = 0; i < JOB_COUNT; i++)
         REQUIRE(quern_jobs_submit(scene->jobs, &def));
     REQUIRE(quern_jobs_wait(scene->jobs, &counter));
@@ -173,11 +172,8 @@ static void enter_chain_raw(void *state)
 static void enter_chain(void *state)
 {
     job_scene *scene = state;
-    quern_job_def def = quern_job_def_default();
+    quern_job_def def = {.function = step, .payload = &scene, .payload_bytes = sizeof scene};
     scene->result = 0;
-    def.function = step;
-    def.payload = &scene;
-    def.payload_bytes = sizeof scene;
     quern_counter_hold(&scene->chain[0]);
     for (uint32_t i = 0; i < CHAIN_STEPS; i++) {
         def.counter = &scene->chain[i + 1];
@@ -341,12 +337,9 @@ static void add_edges(quern_graph *graph, uint32_t node)
 static void *open_graph(const bench_case *bench)
 {
     job_scene *scene = open_with_pool(bench, ITEM_NS);
-    quern_graph_node_def def = quern_graph_node_def_default();
+    const quern_graph_node_def def = {
+        .function = burn_items, .user_data = scene, .count = NODE_ITEMS, .grain = 1};
     REQUIRE(quern_graph_create(NULL, &scene->graph));
-    def.function = burn_items;
-    def.argument = scene;
-    def.count = NODE_ITEMS;
-    def.grain = 1;
     for (uint32_t node = 0; node < NODE_COUNT; node++) {
         REQUIRE(quern_graph_add_node(scene->graph, &def, NULL));
         add_edges(scene->graph, node);

@@ -95,9 +95,7 @@ quern_jobs *bench_jobs_create(uint32_t thread_count)
 
 quern_jobs *bench_jobs_create_with(uint32_t thread_count, quern_trace *trace)
 {
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = thread_count;
-    def.trace = trace;
+    quern_jobs_def def = {.thread_count = thread_count, .trace = trace};
     quern_jobs *jobs;
     REQUIRE(quern_jobs_create(&def, &jobs));
     return jobs;
@@ -126,11 +124,8 @@ void bench_jobs_wake(quern_jobs *jobs)
     roll_call call = {.expected = thread_count, .deadline_ns = bench_now_ns() + WAKE_LIMIT_NS};
     roll_call *payload = &call;
     quern_counter counter = {0};
-    quern_job_def def = quern_job_def_default();
-    def.function = answer;
-    def.payload = &payload;
-    def.payload_bytes = sizeof payload;
-    def.counter = &counter;
+    quern_job_def def = {
+        .function = answer, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
     for (uint32_t i = 0; i < thread_count; i++)
         REQUIRE(quern_jobs_submit(jobs, &def));
     REQUIRE(quern_jobs_wait(jobs, &counter));

@@ -123,9 +123,7 @@ static void add_system(quern_schedule *schedule, const char *name, quern_system_
 static void *open_schedule(const quern_bench_case *asked)
 {
     item_scene *scene = open_world(asked);
-    quern_jobs_def jobs = quern_jobs_def_default();
-    jobs.thread_count = asked->thread_count;
-    jobs.trace = quern_bench_trace();
+    quern_jobs_def jobs = {.thread_count = asked->thread_count, .trace = quern_bench_trace()};
     require(quern_jobs_create(&jobs, &scene->jobs));
     quern_schedule_def def = quern_schedule_def_default();
     def.trace = quern_bench_trace();

@@ -75,8 +75,7 @@ static void open_trace(Game *game)
 /* The pool shows steals and sleeps, the schedule what frames are made of; so both get the trace. */
 static void open_schedule(Game *game)
 {
-    quern_jobs_def jobs_def = quern_jobs_def_default();
-    jobs_def.trace = game->trace;
+    quern_jobs_def jobs_def = {.trace = game->trace};
     check(quern_jobs_create(&jobs_def, &game->jobs));
     quern_schedule_def schedule_def = quern_schedule_def_default();
     schedule_def.trace = game->trace;

@@ -249,6 +249,15 @@ void quern__collapse_huge_page(void *memory, size_t size_bytes)
 #endif
 }
 
+quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
+                                     quern_allocator *out_allocator)
+{
+    bool is_given =
+        given != NULL && (given->allocate != NULL || given->release != NULL || given->context != NULL);
+    *out_allocator = is_given ? *given : quern_allocator_default();
+    return quern__check_allocator(out_allocator, function);
+}
+
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function)
 {
     if (allocator->allocate != NULL && allocator->release != NULL) return QUERN_OK;

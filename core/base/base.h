@@ -90,6 +90,11 @@ void quern__advise_huge_pages(void *memory, size_t size_bytes);
  * of microseconds. */
 void quern__collapse_huge_page(void *memory, size_t size_bytes);
 
+/* The one that a definition gives, or the default where that is NULL or all zero. Errors: INVALID_ARGUMENT,
+ * when one function is missing. */
+quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
+                                     quern_allocator *out_allocator);
+
 /* Both functions of a user's allocator must be there. */
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
 

@@ -23,35 +23,25 @@ static void check(quern_result result)
     exit(EXIT_FAILURE);
 }
 
-static void load_piece(void *argument, uint32_t worker_index)
+static void load_piece(void *user_data, uint32_t worker_index)
 {
-    const piece *loaded = argument; /* a copy of what was submitted, inside the job */
+    const piece *loaded = user_data; /* a copy of what was submitted, inside the job */
     (void)worker_index;
     loaded->of->piece_sizes[loaded->number] = 100 + loaded->number;
 }
 
-static void join_pieces(void *argument, uint32_t worker_index)
+static void join_pieces(void *user_data, uint32_t worker_index)
 {
-    const piece *all = argument;
+    const piece *all = user_data;
     (void)worker_index;
     for (uint32_t i = 0; i < 8; i++)
         all->of->size += all->of->piece_sizes[i];
 }
 
-static void show(void *argument, uint32_t worker_index)
+static void show(void *user_data, uint32_t worker_index)
 {
-    const piece *all = argument;
+    const piece *all = user_data;
     printf("size %u, on worker %u\n", all->of->size, worker_index);
-}
-
-static quern_job_def job_of(quern_job_function *function, const piece *payload, quern_counter *counter)
-{
-    quern_job_def def = quern_job_def_default();
-    def.function = function;
-    def.payload = payload;
-    def.payload_bytes = sizeof *payload;
-    def.counter = counter;
-    return def;
 }
 
 int main(void)
@@ -61,15 +51,22 @@ int main(void)
     check(quern_jobs_create(NULL, &loaded.jobs));
     for (uint32_t i = 0; i < 8; i++) {
         piece payload = {&loaded, i};
-        quern_job_def def = job_of(load_piece, &payload, &pieces);
-        def.priority = QUERN_PRIORITY_LOW; /* behind the work of frames */
-        check(quern_jobs_submit(loaded.jobs, &def));
+        quern_job_def load = {.function = load_piece,
+                              .payload = &payload,
+                              .payload_bytes = sizeof payload,
+                              .priority = QUERN_PRIORITY_LOW, /* after the work of frames */
+                              .counter = &pieces};
+        check(quern_jobs_submit(loaded.jobs, &load));
     }
     piece whole = {&loaded, 0};
-    quern_job_def join = job_of(join_pieces, &whole, &joined);
+    quern_job_def join = {
+        .function = join_pieces, .payload = &whole, .payload_bytes = sizeof whole, .counter = &joined};
     check(quern_jobs_submit_after(loaded.jobs, &join, &pieces));
-    quern_job_def last = job_of(show, &whole, &shown);
-    last.caller_only = true; /* windows and graphics often want one thread */
+    quern_job_def last = {.function = show,
+                          .payload = &whole,
+                          .payload_bytes = sizeof whole,
+                          .caller_only = true, /* windows and graphics often want one thread */
+                          .counter = &shown};
     check(quern_jobs_submit_after(loaded.jobs, &last, &joined));
     check(quern_jobs_wait(loaded.jobs, &shown)); /* a game would go on with its frames and ask
                                                     quern_counter_is_done */

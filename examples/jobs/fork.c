@@ -35,9 +35,9 @@ static uint32_t *partition(const part *whole)
     }
 }
 
-static void sort(void *argument, uint32_t worker_index)
+static void sort(void *user_data, uint32_t worker_index)
 {
-    part *whole = argument;
+    part *whole = user_data;
     if (whole->end - whole->begin <= SMALL) {
         qsort(whole->begin, (size_t)(whole->end - whole->begin), sizeof(uint32_t), compare);
         return;

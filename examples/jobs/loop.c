@@ -9,9 +9,9 @@ enum { COUNT = 1000000 };
 static float values[COUNT];
 static double sums[QUERN_MAX_THREADS]; /* one for each worker: no two run with the same index at a time */
 
-static void halve(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void halve(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    (void)argument;
+    (void)user_data;
     for (uint32_t i = begin; i < end; i++) {
         values[i] = (float)i * 0.5f;
         sums[worker_index] += values[i];

@@ -41,8 +41,7 @@ typedef struct Forecast {
 static quern_jobs *create_jobs(uint32_t thread_count)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     check(quern_jobs_create(&def, &jobs));
     return jobs;
 }

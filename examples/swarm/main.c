@@ -42,9 +42,7 @@ static void catch_interrupts(void)
 static quern_jobs *create_jobs(uint32_t thread_count, quern_trace *trace)
 {
     quern_jobs *jobs;
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = thread_count;
-    def.trace = trace;
+    quern_jobs_def def = {.thread_count = thread_count, .trace = trace};
     check(quern_jobs_create(&def, &jobs));
     return jobs;
 }

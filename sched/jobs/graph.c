@@ -74,16 +74,6 @@ struct quern_graph {
 
 /* ----------------------------------------------------------------------------------------- building */
 
-quern_graph_node_def quern_graph_node_def_default(void)
-{
-    return (quern_graph_node_def){.function = NULL,
-                                  .argument = NULL,
-                                  .count = 1,
-                                  .grain = 0,
-                                  .caller_only = false,
-                                  .cookie = QUERN__COOKIE};
-}
-
 static void forget_times(quern_graph *graph)
 {
     graph->serial_ns = UNKNOWN_NS;
@@ -94,8 +84,8 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
 {
     if (out_graph == NULL) return quern__fail_null("quern_graph_create", "out_graph");
     *out_graph = NULL;
-    quern_allocator chosen = allocator != NULL ? *allocator : quern_allocator_default();
-    quern_result result = quern__check_allocator(&chosen, "quern_graph_create");
+    quern_allocator chosen;
+    quern_result result = quern__choose_allocator(allocator, "quern_graph_create", &chosen);
     if (result != QUERN_OK) return result;
     quern_graph *graph = quern__allocate(&chosen, sizeof *graph, _Alignof(quern_graph));
     if (graph == NULL)
@@ -177,13 +167,10 @@ static void *grow(const quern_allocator *allocator, void *items, uint32_t count,
     return new_items;
 }
 
-static quern_result check_node_def(const quern_graph *graph, const quern_graph_node_def *def)
+static quern_result check_room(const quern_graph *graph)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_add_node", "graph");
-    if (def == NULL) return quern__fail_null("quern_graph_add_node", "def");
-    quern_result result =
-        quern__check_cookie(def->cookie, "quern_graph_add_node", "quern_graph_node_def_default");
-    if (result == QUERN_OK) result = check_idle(graph, "quern_graph_add_node");
+    quern_result result = check_idle(graph, "quern_graph_add_node");
     if (result == QUERN_OK && graph->node_count == QUERN_MAX_GRAPH_NODES)
         result = quern__fail(QUERN_ERROR_LIMIT, "quern_graph_add_node: a graph has at most %d nodes",
                              QUERN_MAX_GRAPH_NODES);
@@ -192,8 +179,9 @@ static quern_result check_node_def(const quern_graph *graph, const quern_graph_n
 
 quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def, uint32_t *out_node)
 {
-    quern_result result = check_node_def(graph, def);
+    quern_result result = check_room(graph);
     if (result != QUERN_OK) return result;
+    if (def == NULL) def = &(quern_graph_node_def){0};
     graph_node *nodes =
         grow(&graph->allocator, graph->nodes, graph->node_count, &graph->node_capacity, sizeof(graph_node));
     if (nodes == NULL)
@@ -202,8 +190,8 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
     graph->nodes = nodes;
     nodes[graph->node_count] = (graph_node){
         .range = {.function = def->function,
-                  .argument = def->argument,
-                  .count = def->count,
+                  .user_data = def->user_data,
+                  .count = def->count != 0 ? def->count : 1,
                   .grain = def->grain},
         .first_edge = NO_EDGE,
         .caller_only = def->caller_only,
@@ -364,7 +352,7 @@ static void call_once(const graph_node *node, uint32_t worker_index)
 {
     const quern__range *range = &node->range;
     if (range->function != NULL && range->count != 0)
-        range->function(range->argument, 0, range->count, worker_index);
+        range->function(range->user_data, 0, range->count, worker_index);
 }
 
 /* What stands in the deque before is not the node's own: ready tasks. */

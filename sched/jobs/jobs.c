@@ -179,31 +179,12 @@ void quern__jobs_leave(quern_jobs *jobs)
 
 /* ---------------------------------------------------------------------------------------- lifetime */
 
-quern_jobs_def quern_jobs_def_default(void)
-{
-    return (quern_jobs_def){.thread_count = 0,
-                            .spin_ns = DEFAULT_SPIN_NS,
-                            .pin_threads = false,
-                            .name = "quern",
-                            .allocator = quern_allocator_default(),
-                            .cookie = QUERN__COOKIE};
-}
-
 static quern_result check_thread_count(uint32_t thread_count, const char *function)
 {
     if (thread_count <= QUERN_MAX_THREADS) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: %u threads asked for; the limit is %d (QUERN_MAX_THREADS)", function,
                        (unsigned)thread_count, QUERN_MAX_THREADS);
-}
-
-static quern_result check_def(const quern_jobs_def *def)
-{
-    quern_result result = quern__check_cookie(def->cookie, "quern_jobs_create", "quern_jobs_def_default");
-    if (result == QUERN_OK) result = quern__check_name(def->name, "job pool");
-    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_jobs_create");
-    if (result == QUERN_OK) result = check_thread_count(def->thread_count, "quern_jobs_create");
-    return result;
 }
 
 static uint32_t choose_thread_count(uint32_t asked_count)
@@ -272,7 +253,7 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count
     jobs->workers = workers;
     jobs->worker_capacity = count;
     jobs->thread_count = count;
-    jobs->spin_ns = count > quern_processor_count() ? 0 : jobs->def_spin_ns;
+    jobs->spin_ns = count > quern_processor_count() ? 0 : jobs->asked_spin_ns;
     jobs->is_asymmetric = (count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
     clear_mask(&jobs->idle);
     clear_mask(&jobs->blocked);
@@ -281,7 +262,7 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count
     atomic_store_explicit(&jobs->lent_count, 0, memory_order_relaxed);
 }
 
-/* Workers of the user's scheduler begin idle. */
+/* Workers that run on the host's threads begin idle. */
 static void offer_workers(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
@@ -308,7 +289,7 @@ static uint32_t start_threads(quern_jobs *jobs)
 
 static quern_result start_workers(quern_jobs *jobs, const char *function)
 {
-    if (jobs->scheduler.submit != NULL) {
+    if (jobs->host_threads.submit != NULL) {
         offer_workers(jobs);
         return QUERN_OK;
     }
@@ -348,7 +329,7 @@ static void end_threads(quern_jobs *jobs, uint32_t count)
         quern__thread_join(&jobs->workers[index].thread);
 }
 
-/* Calls end when there is nothing to do; how long that takes is up to the user's scheduler. */
+/* Calls end when there is nothing to do; how long that takes is up to the host. */
 static void end_lent(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
@@ -373,7 +354,7 @@ static void end_workers(quern_jobs *jobs, uint32_t count)
 {
     wait_for_outside_calls(jobs);
     drain(jobs);
-    if (jobs->scheduler.submit == NULL) end_threads(jobs, count);
+    if (jobs->host_threads.submit == NULL) end_threads(jobs, count);
     /* Calls from outside, and what the caller drains, may ask for lent workers again. */
     do {
         end_lent(jobs);
@@ -423,24 +404,25 @@ static void release_pool(quern_jobs *jobs)
     release_memory(jobs);
 }
 
-static quern_jobs *allocate_pool(const quern_jobs_def *def, uint32_t thread_count)
+/* Of a definition that is complete; see complete_def. */
+static quern_jobs *allocate_pool(const quern_jobs_def *def)
 {
     quern_jobs *jobs = quern__allocate(&def->allocator, sizeof *jobs, _Alignof(quern_jobs));
     if (jobs == NULL) return NULL;
     memset((void *)jobs, 0, sizeof *jobs);
     jobs->allocator = def->allocator;
-    jobs->scheduler = def->scheduler;
+    jobs->host_threads = def->host_threads;
     jobs->observer = (quern__observer *)(void *)def->trace; /* it begins with one: see trace.h */
-    jobs->def_spin_ns = def->spin_ns;
+    jobs->asked_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
-    quern__worker *workers = make_workers(jobs, thread_count);
+    quern__worker *workers = make_workers(jobs, def->thread_count);
     if (workers != NULL && init_locks(jobs)) {
-        set_workers(jobs, workers, thread_count);
+        set_workers(jobs, workers, def->thread_count);
         quern__observer_add_user(jobs->observer);
         return jobs;
     }
-    if (workers != NULL) release_workers(jobs, workers, thread_count, thread_count);
+    if (workers != NULL) release_workers(jobs, workers, def->thread_count, def->thread_count);
     quern__release(&def->allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
     return NULL;
 }
@@ -455,17 +437,33 @@ static void give_up(quern_jobs *jobs)
     release_pool(jobs);
 }
 
+/* Puts in place of zeros what they stand for. */
+static quern_result complete_def(quern_jobs_def *def)
+{
+    if (def->name == NULL) def->name = "quern";
+    quern_result result = quern__check_name(def->name, "job pool");
+    if (result == QUERN_OK) result = check_thread_count(def->thread_count, "quern_jobs_create");
+    if (result == QUERN_OK && def->no_spin && def->spin_ns != 0)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                             "quern_jobs_create: job pool '%s' is to spin for %u ns and not at all; leave "
+                             "out spin_ns or no_spin",
+                             def->name, (unsigned)def->spin_ns);
+    const quern_allocator given = def->allocator;
+    if (result == QUERN_OK) result = quern__choose_allocator(&given, "quern_jobs_create", &def->allocator);
+    def->thread_count = choose_thread_count(def->thread_count);
+    if (def->spin_ns == 0 && !def->no_spin) def->spin_ns = DEFAULT_SPIN_NS;
+    return result;
+}
+
 quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 {
     if (out_jobs == NULL) return quern__fail_null("quern_jobs_create", "out_jobs");
     *out_jobs = NULL;
-    quern_jobs_def default_def = quern_jobs_def_default();
-    if (def == NULL) def = &default_def;
-    quern_result result = check_def(def);
+    quern_jobs_def complete = def != NULL ? *def : (quern_jobs_def){0};
+    quern_result result = complete_def(&complete);
     if (result != QUERN_OK) return result;
-    uint32_t thread_count = choose_thread_count(def->thread_count);
-    quern_jobs *jobs = allocate_pool(def, thread_count);
-    if (jobs == NULL) return fail_workers("quern_jobs_create", def->name, thread_count);
+    quern_jobs *jobs = allocate_pool(&complete);
+    if (jobs == NULL) return fail_workers("quern_jobs_create", complete.name, complete.thread_count);
     result = start_workers(jobs, "quern_jobs_create");
     if (result == QUERN_OK)
         *out_jobs = jobs;

@@ -83,11 +83,11 @@ typedef struct quern__mask {
 
 struct quern_jobs {
     quern_allocator allocator;
-    quern_scheduler scheduler;
+    quern_host_threads host_threads;
     quern__observer *observer; /* or NULL */
     _Atomic bool is_watched;   /* somebody wants to know for how long workers are without a job */
     uint32_t thread_count;
-    uint32_t def_spin_ns;
+    uint32_t asked_spin_ns; /* the threads may be too many for it */
     uint64_t spin_ns;
     bool pin_threads;
     bool is_asymmetric; /* pushers need no fence, see search.c */
@@ -95,7 +95,7 @@ struct quern_jobs {
     quern__worker *workers;   /* [worker_capacity] */
     uint32_t worker_capacity; /* more than thread_count when the system refused a thread */
     _Atomic bool is_stopping;
-    _Atomic uint32_t lent_count; /* calls asked of the user's scheduler that have not returned */
+    _Atomic uint32_t lent_count; /* calls asked of the host's threads that have not returned */
     uint32_t fork_count;         /* of the process, when the threads were started */
     pthread_mutex_t outside_mutex;
     pthread_cond_t outside_condition; /* a sleeper from outside has fired, or worker 0 has left */
@@ -143,8 +143,8 @@ bool quern__jobs_try_enter(quern_jobs *jobs);
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
 
 /* What a worker does for as long as there are jobs, then returns; argument is a quern__worker. For a
- * scheduler of the user's: the worker is given away by clearing its bit in idle, and comes back when
- * the bit is set. */
+ * host's thread: the worker is given away by clearing its bit in idle, and comes back when the bit is
+ * set. */
 void quern__jobs_lend(void *argument);
 
 /* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of it

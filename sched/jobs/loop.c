@@ -60,7 +60,7 @@ void quern__range_run(const quern__range *range, uint32_t worker_index)
     uint32_t grain = range->grain != 0 ? range->grain : range->count;
     for (uint32_t begin = range->first, end; begin < range->count; begin = end) {
         end = range->count - begin > grain ? begin + grain : range->count;
-        range->function(range->argument, begin, end, worker_index);
+        range->function(range->user_data, begin, end, worker_index);
     }
 }
 
@@ -162,7 +162,7 @@ static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_
 static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
 {
     const quern__range claimed = {.function = loop->range.function,
-                                  .argument = loop->range.argument,
+                                  .user_data = loop->range.user_data,
                                   .count = end_of(items),
                                   .grain = loop->range.grain,
                                   .first = begin_of(items)};
@@ -178,7 +178,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->offer.scope = scope;
     loop->offer.target = loop;
     loop->range.function = range->function;
-    loop->range.argument = range->argument;
+    loop->range.user_data = range->user_data;
     loop->range.count = range->count;
     loop->range.grain = range->grain;
     loop->range.first = range->first;
@@ -480,12 +480,12 @@ static void run_on(quern__worker *worker, const quern__range *range)
 }
 
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
-                                     quern_range_function *function, void *argument)
+                                     quern_range_function *function, void *user_data)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_parallel_for", "jobs");
     if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
     if (count == 0) return QUERN_OK;
-    quern__range range = {.function = function, .argument = argument, .count = count, .grain = grain};
+    quern__range range = {.function = function, .user_data = user_data, .count = count, .grain = grain};
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
         bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */

@@ -11,7 +11,7 @@
 /* What is to be done. */
 typedef struct quern__range {
     quern_range_function *function;
-    void *argument;
+    void *user_data;
     uint32_t count;
     uint32_t grain; /* 0: automatic */
     uint32_t first; /* items before it are done already; < count */

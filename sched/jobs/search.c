@@ -46,7 +46,7 @@
 
 void quern__mask_set(quern__mask *mask, uint32_t index)
 {
-    /* Release: a worker of the user's scheduler is handed over by its bit. */
+    /* Release: a lent worker is handed over by its bit. */
     atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_release);
 }
 
@@ -72,16 +72,16 @@ bool quern__jobs_any(const quern_jobs *jobs)
     return false;
 }
 
-/* Relaxed: the permit, or what the user's scheduler does, carries the order. */
+/* Relaxed: the permit, or what the host does, carries the order. */
 static void rouse(quern_jobs *jobs, uint32_t index)
 {
     quern__worker *worker = &jobs->workers[index];
-    if (jobs->scheduler.submit == NULL) {
+    if (jobs->host_threads.submit == NULL) {
         quern__parker_give(&worker->parker);
         return;
     }
     atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
-    jobs->scheduler.submit(jobs->scheduler.user, quern__jobs_lend, worker);
+    jobs->host_threads.submit(jobs->host_threads.user_data, quern__jobs_lend, worker);
 }
 
 /* Of several wakers, the one that clears the bit does it. */

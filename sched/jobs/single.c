@@ -214,17 +214,10 @@ void quern__worker_settle_slowly(quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------------- submit */
 
-quern_job_def quern_job_def_default(void)
-{
-    return (quern_job_def){.function = NULL, .priority = QUERN_PRIORITY_NORMAL, .cookie = QUERN__COOKIE};
-}
-
 static quern_result refuse_def(const quern_jobs *jobs, const quern_job_def *def, const char *function)
 {
     if (jobs == NULL) return quern__fail_null(function, "jobs");
     if (def == NULL) return quern__fail_null(function, "def");
-    quern_result result = quern__check_cookie(def->cookie, function, "quern_job_def_default");
-    if (result != QUERN_OK) return result;
     if (def->function == NULL) return quern__fail_null(function, "def->function");
     if (def->payload_bytes > QUERN_JOB_PAYLOAD_BYTES)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -236,7 +229,7 @@ static quern_result refuse_def(const quern_jobs *jobs, const quern_job_def *def,
 
 static bool is_good(const quern_jobs *jobs, const quern_job_def *def)
 {
-    return jobs != NULL && def != NULL && def->cookie == QUERN__COOKIE && def->function != NULL &&
+    return jobs != NULL && def != NULL && def->function != NULL &&
            def->payload_bytes <= QUERN_JOB_PAYLOAD_BYTES &&
            (def->payload_bytes == 0 || def->payload != NULL) &&
            (uint32_t)def->priority <= QUERN_PRIORITY_LOW;
@@ -289,13 +282,13 @@ static void count_job(const quern_job_def *def)
     if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
 }
 
-static void run_here(quern__worker *worker, quern_job_function *function, void *argument)
+static void run_here(quern__worker *worker, quern_job_function *function, void *user_data)
 {
     int64_t floor = worker->floor;
     bool was_resting = worker->is_resting;
     worker->floor = quern__deque_bottom(&worker->deque);
     worker->is_resting = false;
-    function(argument, worker->index);
+    function(user_data, worker->index);
     worker->is_resting = was_resting;
     worker->floor = floor;
 }
@@ -517,7 +510,7 @@ static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
 {
     int64_t floor = worker->floor;
     worker->floor = bottom;
-    fork->function(fork->argument, worker->index);
+    fork->function(fork->user_data, worker->index);
     worker->floor = floor;
 }
 
@@ -526,7 +519,7 @@ static void call(quern_fork *fork, quern__worker *worker, int64_t bottom)
 static void run_fork(quern__job *job, quern__worker *worker)
 {
     quern_fork *fork = job->target;
-    fork->function(fork->argument, worker->index);
+    fork->function(fork->user_data, worker->index);
     quern__worker_settle(worker);
     quern__worker *owner = fork->owner;
     uint32_t before = atomic_exchange_explicit(&fork->state, FORK_DONE, memory_order_acq_rel);
@@ -545,13 +538,13 @@ static quern_result refuse_fork(const quern_jobs *jobs, const quern_fork *fork, 
 }
 
 ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_job_function *function,
-                                     void *argument)
+                                     void *user_data)
 {
     quern__worker *worker = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
     if (QUERN__UNLIKELY(worker == NULL || fork == NULL || function == NULL))
         return refuse_fork(jobs, fork, (const void *)(uintptr_t)function, "quern_jobs_fork");
     fork->function = function;
-    fork->argument = argument;
+    fork->user_data = user_data;
     fork->owner = worker;
     /* Relaxed: the push publishes it. */
     atomic_store_explicit(&fork->state, FORK_OPEN, memory_order_relaxed);
@@ -622,18 +615,18 @@ ALIGNED quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
 
 /* ---------------------------------------------------------------------------------- from the outside */
 
-quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void *argument)
+quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void *user_data)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_run", "jobs");
     if (function == NULL) return quern__fail_null("quern_jobs_run", "function");
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
-        run_here(worker, function, argument);
+        run_here(worker, function, user_data);
         return QUERN_OK;
     }
     quern_result result = quern__jobs_enter(jobs, "quern_jobs_run");
     if (result != QUERN_OK) return result;
-    run_here(&jobs->workers[0], function, argument);
+    run_here(&jobs->workers[0], function, user_data);
     quern__jobs_leave(jobs);
     return QUERN_OK;
 }

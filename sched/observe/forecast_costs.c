@@ -65,11 +65,8 @@ static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
     meeting place = {0};
     meeting *payload = &place;
     quern_counter counter = {0};
-    quern_job_def def = quern_job_def_default();
-    def.function = come;
-    def.payload = &payload;
-    def.payload_bytes = sizeof payload;
-    def.counter = &counter;
+    quern_job_def def = {
+        .function = come, .payload = &payload, .payload_bytes = sizeof payload, .counter = &counter};
     const uint64_t start_ns = quern__clock_ns();
     quern_result result = quern_jobs_submit(jobs, &def);
     while (result == QUERN_OK && atomic_load_explicit(&place.come_ns, memory_order_acquire) == 0 &&

@@ -74,10 +74,10 @@ static quern_result compile_segments(quern__plan *plan)
 static quern_result add_node(quern_graph *graph, quern__pass *pass, quern_range_function *function,
                              uint32_t *out_node)
 {
-    quern_graph_node_def def = quern_graph_node_def_default();
-    def.function = function;
-    def.argument = pass;
-    def.caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
+    quern_graph_node_def def = {.function = function,
+                                .user_data = pass,
+                                .caller_only =
+                                    quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD)};
     return quern_graph_add_node(graph, &def, out_node);
 }
 

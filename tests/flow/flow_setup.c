@@ -13,8 +13,7 @@ const uint32_t pool_threads[POOL_COUNT] = {0, 1, 2, 3, 8};
 quern_jobs *setup_jobs(uint32_t thread_count)
 {
     if (thread_count == 0) return NULL;
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     quern_jobs *jobs = NULL;
     quern_result result = quern_jobs_create(&def, &jobs);
     cr_assert_eq(result, QUERN_OK, "quern_jobs_create: %s", quern_error_message());

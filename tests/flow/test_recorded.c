@@ -396,9 +396,7 @@ Test(recorded, creating_and_forecasting_fail_without_a_trace)
 Test(recorded, measuring_costs_asks_the_allocator_of_the_pool)
 {
     memory = failing_allocator_create();
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = 2;
-    def.allocator = failing_allocator_interface(memory);
+    quern_jobs_def def = {.thread_count = 2, .allocator = failing_allocator_interface(memory)};
     quern_jobs *jobs;
     must(quern_jobs_create(&def, &jobs));
     quern_forecast_costs costs = {.steal_ns = 77};

@@ -92,10 +92,8 @@ static quern_trace *open_trace(uint32_t track_count)
 
 static quern_jobs *open_jobs(uint32_t thread_count, quern_trace *trace)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = thread_count;
-    def.trace = trace;
+    quern_jobs_def def = {.thread_count = thread_count, .trace = trace};
     must(quern_jobs_create(&def, &jobs));
     return jobs;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* A pool whose workers are lent by a scheduler of the user's (sched/jobs/jobs.c): a worker that finds
+/* A pool whose workers are lent by the program that hosts it (sched/jobs/jobs.c): a worker that finds
  * nothing gives itself back by its bit, and whoever clears the bit asks for a call of it. Checked: every
  * job runs, though nobody but a lent worker is there to run it; a worker is lent to one thread at a time
  * (else there is a race on what it keeps); and when no call is left nobody touches the pool. */
@@ -22,9 +22,9 @@ static void *call_lent(void *argument)
     return NULL;
 }
 
-static void submit(void *user, void (*function)(void *argument), void *argument)
+static void submit(void *user_data, void (*function)(void *argument), void *argument)
 {
-    (void)user, (void)function;
+    (void)user_data, (void)function;
     int call = atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
     pthread_create(&calls[call], NULL, call_lent, argument);
 }
@@ -57,7 +57,7 @@ static void set_up_lent(uint32_t worker_count, bool is_asymmetric)
 {
     set_up(worker_count);
     pool.is_asymmetric = is_asymmetric;
-    pool.scheduler.submit = submit;
+    pool.host_threads.submit = submit;
     atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
     offer_workers(&pool);
 }

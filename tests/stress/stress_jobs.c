@@ -195,14 +195,12 @@ static void plan_node(stress *of, stress_node *nodes, uint32_t number)
 
 static void add_node(stress *of, quern_graph *graph, stress_node *node)
 {
-    quern_graph_node_def def = quern_graph_node_def_default();
     uint32_t number;
-    def.function = run_node;
-    def.argument = node;
-    def.count = node->count;
+    quern_graph_node_def def = {.function = run_node, .user_data = node, .count = node->count};
     def.grain = random_below(&of->random, 4);
     def.caller_only = random_chance(&of->random, 10);
     cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
+    if (node->count == 0) cr_assert_eq(quern_graph_set_count(graph, number, 0), QUERN_OK);
     for (uint32_t i = 0; i < node->predecessor_count; i++)
         cr_assert_eq(quern_graph_add_edge(graph, node->predecessors[i], number), QUERN_OK);
 }
@@ -261,14 +259,15 @@ static void grow(void *argument, uint32_t worker_index);
 
 static void submit_branch(const branch *child, quern_counter *counter)
 {
-    quern_job_def def = quern_job_def_default();
     uint32_t number = draw(child->of);
-    def.function = grow;
-    def.payload = child;
-    def.payload_bytes = sizeof *child;
-    def.counter = counter;
-    def.priority = number % 4 == 0 ? (quern_priority)(number / 4 % 3) : QUERN_PRIORITY_NORMAL;
-    def.caller_only = number % 64 == 7;
+    quern_job_def def = {
+        .function = grow,
+        .payload = child,
+        .payload_bytes = sizeof *child,
+        .priority = number % 4 == 0 ? (quern_priority)(number / 4 % 3) : QUERN_PRIORITY_NORMAL,
+        .caller_only = number % 64 == 7,
+        .counter = counter,
+    };
     cr_expect(quern_jobs_submit(child->of->jobs, &def) == QUERN_OK);
 }
 
@@ -276,14 +275,11 @@ static void submit_branch(const branch *child, quern_counter *counter)
 static void continue_with(const branch *child)
 {
     quern_counter both = {0}, third = {0};
-    quern_job_def def = quern_job_def_default();
+    quern_job_def def = {
+        .function = grow, .payload = child, .payload_bytes = sizeof *child, .counter = &third};
     quern_counter_hold(&both);
     submit_branch(child, &both);
     submit_branch(child, &both);
-    def.function = grow;
-    def.payload = child;
-    def.payload_bytes = sizeof *child;
-    def.counter = &third;
     cr_expect(quern_jobs_submit_after(child->of->jobs, &def, &both) == QUERN_OK);
     cr_expect(quern_jobs_release(child->of->jobs, &both) == QUERN_OK);
     cr_expect(quern_jobs_wait(child->of->jobs, &third) == QUERN_OK);
@@ -368,11 +364,8 @@ static void fall(void *argument, uint32_t worker_index)
     (void)worker_index;
     atomic_fetch_add_explicit(&mine.of->job_count, 1, memory_order_relaxed);
     if (mine.left-- == 0) return;
-    quern_job_def def = quern_job_def_default();
-    def.function = fall;
-    def.payload = &mine;
-    def.payload_bytes = sizeof mine;
-    def.counter = mine.counter;
+    quern_job_def def = {
+        .function = fall, .payload = &mine, .payload_bytes = sizeof mine, .counter = mine.counter};
     cr_expect(quern_jobs_submit(mine.of->jobs, &def) == QUERN_OK);
 }
 
@@ -413,11 +406,7 @@ static void arrive(void *argument, uint32_t worker_index)
 static void visit(meeting *of, uint32_t number)
 {
     quern_counter own = {0};
-    quern_job_def def = quern_job_def_default();
-    def.function = arrive;
-    def.payload = &of;
-    def.payload_bytes = sizeof of;
-    def.counter = &own;
+    quern_job_def def = {.function = arrive, .payload = &of, .payload_bytes = sizeof of, .counter = &own};
     burn_ns(number % 7 * 300);
     for (uint32_t i = 0; i < 1 + number % 2; i++)
         cr_expect(quern_jobs_submit_after(of->jobs, &def, &of->shared) == QUERN_OK);
@@ -555,10 +544,9 @@ static double chosen_seconds(double otherwise)
 /* The seed is fixed for runs of the usual length, and varies with the length. */
 static void stress_pool(uint32_t thread_count, double seconds, bool may_resize)
 {
-    quern_jobs_def def = quern_jobs_def_default();
+    quern_jobs_def def = {.thread_count = thread_count};
     stress *of = calloc(1, sizeof *of);
     cr_assert_not_null(of);
-    def.thread_count = thread_count;
     cr_assert_eq(quern_jobs_create(&def, &of->jobs), QUERN_OK);
     of->thread_count = thread_count;
     of->max_thread_count = may_resize ? thread_count : 0;
@@ -636,9 +624,8 @@ Test(stress_jobs, pools_go_when_somebody_outside_says_so)
     uint64_t start_ns = now_ns();
     while ((double)(now_ns() - start_ns) < chosen_seconds(1.5) * 1e9) {
         meeting here = {0};
-        quern_jobs_def def = quern_jobs_def_default();
         pthread_t releaser;
-        def.thread_count = 1 + random_below(&random, 4);
+        quern_jobs_def def = {.thread_count = 1 + random_below(&random, 4)};
         cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK);
         quern_counter_hold(&here.shared);
         cr_assert_eq(pthread_create(&releaser, NULL, release_one, &here), 0);

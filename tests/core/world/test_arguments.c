@@ -596,8 +596,8 @@ static void do_range(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 Test(arguments, of_pools)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *out;
+    quern_jobs_def def = {0};
     char text[8] = "";
     REFUSED(NULL_ARGUMENT, quern_jobs_create, NULL, NULL);
     def.thread_count = UINT32_MAX;
@@ -617,8 +617,8 @@ Test(arguments, of_pools)
 Test(arguments, of_jobs)
 {
     quern_counter counter = {0};
-    quern_job_def def = quern_job_def_default();
     quern_fork fork = {0};
+    quern_job_def def = {0};
     REFUSED(NULL_ARGUMENT, quern_jobs_run, NULL, do_nothing, NULL);
     REFUSED(NULL_ARGUMENT, quern_jobs_run, jobs, NULL, NULL);
     REFUSED(NULL_ARGUMENT, quern_jobs_fork, NULL, &fork, do_nothing, NULL);
@@ -651,13 +651,12 @@ Test(arguments, of_jobs)
 Test(arguments, of_graphs)
 {
     quern_graph *out;
-    const quern_allocator nothing = {.allocate = NULL};
-    const quern_graph_node_def def = quern_graph_node_def_default();
+    const quern_allocator half = {.allocate = quern_allocator_default().allocate};
+    const quern_graph_node_def def = {0};
     cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
     REFUSED(NULL_ARGUMENT, quern_graph_create, NULL, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_graph_create, &nothing, &out);
+    REFUSED(INVALID_ARGUMENT, quern_graph_create, &half, &out);
     REFUSED(NULL_ARGUMENT, quern_graph_add_node, NULL, &def, NULL);
-    REFUSED(NULL_ARGUMENT, quern_graph_add_node, graph, NULL, NULL);
     REFUSED(NULL_ARGUMENT, quern_graph_add_edge, NULL, 0, 1);
     REFUSED(INVALID_ARGUMENT, quern_graph_add_edge, graph, 0, UINT32_MAX);
     REFUSED(INVALID_ARGUMENT, quern_graph_add_edge, graph, UINT32_MAX, UINT32_MAX);

@@ -81,8 +81,7 @@ static _Atomic uint32_t run_counts[2];
 
 static void open_pool(uint32_t thread_count)
 {
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
 }
 
@@ -94,10 +93,7 @@ static void count_run(void *argument, uint32_t worker_index)
 
 static void continue_with(uint32_t which)
 {
-    quern_job_def def = quern_job_def_default();
-    def.function = count_run;
-    def.payload = &which;
-    def.payload_bytes = sizeof which;
+    quern_job_def def = {.function = count_run, .payload = &which, .payload_bytes = sizeof which};
     cr_assert_eq(quern_jobs_submit_after(jobs, &def, &counter), QUERN_OK);
 }
 

@@ -29,9 +29,8 @@ static quern_graph *open_graph(void)
 
 static quern_jobs *open_pool(uint32_t thread_count)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
     return jobs;
 }
@@ -43,12 +42,10 @@ static void run_graph(quern_graph *graph, quern_jobs *jobs)
 
 static uint32_t add_node(quern_graph *graph, quern_range_function *function, void *argument, uint32_t count)
 {
-    quern_graph_node_def def = quern_graph_node_def_default();
+    quern_graph_node_def def = {.function = function, .user_data = argument, .count = count};
     uint32_t number = UINT32_MAX;
-    def.function = function;
-    def.argument = argument;
-    def.count = count;
     cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
+    if (count == 0) cr_assert_eq(quern_graph_set_count(graph, number, 0), QUERN_OK);
     return number;
 }
 
@@ -131,19 +128,19 @@ static void run_planned(void *argument, uint32_t begin, uint32_t end, uint32_t w
 static void add_planned_node(checked_graph *plan, random_source *random)
 {
     planned_node *node = &plan->nodes[plan->node_count];
-    quern_graph_node_def def = quern_graph_node_def_default();
     node->of = plan;
     node->number = plan->node_count++;
     node->count = random_chance(random, 50) ? 1 : random_below(random, MAX_ITEMS);
     node->grain = random_below(random, 4);
     node->microseconds = random_chance(random, 10) ? random_below(random, 20) : 0;
     node->caller_only = random_chance(random, 10);
-    def.function = run_planned;
-    def.argument = node;
-    def.count = node->count;
-    def.grain = node->grain;
-    def.caller_only = node->caller_only;
+    quern_graph_node_def def = {.function = run_planned,
+                                .user_data = node,
+                                .count = node->count,
+                                .grain = node->grain,
+                                .caller_only = node->caller_only};
     cr_assert_eq(quern_graph_add_node(plan->graph, &def, NULL), QUERN_OK);
+    if (node->count == 0) cr_assert_eq(quern_graph_set_count(plan->graph, node->number, 0), QUERN_OK);
 }
 
 static void add_planned_edges(checked_graph *plan, random_source *random, uint32_t per_node)
@@ -282,6 +279,24 @@ Test(graph, empty_graph_and_empty_nodes)
     quern_jobs_destroy(jobs);
 }
 
+Test(graph, a_definition_may_be_all_zero)
+{
+    quern_graph *graph = open_graph();
+    _Atomic uint32_t sum = 0;
+    uint32_t joint = UINT32_MAX, counter = UINT32_MAX;
+    quern_graph_node_def one = {.function = count_items, .user_data = (void *)&sum};
+    cr_assert_eq(quern_graph_add_node(graph, NULL, &joint), QUERN_OK);
+    cr_assert_eq(quern_graph_add_node(graph, &(quern_graph_node_def){0}, NULL), QUERN_OK);
+    cr_assert_eq(quern_graph_add_node(graph, &one, &counter), QUERN_OK);
+    add_edge(graph, joint, counter);
+    run_graph(graph, NULL);
+    cr_assert_eq(atomic_load(&sum), 1u, "no count stands for one item");
+    cr_assert_eq(quern_graph_set_count(graph, counter, 0), QUERN_OK);
+    run_graph(graph, NULL);
+    cr_assert_eq(atomic_load(&sum), 1u);
+    quern_graph_destroy(graph);
+}
+
 Test(graph, counts_can_change)
 {
     quern_jobs *jobs = open_pool(3);
@@ -386,8 +401,7 @@ static void count_on_caller(void *argument, uint32_t begin, uint32_t end, uint32
 
 static void add_sleeper_graph(quern_graph *graph, sleeper *shared)
 {
-    quern_graph_node_def def = quern_graph_node_def_default();
-    def.argument = shared;
+    quern_graph_node_def def = {.user_data = shared};
     for (uint32_t i = 0; i < 24; i++) {
         def.caller_only = i % 3 == 2;
         def.function = def.caller_only ? count_on_caller : sleep_elsewhere;
@@ -454,7 +468,7 @@ static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t
     (void)begin;
     (void)end;
     (void)worker_index;
-    quern_graph_node_def def = quern_graph_node_def_default();
+    quern_graph_node_def def = {0};
     cr_expect(quern_graph_run(shared->graph, shared->jobs) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_run(shared->graph, NULL) == QUERN_ERROR_POOL_BUSY);
     cr_expect(quern_graph_add_node(shared->graph, &def, NULL) == QUERN_ERROR_INVALID_ARGUMENT);
@@ -508,8 +522,6 @@ Test(graph, bad_arguments_are_refused)
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_create(NULL, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_create(&half, &other));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_node(NULL, &def, NULL));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_add_node(graph, NULL, NULL));
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_add_node(graph, &def, NULL));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_set_count(NULL, 0, 1));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_graph_set_count(graph, 0, 1));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_graph_run(NULL, NULL));
@@ -534,12 +546,9 @@ Test(graph, bad_edges_are_refused)
 static void build_under_failures(failing_allocator *allocator, quern_jobs *jobs)
 {
     quern_allocator interface = failing_allocator_interface(allocator);
-    quern_graph_node_def def = quern_graph_node_def_default();
     _Atomic uint32_t sum = 0;
+    quern_graph_node_def def = {.function = count_items, .user_data = (void *)&sum, .count = 3};
     quern_graph *graph;
-    def.function = count_items;
-    def.argument = (void *)&sum;
-    def.count = 3;
     while (quern_graph_create(&interface, &graph) != QUERN_OK)
         cr_assert_null(graph);
     for (uint32_t i = 0, number; i < 40; i++) {

@@ -42,9 +42,8 @@ TestSuite(jobs, .timeout = 120);
 
 static quern_jobs *open_pool(uint32_t thread_count)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
     cr_assert_eq(quern_jobs_thread_count(jobs), thread_count);
     return jobs;
@@ -86,25 +85,32 @@ static void check_refused(const quern_jobs_def *def, quern_result expected)
 Test(jobs, create_refuses_bad_definitions)
 {
     cr_assert_eq(quern_jobs_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
-    quern_jobs_def def = {0};
-    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT);
-    def = quern_jobs_def_default();
-    def.thread_count = QUERN_MAX_THREADS + 1;
-    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT);
-    def = quern_jobs_def_default();
-    def.name = "";
-    check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT);
-    def = quern_jobs_def_default();
+    check_refused(&(quern_jobs_def){.thread_count = QUERN_MAX_THREADS + 1}, QUERN_ERROR_INVALID_ARGUMENT);
+    check_refused(&(quern_jobs_def){.name = ""}, QUERN_ERROR_INVALID_ARGUMENT);
+    check_refused(&(quern_jobs_def){.spin_ns = 1, .no_spin = true}, QUERN_ERROR_INVALID_ARGUMENT);
+    quern_jobs_def def = {.allocator = quern_allocator_default()};
     def.allocator.release = NULL;
     check_refused(&def, QUERN_ERROR_INVALID_ARGUMENT);
+}
+
+Test(jobs, a_definition_may_be_all_zero)
+{
+    const quern_jobs_def zero = {0};
+    for (const quern_jobs_def *def = &zero;; def = NULL) {
+        quern_jobs *jobs;
+        cr_assert_eq(quern_jobs_create(def, &jobs), QUERN_OK);
+        cr_assert_eq(quern_jobs_thread_count(jobs), quern_processor_count());
+        cr_assert_str_eq(jobs->name, "quern");
+        cr_assert_eq(jobs->spin_ns, 200000u);
+        quern_jobs_destroy(jobs);
+        if (def == NULL) break;
+    }
 }
 
 Test(jobs, create_survives_failing_memory)
 {
     failing_allocator *allocator = failing_allocator_create();
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = 4;
-    def.allocator = failing_allocator_interface(allocator);
+    quern_jobs_def def = {.thread_count = 4, .allocator = failing_allocator_interface(allocator)};
     cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     quern_jobs *jobs = NULL;
     for (uint64_t call = 1; jobs == NULL; call++) {
@@ -146,10 +152,9 @@ static struct rlimit leave_address_space(uint64_t bytes)
 Test(jobs, create_cleans_up_when_a_thread_is_refused)
 {
     failing_allocator *allocator = failing_allocator_create();
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = QUERN_MAX_THREADS;
-    def.name = "crowd";
-    def.allocator = failing_allocator_interface(allocator);
+    quern_jobs_def def = {.thread_count = QUERN_MAX_THREADS,
+                          .name = "crowd",
+                          .allocator = failing_allocator_interface(allocator)};
     cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     struct rlimit before = leave_address_space(100u << 20);
     quern_jobs *jobs;
@@ -196,10 +201,8 @@ static uint32_t count_threads_named(const char *name)
 
 static void check_thread_name(const char *pool_name, const char *thread_name)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = 13;
-    def.name = pool_name;
+    quern_jobs_def def = {.thread_count = 13, .name = pool_name};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     for (uint32_t turn = 0; turn < 1000 && count_threads_named(thread_name) == 0; turn++)
         sleep_ms(1);
@@ -571,7 +574,7 @@ Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
 {
     quern_jobs *jobs = open_pool(2);
     uint32_t counts[64] = {0};
-    quern__range range = {.function = count_calls, .argument = counts, .count = 64, .grain = 1};
+    quern__range range = {.function = count_calls, .user_data = counts, .count = 64, .grain = 1};
     quern__slot slots[2];
     quern__loop loop;
     quern__loop_init(&loop, NULL, &loop, &range, slots, 2);
@@ -621,11 +624,9 @@ static void note_processors(void *argument, uint32_t begin, uint32_t end, uint32
 
 Test(jobs, threads_can_be_pinned)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
+    quern_jobs_def def = {.thread_count = 5, .pin_threads = true};
     _Atomic int counts[5] = {0};
-    def.thread_count = 5;
-    def.pin_threads = true;
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     for (uint32_t turn = 0; turn < 100 && (counts[1] & counts[2] & counts[3] & counts[4]) == 0; turn++)
         cr_assert_eq(quern_jobs_parallel_for(jobs, 20, 1, note_processors, counts), QUERN_OK);
@@ -639,10 +640,8 @@ Test(jobs, threads_can_be_pinned)
 
 Test(jobs, spinning_can_be_turned_off)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = 2;
-    def.spin_ns = 0;
+    quern_jobs_def def = {.thread_count = 2, .no_spin = true};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     for (uint32_t i = 0; i < 50; i++)
         cr_assert_eq(count_leaves(jobs, 10, 1), 100u);
@@ -706,10 +705,8 @@ static void count_job(void *argument, uint32_t worker_index)
 /* In the child: 0 when every call says what is wrong, and a pool of its own works. */
 static int use_pools_of(quern_jobs *parents, quern_jobs *alone)
 {
-    quern_job_def job = quern_job_def_default();
     quern_counter counter = {0}, held = {0};
-    job.function = count_job;
-    job.counter = &counter;
+    quern_job_def job = {.function = count_job, .counter = &counter};
     quern_counter_hold(&held);
     if (quern_jobs_parallel_for(parents, 100, 1, do_nothing, NULL) != QUERN_ERROR_THREAD) return 1;
     if (strstr(quern_error_message(), "quern_jobs_parallel_for: this process was forked") == NULL) return 2;

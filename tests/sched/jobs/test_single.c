@@ -21,9 +21,8 @@ TestSuite(single, .timeout = 120);
 
 static quern_jobs *open_pool(uint32_t thread_count)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = thread_count;
+    quern_jobs_def def = {.thread_count = thread_count};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
     return jobs;
 }
@@ -64,11 +63,8 @@ static void count_run(void *argument, uint32_t worker_index)
 
 static quern_job_def job_of(quern_job_function *function, const ticket *payload, quern_counter *counter)
 {
-    quern_job_def def = quern_job_def_default();
-    def.function = function;
-    def.payload = payload;
-    def.payload_bytes = sizeof *payload;
-    def.counter = counter;
+    quern_job_def def = {
+        .function = function, .payload = payload, .payload_bytes = sizeof *payload, .counter = counter};
     return def;
 }
 
@@ -250,11 +246,8 @@ Test(single, payload_is_copied_whatever_its_size)
 {
     quern_jobs *jobs = open_pool(2);
     quern_counter counter = {0};
-    quern_job_def def = quern_job_def_default();
     unsigned char bytes[QUERN_JOB_PAYLOAD_BYTES];
-    def.function = check_payload;
-    def.payload = bytes;
-    def.counter = &counter;
+    quern_job_def def = {.function = check_payload, .payload = bytes, .counter = &counter};
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t size = 1; size <= QUERN_JOB_PAYLOAD_BYTES; size++) {
             bytes[0] = (unsigned char)size;
@@ -276,9 +269,6 @@ Test(single, submit_refuses_bad_definitions)
     quern_job_def good = job_of(count_run, &mine, &of.counter), def = good;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(NULL, &def));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, NULL));
-    def.cookie = 0;
-    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
-    def = good;
     def.function = NULL;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, &def));
     def = good;
@@ -648,12 +638,10 @@ enum { CHAIN_STEPS = 30 };
  * the test run out of time. */
 Test(single, a_worker_takes_a_continuation_before_it_searches, .timeout = 60)
 {
-    quern_jobs_def def = quern_jobs_def_default();
     board of = {0};
+    quern_jobs_def def = {.thread_count = 2, .spin_ns = UINT32_MAX};
     quern_counter steps[CHAIN_STEPS + 1] = {0};
     ticket mine = {&of, 0};
-    def.thread_count = 2;
-    def.spin_ns = UINT32_MAX;
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     quern_counter_hold(&steps[0]);
     for (uint32_t i = 0; i < CHAIN_STEPS; i++) {
@@ -680,10 +668,7 @@ static void dig(void *argument, uint32_t worker_index)
     (void)worker_index;
     if (of->left-- == 1) return;
     if (++of->depth > of->deepest) of->deepest = of->depth;
-    quern_job_def def = quern_job_def_default();
-    def.function = dig;
-    def.payload = &of;
-    def.payload_bytes = sizeof of;
+    quern_job_def def = {.function = dig, .payload = &of, .payload_bytes = sizeof of};
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     of->depth--;
 }
@@ -697,8 +682,7 @@ static void rest(void *argument, uint32_t worker_index)
 static void dig_beside_a_full_deque(void *argument, uint32_t worker_index)
 {
     shaft *of = argument;
-    quern_job_def filler = quern_job_def_default();
-    filler.function = rest;
+    quern_job_def filler = {.function = rest};
     for (uint32_t i = 0; i < DEQUE_FILL; i++)
         cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
     dig(&of, worker_index);
@@ -787,8 +771,7 @@ static void run_beside_a_full_deque(void *argument, uint32_t worker_index)
 {
     board *of = argument;
     ticket mine = {of, 0};
-    quern_job_def filler = quern_job_def_default(), job = job_of(continue_own_end, &mine, &of->counter);
-    filler.function = rest;
+    quern_job_def filler = {.function = rest}, job = job_of(continue_own_end, &mine, &of->counter);
     (void)worker_index;
     for (uint32_t i = 0; i < DEQUE_FILL; i++)
         cr_expect(quern_jobs_submit(of->jobs, &filler) == QUERN_OK);
@@ -832,12 +815,9 @@ static void wait_and_fork(void *argument, uint32_t worker_index)
 static void submit_and_wait_inside(void *argument, uint32_t worker_index)
 {
     burrow *of = *(burrow **)argument;
-    quern_job_def def = quern_job_def_default();
+    quern_job_def def = {
+        .function = rest, .payload = &of, .payload_bytes = sizeof of, .counter = &of->first};
     (void)worker_index;
-    def.payload = &of;
-    def.payload_bytes = sizeof of;
-    def.function = rest;
-    def.counter = &of->first;
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
     def.counter = &of->second;
     cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
@@ -850,12 +830,11 @@ static void submit_and_wait_inside(void *argument, uint32_t worker_index)
 /* For the other worker. */
 static void submit_burrow(burrow *of)
 {
-    quern_job_def def = quern_job_def_default();
-    def.function = submit_and_wait_inside;
-    def.payload = &of;
-    def.payload_bytes = sizeof of;
-    def.counter = &of->outer;
-    def.priority = QUERN_PRIORITY_HIGH;
+    quern_job_def def = {.function = submit_and_wait_inside,
+                         .payload = &of,
+                         .payload_bytes = sizeof of,
+                         .counter = &of->outer,
+                         .priority = QUERN_PRIORITY_HIGH};
     cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
 }
 
@@ -925,12 +904,11 @@ static void note_continuation(void *argument, uint32_t worker_index)
 static void submit_for_jump(queue_jump *of, quern_job_function *function, quern_priority priority,
                             quern_counter *counter)
 {
-    quern_job_def def = quern_job_def_default();
-    def.function = function;
-    def.payload = &of;
-    def.payload_bytes = sizeof of;
-    def.priority = priority;
-    def.counter = counter;
+    quern_job_def def = {.function = function,
+                         .payload = &of,
+                         .payload_bytes = sizeof of,
+                         .priority = priority,
+                         .counter = counter};
     if (function == note_continuation)
         cr_expect(quern_jobs_submit_after(of->of.jobs, &def, &of->before) == QUERN_OK);
     else
@@ -1045,9 +1023,7 @@ Test(single, resize_is_refused_when_it_cannot_be)
 Test(single, failed_memory_submits_nothing)
 {
     failing_allocator *allocator = failing_allocator_create();
-    quern_jobs_def def = quern_jobs_def_default();
-    def.thread_count = 1;
-    def.allocator = failing_allocator_interface(allocator);
+    quern_jobs_def def = {.thread_count = 1, .allocator = failing_allocator_interface(allocator)};
     board of = {0};
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     ticket mine = {&of, 0};
@@ -1077,7 +1053,7 @@ Test(single, failed_memory_submits_nothing)
     failing_allocator_destroy(allocator);
 }
 
-/* -------------------------------------------------------------------------------- a user's scheduler */
+/* -------------------------------------------------------------------------------- threads of the host */
 
 enum { FOREIGN_QUEUE = 256, FOREIGN_WORKERS = 3 };
 
@@ -1112,9 +1088,9 @@ static void *work_for_others(void *argument)
     return NULL;
 }
 
-static void submit_to_system(void *user, void (*function)(void *argument), void *argument)
+static void submit_to_system(void *user_data, void (*function)(void *argument), void *argument)
 {
-    other_system *system = user;
+    other_system *system = user_data;
     pthread_mutex_lock(&system->mutex);
     cr_assert(system->count < FOREIGN_QUEUE);
     uint32_t slot = (system->first + system->count++) % FOREIGN_QUEUE;
@@ -1154,12 +1130,8 @@ static void add_items(void *argument, uint32_t begin, uint32_t end, uint32_t wor
 static void run_graph_on(board *of)
 {
     quern_graph *graph;
-    quern_graph_node_def def = quern_graph_node_def_default();
+    quern_graph_node_def def = {.function = add_items, .user_data = of, .count = 50, .grain = 1};
     cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
-    def.function = add_items;
-    def.argument = of;
-    def.count = 50;
-    def.grain = 1;
     for (uint32_t i = 0; i < 10; i++)
         cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
     for (uint32_t i = 1; i < 10; i++)
@@ -1190,10 +1162,8 @@ Test(single, a_pool_runs_on_the_threads_of_another_system)
 {
     other_system system;
     open_system(&system);
-    quern_jobs_def def = quern_jobs_def_default();
     board of = {0};
-    def.thread_count = 3;
-    def.scheduler = (quern_scheduler){submit_to_system, &system};
+    quern_jobs_def def = {.thread_count = 3, .host_threads = {submit_to_system, &system}};
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     cr_assert_eq(quern_jobs_thread_count(of.jobs), 3u);
     for (uint32_t round = 0; round < 30; round++) {
@@ -1214,11 +1184,9 @@ Test(single, one_job_wakes_one_worker)
 {
     other_system system;
     open_system(&system);
-    quern_jobs_def def = quern_jobs_def_default();
     board of = {0};
+    quern_jobs_def def = {.thread_count = 64, .host_threads = {submit_to_system, &system}};
     ticket mine = {&of, 0};
-    def.thread_count = 64;
-    def.scheduler = (quern_scheduler){submit_to_system, &system};
     cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
     quern_job_def job = job_of(count_run, &mine, &of.counter);
     for (uint32_t i = 1; i <= 20; i++) {
@@ -1246,9 +1214,9 @@ static void *make_call(void *argument)
 }
 
 /* The worker is idle again when this returns. */
-static void run_to_the_end(void *user, void (*function)(void *argument), void *argument)
+static void run_to_the_end(void *user_data, void (*function)(void *argument), void *argument)
 {
-    uint32_t *count = user;
+    uint32_t *count = user_data;
     other_call call = {function, argument};
     pthread_t thread;
     cr_assert_leq(++*count, 100u, "the same workers are woken again and again");
@@ -1259,10 +1227,8 @@ static void run_to_the_end(void *user, void (*function)(void *argument), void *a
 Test(single, wake_calls_each_worker_once)
 {
     uint32_t count = 0;
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = 70;
-    def.scheduler = (quern_scheduler){run_to_the_end, &count};
+    quern_jobs_def def = {.thread_count = 70, .host_threads = {run_to_the_end, &count}};
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
     quern_jobs_wake(jobs);
     cr_assert_eq(count, 69u);

@@ -28,9 +28,9 @@ static void *run(void *argument)
 }
 
 /* Called from any thread. Must not make the call itself. */
-static void submit(void *user, void (*function)(void *argument), void *argument)
+static void submit(void *user_data, void (*function)(void *argument), void *argument)
 {
-    own_system *system = user;
+    own_system *system = user_data;
     pthread_mutex_lock(&system->mutex);
     own_call *call = &system->calls[system->call_count++ % 64];
     if (call->is_used) pthread_join(call->thread, NULL);
@@ -39,19 +39,18 @@ static void submit(void *user, void (*function)(void *argument), void *argument)
     pthread_mutex_unlock(&system->mutex);
 }
 
-static void count(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void count(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    ((uint32_t *)argument)[worker_index] += end - begin;
+    ((uint32_t *)user_data)[worker_index] += end - begin;
 }
 
 int main(void)
 {
     static own_system system = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     uint32_t counts[3] = {0};
-    quern_jobs_def def = quern_jobs_def_default();
     quern_jobs *jobs;
-    def.thread_count = 3; /* at most two calls at a time, and the caller */
-    def.scheduler = (quern_scheduler){submit, &system};
+    quern_jobs_def def = {.thread_count = 3, /* at most two calls at a time, and the caller */
+                          .host_threads = {submit, &system}};
     if (quern_jobs_create(&def, &jobs) != QUERN_OK) return 1;
     quern_jobs_parallel_for(jobs, 1000, 1, count, counts);
     quern_jobs_destroy(jobs); /* waits for the calls that are under way */

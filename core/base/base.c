@@ -253,7 +253,7 @@ quern_result quern__choose_allocator(const quern_allocator *given, const char *f
                                      quern_allocator *out_allocator)
 {
     bool is_given =
-        given != NULL && (given->allocate != NULL || given->release != NULL || given->context != NULL);
+        given != NULL && (given->allocate != NULL || given->release != NULL || given->user_data != NULL);
     *out_allocator = is_given ? *given : quern_allocator_default();
     return quern__check_allocator(out_allocator, function);
 }

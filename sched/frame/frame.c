@@ -187,7 +187,7 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
-    if (QUERN_CHECKS && !quern__seals_close(schedule))
+    if (QUERN_CHECKS && !quern__guards_close(schedule))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
                                                       "(QUERN_CHECKS)");
     quern__profile_start_segment(schedule, segment);
@@ -197,7 +197,7 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
         run_passes(segment);
     if (result != QUERN_OK) return result;
     quern__profile_finish_segment(schedule, segment);
-    if (QUERN_CHECKS) quern__seals_look(schedule);
+    if (QUERN_CHECKS) quern__guards_look(schedule);
     finish_segment(schedule, segment);
     return result;
 }
@@ -215,7 +215,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     quern__profile_finish_segment(schedule, segment);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->plan.world->locked = true;
-    if (QUERN_CHECKS) quern__seals_resume(schedule, "in");
+    if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
     return QUERN_OK;
 }
@@ -309,7 +309,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .shows_parts = schedule->watch.recording != NULL,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
     quern__profile_start_sync(schedule);
-    if (QUERN_CHECKS) quern__seals_break(schedule);
+    if (QUERN_CHECKS) quern__guards_break(schedule);
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
                                applied);
 }
@@ -429,7 +429,7 @@ static quern_result run_phases(quern_schedule *schedule, frame_report *report)
 
 static quern_result fail_refused(unsigned long long frame, const char *system_name)
 {
-    if (system_name == quern__seal_nobody)
+    if (system_name == quern__guard_nobody)
         return quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
                            "frame %llu: values were changed through a pointer into the world that somebody "
                            "keeps (see the log)",
@@ -487,9 +487,10 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->is_running = true;
     schedule->plan.world->locked = true;
     frame_report report = {0};
-    if (QUERN_CHECKS) quern__seals_resume(schedule, "before");
+    if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
     result = run_phases(schedule, &report);
-    if (QUERN_CHECKS && (result != QUERN_OK || !quern__seals_close(schedule))) quern__seals_break(schedule);
+    if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
+        quern__guards_break(schedule);
     schedule->plan.world->locked = false;
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);

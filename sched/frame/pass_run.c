@@ -289,9 +289,9 @@ static void run_chunk(const quern__pass *pass, const quern__pass_table *table, u
         view.query = &system->query;
         view.term_count = system->query.term_count;
         enter(context, system, QUERN__PART_FIRST_VIEW + view.ordinal);
-        if (QUERN_CHECKS) quern__seals_check(context, table->archetype, &view);
+        if (QUERN_CHECKS) quern__guards_check(context, table->archetype, &view);
         bool was_refused = call_run(context, &view);
-        if (QUERN_CHECKS) quern__seals_renew(context, table->archetype, &view, was_refused);
+        if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, &view, was_refused);
     }
 }
 

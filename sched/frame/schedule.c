@@ -95,7 +95,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__frame_release(schedule);
     quern__meters_release(&schedule->watch.meters, allocator);
     quern__playback_release(&schedule->playback);
-    quern__seals_release(&schedule->seals, allocator);
+    quern__guards_release(&schedule->guards, allocator);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
         quern__system_destroy(schedule->plan.systems.items[i]);
     quern__array_release(allocator, &schedule->plan.systems);

@@ -6,7 +6,7 @@
 /* The schedule: its plan, and what frames keep from one to the next (frame.h). */
 
 #include "core/commands/playback.h"
-#include "sched/frame/seal.h"
+#include "sched/frame/guard.h"
 #include "sched/observe/meter.h"
 #include "sched/observe/trace.h"
 #include "sched/schedule/plan.h"
@@ -67,7 +67,7 @@ struct quern_schedule {
     uint32_t time_stride;
     uint32_t worker_count; /* entries of the three above */
     quern__playback playback;
-    quern__seals seals; /* in builds with QUERN_CHECKS */
+    quern__guards guards; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;
     quern__watch watch;
 };

@@ -45,7 +45,7 @@ static void close_world(void)
     quern_world_destroy(world);
 }
 
-TestSuite(seal, .init = open_world, .fini = close_world);
+TestSuite(guard, .init = open_world, .fini = close_world);
 
 static void take(quern_context *context, const quern_view *view)
 {
@@ -91,7 +91,7 @@ static void assert_found(quern_jobs *jobs, const char *words)
 
 /* ------------------------------------------------------------------------------------- what is found */
 
-Test(seal, a_pointer_kept_from_one_phase_is_found_in_another)
+Test(guard, a_pointer_kept_from_one_phase_is_found_in_another)
 {
     if (!quern_has_checks()) return;
     add_taker();
@@ -103,7 +103,7 @@ Test(seal, a_pointer_kept_from_one_phase_is_found_in_another)
                  "its call. The latest to have it was system 'take' (declared: write position)");
 }
 
-Test(seal, so_it_is_on_threads)
+Test(guard, so_it_is_on_threads)
 {
     if (!quern_has_checks()) return;
     quern_jobs *jobs = setup_jobs(3);
@@ -114,7 +114,7 @@ Test(seal, so_it_is_on_threads)
     quern_jobs_destroy(jobs);
 }
 
-Test(seal, a_pointer_kept_is_found_when_it_is_used_between_frames)
+Test(guard, a_pointer_kept_is_found_when_it_is_used_between_frames)
 {
     if (!quern_has_checks()) return;
     add_taker();
@@ -123,7 +123,7 @@ Test(seal, a_pointer_kept_is_found_when_it_is_used_between_frames)
     assert_found(NULL, "changed before frame 1 while no system had a view of it: somebody keeps a pointer");
 }
 
-Test(seal, a_pointer_kept_is_found_when_an_exclusive_system_uses_it)
+Test(guard, a_pointer_kept_is_found_when_an_exclusive_system_uses_it)
 {
     if (!quern_has_checks()) return;
     add_taker();
@@ -139,7 +139,7 @@ static void give_velocity(quern_context *context)
 }
 
 /* The sync point changes rows, but not those that the pointer goes to. */
-Test(seal, sync_points_begin_anew_and_nothing_more)
+Test(guard, sync_points_begin_anew_and_nothing_more)
 {
     if (!quern_has_checks()) return;
     entity = setup_entity(world);
@@ -158,7 +158,7 @@ static void look_up(quern_context *context)
     cr_assert_not_null(kept);
 }
 
-Test(seal, so_is_a_pointer_from_a_lookup)
+Test(guard, so_is_a_pointer_from_a_lookup)
 {
     if (!quern_has_checks()) return;
     quern_system_def def = system_def("look up", NULL);
@@ -172,7 +172,7 @@ Test(seal, so_is_a_pointer_from_a_lookup)
 }
 
 /* A call that writes one component does not hide another. */
-Test(seal, a_call_frees_the_component_that_it_is_about_and_no_other)
+Test(guard, a_call_frees_the_component_that_it_is_about_and_no_other)
 {
     if (!quern_has_checks()) return;
     const quern_component both[] = {position, velocity};
@@ -195,7 +195,7 @@ static void assert_nothing_found(void)
 }
 
 /* Good until the structure changes, over as many frames as there are until then. */
-Test(seal, a_pointer_got_between_frames_may_be_used_between_all_of_them)
+Test(guard, a_pointer_got_between_frames_may_be_used_between_all_of_them)
 {
     add_taker();
     vec3 *value = quern_entity_get(world, entity, position);
@@ -205,7 +205,7 @@ Test(seal, a_pointer_got_between_frames_may_be_used_between_all_of_them)
     }
 }
 
-Test(seal, every_call_between_frames_may_write)
+Test(guard, every_call_between_frames_may_write)
 {
     quern_term terms[] = {quern_term_write(position)};
     quern_query *query = setup_query(world, terms, 1);
@@ -239,7 +239,7 @@ static void write_view(void *argument, const quern_view *view, uint32_t worker_i
 }
 
 /* Also when a frame runs in the middle of a walk: its view stays good. */
-Test(seal, so_may_walks_over_queries)
+Test(guard, so_may_walks_over_queries)
 {
     quern_term term = quern_term_write(position);
     quern_query *query = setup_query(world, &term, 1);
@@ -266,7 +266,7 @@ static void write_one(quern_context *context, const quern_view *view)
     ((vec3 *)quern_view_write(view, 0))[0].x += 1;
 }
 
-Test(seal, so_may_other_schedules)
+Test(guard, so_may_other_schedules)
 {
     quern_term term = quern_term_write(position);
     quern_schedule *other = setup_schedule(world);
@@ -296,7 +296,7 @@ static void write_by_right(quern_context *context, const quern_view *view)
     if (frame == 3) cr_assert_eq(quern_entity_add(whole, entity, velocity, NULL), QUERN_OK);
 }
 
-Test(seal, so_may_exclusive_systems_and_frames_in_them)
+Test(guard, so_may_exclusive_systems_and_frames_in_them)
 {
     quern_term term = quern_term_write(position);
     inner = setup_schedule(world);
@@ -324,7 +324,7 @@ static void command(quern_context *context, const quern_view *view)
 }
 
 /* Also systems that come later, with components that no system has had before. */
-Test(seal, so_may_commands_and_systems_that_come_later)
+Test(guard, so_may_commands_and_systems_that_come_later)
 {
     quern_term term = quern_term_write(position), other_term = quern_term_write(velocity);
     quern_system_def def = system_def("command", command);
@@ -346,7 +346,7 @@ Test(seal, so_may_commands_and_systems_that_come_later)
 enum { PASSING_COUNT = 5 };
 
 /* Sync points take archetypes out of their places, also those at which no command is applied. */
-Test(seal, so_may_archetypes_that_go)
+Test(guard, so_may_archetypes_that_go)
 {
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);

@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/seal.h"
+#include "sched/frame/guard.h"
 
 #include "core/base/hash.h"
 #include "sched/frame/context.h"
 
 enum { ALIGNMENT_BYTES = 64 };
 
-const char quern__seal_nobody[] = "(nobody)";
+const char quern__guard_nobody[] = "(nobody)";
 
-void quern__seals_release(quern__seals *seals, const quern_allocator *allocator)
+void quern__guards_release(quern__guards *guards, const quern_allocator *allocator)
 {
-    for (uint32_t i = 0; i < seals->tables.count; i++)
-        quern__release(allocator, seals->tables.items[i].seals,
-                       seals->tables.items[i].capacity * sizeof(quern__seal), ALIGNMENT_BYTES);
-    quern__array_release(allocator, &seals->tables);
+    for (uint32_t i = 0; i < guards->tables.count; i++)
+        quern__release(allocator, guards->tables.items[i].guards,
+                       guards->tables.items[i].capacity * sizeof(quern__guard), ALIGNMENT_BYTES);
+    quern__array_release(allocator, &guards->tables);
 }
 
 /* ------------------------------------------------------------------------------------------- tables */
 
-static bool reserve_tables(quern__seals *seals, const quern_allocator *allocator, uint32_t count)
+static bool reserve_tables(quern__guards *guards, const quern_allocator *allocator, uint32_t count)
 {
-    if (!quern__array_reserve(allocator, &seals->tables, count)) return false;
-    while (seals->tables.count < count)
-        seals->tables.items[seals->tables.count++] = (quern__seal_table){.archetype = NULL};
+    if (!quern__array_reserve(allocator, &guards->tables, count)) return false;
+    while (guards->tables.count < count)
+        guards->tables.items[guards->tables.count++] = (quern__guard_table){.archetype = NULL};
     return true;
 }
 
 /* Room for the chunks of an archetype. Collecting archetypes gives their numbers to others: then the table
  * starts again. False when there is no memory. */
-static bool prepare_table(quern__seal_table *table, const quern_allocator *allocator,
+static bool prepare_table(quern__guard_table *table, const quern_allocator *allocator,
                           const quern__archetype *archetype)
 {
     uint32_t wanted = archetype->chunk_count * archetype->column_count;
     bool is_known = table->archetype == archetype && table->set_hash == archetype->set_hash;
     if (is_known && wanted <= table->capacity) return true;
     uint32_t capacity = wanted * 2 + 1;
-    quern__seal *fresh = quern__allocate(allocator, capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    quern__guard *fresh = quern__allocate(allocator, capacity * sizeof *fresh, ALIGNMENT_BYTES);
     if (fresh == NULL) return false;
     memset(fresh, 0, capacity * sizeof *fresh);
-    if (is_known) memcpy(fresh, table->seals, table->capacity * sizeof *fresh);
-    quern__release(allocator, table->seals, table->capacity * sizeof *fresh, ALIGNMENT_BYTES);
-    *table = (quern__seal_table){
-        .archetype = archetype, .set_hash = archetype->set_hash, .seals = fresh, .capacity = capacity};
+    if (is_known) memcpy(fresh, table->guards, table->capacity * sizeof *fresh);
+    quern__release(allocator, table->guards, table->capacity * sizeof *fresh, ALIGNMENT_BYTES);
+    *table = (quern__guard_table){
+        .archetype = archetype, .set_hash = archetype->set_hash, .guards = fresh, .capacity = capacity};
     return true;
 }
 
-static quern__seal *seal_at(const quern_schedule *schedule, const quern__archetype *archetype,
-                            uint32_t slot, uint32_t column)
+static quern__guard *guard_at(const quern_schedule *schedule, const quern__archetype *archetype,
+                              uint32_t slot, uint32_t column)
 {
-    return &schedule->seals.tables.items[archetype->index].seals[slot * archetype->column_count + column];
+    return &schedule->guards.tables.items[archetype->index].guards[slot * archetype->column_count + column];
 }
 
 static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, uint32_t column)
@@ -62,38 +62,38 @@ static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, ui
 /* What systems can have pointers to. Also what they only read: const can be cast away. */
 static void note_reached(quern_schedule *schedule)
 {
-    quern__seals *seals = &schedule->seals;
-    for (; seals->system_count < schedule->plan.systems.count; seals->system_count++) {
-        const quern__access *access = &schedule->plan.systems.items[seals->system_count]->access;
+    quern__guards *guards = &schedule->guards;
+    for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
+        const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            seals->reached[word] |= access->reads[word] | access->lookups[word];
-        seals->are_whole = false;
+            guards->reached[word] |= access->reads[word] | access->lookups[word];
+        guards->are_whole = false;
     }
 }
 
 /* -------------------------------------------------------------------------------------------- checks */
 
 static const char *report(const quern_schedule *schedule, const quern__archetype *archetype,
-                          uint32_t column, const quern__seal *seal)
+                          uint32_t column, const quern__guard *guard)
 {
     char declared[256] = "";
-    if (seal->holder != NULL) quern__query_declared(&seal->holder->query, declared, sizeof declared);
+    if (guard->holder != NULL) quern__query_declared(&guard->holder->query, declared, sizeof declared);
     const char *component = archetype->columns[column].type->name;
-    const char *when = schedule->seals.when;
+    const char *when = schedule->guards.when;
     const unsigned long long frame = schedule->frame_index;
-    if (seal->holder != NULL)
+    if (guard->holder != NULL)
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it: somebody keeps a "
             "pointer beyond its call. The latest to have it was system '%s' (declared: %s)",
-            component, when, frame, seal->holder->name, declared);
+            component, when, frame, guard->holder->name, declared);
     else
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it, and no system has "
             "had one to write: somebody keeps a pointer from outside the frame, or has cast const away",
             component, when, frame);
-    return seal->holder != NULL ? seal->holder->name : quern__seal_nobody;
+    return guard->holder != NULL ? guard->holder->name : quern__guard_nobody;
 }
 
 /* Which column of the archetype a term's is, or UINT32_MAX where it has none. */
@@ -108,66 +108,66 @@ static uint32_t slot_of(const quern_view *view)
     return ((const quern__chunk *)(const void *)view->chunk)->index;
 }
 
-void quern__seals_check(quern_context *context, const quern__archetype *archetype, const quern_view *view)
+void quern__guards_check(quern_context *context, const quern__archetype *archetype, const quern_view *view)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
         if (column == UINT32_MAX || view->columns[i].access == QUERN_NO_ACCESS) continue;
-        const quern__seal *seal = seal_at(context->schedule, archetype, slot, column);
-        if (seal->hash != hash_column(archetype, slot, column))
-            context->refused_system = report(context->schedule, archetype, column, seal);
+        const quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
+        if (guard->hash != hash_column(archetype, slot, column))
+            context->refused_system = report(context->schedule, archetype, column, guard);
     }
 }
 
-void quern__seals_renew(quern_context *context, const quern__archetype *archetype, const quern_view *view,
-                        bool was_refused)
+void quern__guards_renew(quern_context *context, const quern__archetype *archetype, const quern_view *view,
+                         bool was_refused)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
         quern_access access = (quern_access)view->columns[i].access;
         if (column == UINT32_MAX || access == QUERN_NO_ACCESS) continue;
         if (access != QUERN_WRITE && !was_refused) continue;
-        *seal_at(context->schedule, archetype, slot, column) =
-            (quern__seal){.hash = hash_column(archetype, slot, column), .holder = context->system};
+        *guard_at(context->schedule, archetype, slot, column) =
+            (quern__guard){.hash = hash_column(archetype, slot, column), .holder = context->system};
     }
 }
 
 /* ---------------------------------------------------------------------------------------- all at once */
 
-typedef void seal_visit(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
-                        uint32_t column);
+typedef void guard_visit(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                         uint32_t column);
 
-/* Every seal of the columns that systems can reach. */
-static void visit_all(quern_schedule *schedule, seal_visit *visit)
+/* Every guard of the columns that systems can reach. */
+static void visit_all(quern_schedule *schedule, guard_visit *visit)
 {
     const quern__storage *storage = &schedule->plan.world->storage;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         for (uint32_t column = 0; column < archetype->column_count; column++)
-            if (quern__bitset_has(schedule->seals.reached, archetype->columns[column].component_index))
+            if (quern__bitset_has(schedule->guards.reached, archetype->columns[column].component_index))
                 for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
                     visit(schedule, archetype, slot, column);
     }
 }
 
-static void seal(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
-                 uint32_t column)
+static void guard(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
+                  uint32_t column)
 {
-    seal_at(schedule, archetype, slot, column)->hash = hash_column(archetype, slot, column);
+    guard_at(schedule, archetype, slot, column)->hash = hash_column(archetype, slot, column);
 }
 
 static void look(quern_schedule *schedule, const quern__archetype *archetype, uint32_t slot,
                  uint32_t column)
 {
-    quern__seal *seal = seal_at(schedule, archetype, slot, column);
+    quern__guard *guard = guard_at(schedule, archetype, slot, column);
     uint64_t hash = hash_column(archetype, slot, column);
-    if (seal->hash == hash) return;
-    const char *name = report(schedule, archetype, column, seal);
+    if (guard->hash == hash) return;
+    const char *name = report(schedule, archetype, column, guard);
     if (schedule->contexts[0].refused_system == NULL) schedule->contexts[0].refused_system = name;
-    seal->hash = hash; /* told once */
+    guard->hash = hash; /* told once */
 }
 
-/* Whether others than systems may have written the component since the seals were made. */
+/* Whether others than systems may have written the component since the guards were made. */
 static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
 {
     const quern__hands *hands = &storage->components.list.items[component_index]->hands;
@@ -180,46 +180,46 @@ static void look_from_outside(quern_schedule *schedule, const quern__archetype *
                               uint32_t column)
 {
     if (is_in_hands(&schedule->plan.world->storage, archetype->columns[column].component_index))
-        seal(schedule, archetype, slot, column);
+        guard(schedule, archetype, slot, column);
     else
         look(schedule, archetype, slot, column);
 }
 
-void quern__seals_resume(quern_schedule *schedule, const char *when)
+void quern__guards_resume(quern_schedule *schedule, const char *when)
 {
-    quern__seals *seals = &schedule->seals;
+    quern__guards *guards = &schedule->guards;
     quern__storage *storage = &schedule->plan.world->storage;
-    if (seals->structure_version != storage->structure_version || storage->framed_by != schedule)
-        seals->are_whole = false;
+    if (guards->structure_version != storage->structure_version || storage->framed_by != schedule)
+        guards->are_whole = false;
     note_reached(schedule);
-    seals->when = when;
-    if (seals->are_whole) visit_all(schedule, look_from_outside);
+    guards->when = when;
+    if (guards->are_whole) visit_all(schedule, look_from_outside);
     storage->framed_by = schedule;
     storage->look_count++;
-    seals->when = "in";
+    guards->when = "in";
 }
 
-void quern__seals_break(quern_schedule *schedule)
+void quern__guards_break(quern_schedule *schedule)
 {
-    schedule->seals.are_whole = false;
+    schedule->guards.are_whole = false;
 }
 
-bool quern__seals_close(quern_schedule *schedule)
+bool quern__guards_close(quern_schedule *schedule)
 {
-    quern__seals *seals = &schedule->seals;
+    quern__guards *guards = &schedule->guards;
     const quern__storage *storage = &schedule->plan.world->storage;
-    if (seals->are_whole && seals->structure_version == storage->structure_version) return true;
-    if (!reserve_tables(seals, &storage->allocator, storage->archetypes.count)) return false;
+    if (guards->are_whole && guards->structure_version == storage->structure_version) return true;
+    if (!reserve_tables(guards, &storage->allocator, storage->archetypes.count)) return false;
     for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        if (!prepare_table(&seals->tables.items[i], &storage->allocator, storage->archetypes.items[i]))
+        if (!prepare_table(&guards->tables.items[i], &storage->allocator, storage->archetypes.items[i]))
             return false;
-    visit_all(schedule, seal);
-    seals->structure_version = storage->structure_version;
-    seals->are_whole = true;
+    visit_all(schedule, guard);
+    guards->structure_version = storage->structure_version;
+    guards->are_whole = true;
     return true;
 }
 
-void quern__seals_look(quern_schedule *schedule)
+void quern__guards_look(quern_schedule *schedule)
 {
     visit_all(schedule, look);
 }

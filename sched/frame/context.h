@@ -33,7 +33,7 @@ struct quern_context {
     bool is_busy;               /* callbacks of a pass are under way */
     bool is_timed;              /* the callbacks that it makes now: see profile.h */
     bool is_shown;              /* likewise, in the trace */
-    bool is_metered;            /* likewise, with hardware counters */
+    bool is_counted;            /* likewise, with hardware counters */
     uint32_t sample_countdown;  /* chunks up to and with the next that is timed by system; 0: none is */
     const char *refused_system; /* the latest that was refused something in this frame, or NULL */
     uint64_t lap_start_ns;      /* when the call began that is timed */

@@ -479,8 +479,8 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     if (result == QUERN_OK) result = prepare_workers(schedule, jobs ? jobs->thread_count : 1);
     if (result == QUERN_OK)
         result =
-            quern__meters_reserve(&schedule->watch.meters, schedule->worker_count,
-                                  schedule->plan.systems.count, quern__plan_allocator(&schedule->plan));
+            quern__counters_reserve(&schedule->watch.counters, schedule->worker_count,
+                                    schedule->plan.systems.count, quern__plan_allocator(&schedule->plan));
     if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);

@@ -24,7 +24,7 @@ static void interrupt(quern_context *context, interruption *outer)
     outer->commands = quern__commands_suspend(context->commands);
     context->scope.refused = QUERN_OK;
     context->is_timed = context->schedule->timing;
-    context->is_shown = context->is_metered = false;
+    context->is_shown = context->is_counted = false;
 }
 
 /* What is counted over the frame goes on. */
@@ -39,7 +39,7 @@ static void go_on(quern_context *context, const interruption *outer)
     context->is_busy = outer->context.is_busy;
     context->is_timed = outer->context.is_timed;
     context->is_shown = outer->context.is_shown;
-    context->is_metered = false; /* what was counted meanwhile is not the outer call's */
+    context->is_counted = false; /* what was counted meanwhile is not the outer call's */
     context->lap_start_ns = outer->context.lap_start_ns;
     context->span = outer->context.span;
     quern__commands_resume(context->commands, &outer->commands);

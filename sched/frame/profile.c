@@ -14,7 +14,7 @@ enum {
     MAX_STRIDE = 4096,
     PROFILE_SHARE = 1000, /* samples may cost one part in so many of a pass */
     TRACE_SHARE = 200,
-    METER_SHARE = 100,
+    COUNTER_SHARE = 100,
     SPAN_LOOKS = 500, /* jobs are timed that take longer than so many looks at the clock, */
     MIN_SPANS = 16,   /* but no more than one part in so many of a pass at once */
     SHOW_NS = 30,     /* about what recording an event takes */
@@ -142,19 +142,20 @@ void quern__profile_start_sample(const quern__pass *pass, quern_context *context
     context->sample_countdown = stride_of(pass);
     context->is_timed = true;
     context->is_shown = context->schedule->watch.is_traced;
-    context->is_metered = quern__watch_counts(&context->schedule->watch);
+    context->is_counted = quern__watch_counts(&context->schedule->watch);
 }
 
 void quern__profile_finish_sample(quern_context *context)
 {
-    context->is_metered = false;
+    context->is_counted = false;
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
 }
 
 void quern__profile_start_laps(quern_context *context)
 {
-    if (context->is_metered) quern__meter_begin(&context->schedule->watch.meters, context->worker_index);
+    if (context->is_counted)
+        quern__counters_begin(&context->schedule->watch.counters, context->worker_index);
     context->lap_start_ns = quern__clock_ns();
 }
 
@@ -183,8 +184,8 @@ void quern__profile_end_lap(quern_context *context, uint32_t row_count)
     *quern__profile_time_of(schedule, context->worker_index, context->system->index, what) += call_ns;
     if (context->is_shown) show_call(context, took_ns, row_count);
     context->lap_start_ns = now_ns;
-    if (!context->is_metered) return;
-    quern__meter_add(&schedule->watch.meters, context->worker_index, context->system->index, call_ns);
+    if (!context->is_counted) return;
+    quern__counters_add(&schedule->watch.counters, context->worker_index, context->system->index, call_ns);
     context->lap_start_ns = quern__clock_ns(); /* reading took its time */
 }
 
@@ -271,8 +272,8 @@ static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns)
         share = TRACE_SHARE;
     }
     if (quern__watch_counts(watch)) {
-        call_ns += watch->meters.read_ns + quern__clock_cost_ns();
-        share = METER_SHARE;
+        call_ns += watch->counters.read_ns + quern__clock_cost_ns();
+        share = COUNTER_SHARE;
     }
     const uint64_t stride = (pass->systems.count + 1) * call_ns * share * chunk_count / busy_ns;
     return stride < 1 ? 1 : stride > MAX_STRIDE ? MAX_STRIDE : (uint32_t)stride;

@@ -15,7 +15,7 @@
  * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was
  * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled
  * chunks, of which earlier ones fade. The stride is such that samples cost about a thousandth of the pass,
- * or a two-hundredth while a trace runs, or a hundredth with hardware counters (meter.h); where chunks take
+ * or a two-hundredth while a trace runs, or a hundredth with hardware counters (counters.h); where chunks take
  * long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
  * timed by itself.
  *
@@ -124,7 +124,7 @@ static inline void quern__profile_show(const quern_schedule *schedule, uint32_t 
 /* Whether samples are taken with hardware counters, too. */
 static inline bool quern__watch_counts(const quern__watch *watch)
 {
-    return watch->is_profiling && watch->meters.is_on;
+    return watch->is_profiling && watch->counters.is_on;
 }
 
 #endif

@@ -208,7 +208,7 @@ static void forget_totals(quern_schedule *schedule)
 {
     schedule->watch.total = (quern_frame_profile){0};
     schedule->watch.frame_count = 0;
-    quern__meters_forget(&schedule->watch.meters);
+    quern__counters_forget(&schedule->watch.counters);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].profile_total = (quern_worker_profile){0};
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
@@ -327,9 +327,9 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
     if (result == QUERN_OK) result = check_source(source);
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     if (result == QUERN_OK && source != NULL)
-        result = quern__meters_start(&schedule->watch.meters, source, allocator);
+        result = quern__counters_start(&schedule->watch.counters, source, allocator);
     if (result != QUERN_OK) return result;
-    if (source == NULL) quern__meters_release(&schedule->watch.meters, allocator);
+    if (source == NULL) quern__counters_release(&schedule->watch.counters, allocator);
     schedule->watch.watched_count = 0; /* strides are learnt anew */
     forget_totals(schedule);
     return QUERN_OK;
@@ -347,7 +347,7 @@ quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_
     const double frames = (double)schedule->watch.frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         out_counts[i] =
-            quern__meters_rate(&schedule->watch.meters, counted->index, (quern_hardware_event)i) *
+            quern__counters_rate(&schedule->watch.counters, counted->index, (quern_hardware_event)i) *
             (double)counted->total_ns / frames;
     return QUERN_OK;
 }

@@ -84,7 +84,7 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
 static void write_counts(const profile_writer *writer)
 {
     const quern_schedule *schedule = writer->schedule;
-    if (!schedule->watch.meters.is_on) return;
+    if (!schedule->watch.counters.is_on) return;
     fprintf(writer->file, "\n%-24s %-6s %12s", "system, events", "by", "instr/cycle");
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         fprintf(writer->file, " %12s", quern_hardware_event_string((quern_hardware_event)i));

@@ -93,7 +93,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     quern__trace_remove_schedule(schedule->watch.trace);
     quern__compile_release(&schedule->plan);
     quern__frame_release(schedule);
-    quern__meters_release(&schedule->watch.meters, allocator);
+    quern__counters_release(&schedule->watch.counters, allocator);
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)

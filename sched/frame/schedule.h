@@ -7,7 +7,7 @@
 
 #include "core/commands/playback.h"
 #include "sched/frame/guard.h"
-#include "sched/observe/meter.h"
+#include "sched/observe/counters.h"
 #include "sched/observe/trace.h"
 #include "sched/schedule/plan.h"
 
@@ -43,7 +43,7 @@ typedef struct quern__watch {
     uint64_t segments_ns;    /* of this frame's segments, less worker 0 without a job */
     quern__sync_stage stage; /* of the sync point that runs; SYNC: none */
     uint64_t stage_start_ns;
-    quern__meters meters;
+    quern__counters counters;
     quern_frame_profile frame; /* the latest */
     quern_frame_profile total; /* of all since the profile began */
     uint64_t frame_count;      /* of those */

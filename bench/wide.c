@@ -261,10 +261,10 @@ void wide_run_quern(void *state, uint32_t pass_count)
         REQUIRE(quern_schedule_run(frame->schedule, frame->jobs, (double)STEP_SECONDS));
 }
 
-quern_result wide_record_quern(void *state, struct quern_recording *recording)
+quern_result wide_capture_quern(void *state, struct quern_capture *capture)
 {
     const quern_frame *frame = state;
-    return quern_schedule_run_recorded(frame->schedule, frame->jobs, (double)STEP_SECONDS, recording);
+    return quern_schedule_run_captured(frame->schedule, frame->jobs, (double)STEP_SECONDS, capture);
 }
 
 static uint64_t checksum_view(const quern_view *view)

@@ -54,7 +54,7 @@ void wide_close_raw(void *state);
 
 void wide_enter_quern(void *state);
 void wide_run_quern(void *state, uint32_t pass_count);
-quern_result wide_record_quern(void *state, struct quern_recording *recording);
+quern_result wide_capture_quern(void *state, struct quern_capture *capture);
 uint64_t wide_checksum_quern(void *state);
 void wide_close_quern(void *state);
 

@@ -169,11 +169,11 @@ static void run_frames(void *state, uint32_t frame_count)
     }
 }
 
-static quern_result record_frame(void *state, struct quern_recording *recording)
+static quern_result capture_frame(void *state, struct quern_capture *capture)
 {
     command_scene *scene = state;
     quern_result result =
-        quern_schedule_run_recorded(scene->schedule, scene->jobs, (double)STEP_SECONDS, recording);
+        quern_schedule_run_captured(scene->schedule, scene->jobs, (double)STEP_SECONDS, capture);
     scene->frame_index++;
     return result;
 }
@@ -454,7 +454,7 @@ const bench_workload workload_add_remove_deferred = {
         {
             [BENCH_RAW] = {open_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern,
-                             record_frame},
+                             capture_frame},
         },
 };
 
@@ -483,6 +483,6 @@ const bench_workload workload_playback_mixed = {
         {
             [BENCH_RAW] = {open_raw, NULL, run_mixed_raw, NULL, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_mixed, enter_quern, run_frames, NULL, checksum_quern, close_quern,
-                             record_frame},
+                             capture_frame},
         },
 };

@@ -120,7 +120,7 @@ static void *seven_traced(const bench_case *scene)
 #define QUERN(open)                                                                          \
     {                                                                                        \
         open, wide_enter_quern, wide_run_quern, NULL, wide_checksum_quern, wide_close_quern, \
-            wide_record_quern                                                                \
+            wide_capture_quern                                                               \
     }
 
 const bench_workload workload_frame7 = {

@@ -231,10 +231,10 @@ static void run_quern(void *state, uint32_t frame_count)
         REQUIRE(quern_schedule_run(spawn->schedule, spawn->jobs, (double)STEP_SECONDS));
 }
 
-static quern_result record_quern(void *state, struct quern_recording *recording)
+static quern_result capture_quern(void *state, struct quern_capture *capture)
 {
     const spawn_scene *spawn = state;
-    return quern_schedule_run_recorded(spawn->schedule, spawn->jobs, (double)STEP_SECONDS, recording);
+    return quern_schedule_run_captured(spawn->schedule, spawn->jobs, (double)STEP_SECONDS, capture);
 }
 
 static uint64_t checksum_quern(void *state)
@@ -273,6 +273,6 @@ const bench_workload workload_spawn = {
         {
             [BENCH_RAW] = {open_raw, enter_raw, run_raw, leave_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern,
-                             record_quern},
+                             capture_quern},
         },
 };

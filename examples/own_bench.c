@@ -144,10 +144,10 @@ static void run_schedule(void *state, uint32_t pass_count)
 }
 
 /* One pass, for --forecast. */
-static quern_result record_schedule(void *state, quern_recording *recording)
+static quern_result capture_schedule(void *state, quern_capture *capture)
 {
     const item_scene *scene = state;
-    return quern_schedule_run_recorded(scene->schedule, scene->jobs, 1.0 / 60, recording);
+    return quern_schedule_run_captured(scene->schedule, scene->jobs, 1.0 / 60, capture);
 }
 
 /* ---------------------------------------------------------------------------------------- the table */
@@ -166,7 +166,7 @@ static const quern_bench_workload items = {
     .bytes_per_entity = sizeof(Heat) + sizeof(Wear),
     .operation_count = one_for_each,
     .subjects = {{open_world, NULL, run_loop, NULL, checksum, close_world, NULL},
-                 {open_schedule, NULL, run_schedule, NULL, checksum, close_world, record_schedule}},
+                 {open_schedule, NULL, run_schedule, NULL, checksum, close_world, capture_schedule}},
     .subject_names = {"loop", "schedule"},
 };
 

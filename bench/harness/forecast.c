@@ -9,15 +9,15 @@
 #include <quern/jobs.h>
 #include <quern/profile.h>
 
-/* ------------------------------------------------------------------------------------------ recording */
+/* ------------------------------------------------------------------------------------------ capture */
 
-static bool is_same(const quern__bench_recorded *a, const quern__bench_recorded *b)
+static bool is_same(const quern__bench_captured *a, const quern__bench_captured *b)
 {
     return strcmp(a->workload, b->workload) == 0 && strcmp(a->subject, b->subject) == 0 &&
            a->entity_count == b->entity_count;
 }
 
-static bool is_known(const quern__bench_forecasts *forecasts, const quern__bench_recorded *like)
+static bool is_known(const quern__bench_forecasts *forecasts, const quern__bench_captured *like)
 {
     for (size_t i = 0; i < forecasts->count; i++)
         if (is_same(&forecasts->items[i], like))
@@ -25,8 +25,8 @@ static bool is_known(const quern__bench_forecasts *forecasts, const quern__bench
     return false;
 }
 
-static quern__bench_recorded *find_or_add(quern__bench_forecasts *forecasts,
-                                          const quern__bench_recorded *like)
+static quern__bench_captured *find_or_add(quern__bench_forecasts *forecasts,
+                                          const quern__bench_captured *like)
 {
     for (size_t i = 0; i < forecasts->count; i++)
         if (is_same(&forecasts->items[i], like)) return &forecasts->items[i];
@@ -36,23 +36,22 @@ static quern__bench_recorded *find_or_add(quern__bench_forecasts *forecasts,
     return &forecasts->items[forecasts->count++];
 }
 
-void quern__bench_forecasts_record(quern__bench_forecasts *forecasts, const quern__bench_recorded *like,
-                                   const quern_bench_subject *subject, void *state)
+void quern__bench_forecasts_capture(quern__bench_forecasts *forecasts, const quern__bench_captured *like,
+                                    const quern_bench_subject *subject, void *state)
 {
     if (is_known(forecasts, like)) return;
-    quern__bench_recorded *recorded = find_or_add(forecasts, like);
-    if (recorded->recording_count == QUERN__BENCH_RECORDINGS) return;
-    quern_recording **recording = &recorded->recordings[recorded->recording_count++];
-    if (quern_recording_create(NULL, recording) != QUERN_OK ||
-        subject->record(state, *recording) != QUERN_OK)
-        quern_bench_die("%s cannot be recorded: %s", like->workload, quern_error_message());
+    quern__bench_captured *captured = find_or_add(forecasts, like);
+    if (captured->capture_count == QUERN__BENCH_CAPTURES) return;
+    quern_capture **capture = &captured->captures[captured->capture_count++];
+    if (quern_capture_create(NULL, capture) != QUERN_OK || subject->capture(state, *capture) != QUERN_OK)
+        quern_bench_die("%s cannot be captured: %s", like->workload, quern_error_message());
 }
 
 void quern__bench_forecasts_close(quern__bench_forecasts *forecasts)
 {
     for (size_t i = 0; i < forecasts->count; i++)
-        for (uint32_t k = 0; k < QUERN__BENCH_RECORDINGS; k++)
-            quern_recording_destroy(forecasts->items[i].recordings[k]);
+        for (uint32_t k = 0; k < QUERN__BENCH_CAPTURES; k++)
+            quern_capture_destroy(forecasts->items[i].captures[k]);
     free(forecasts->items);
     *forecasts = (quern__bench_forecasts){0};
 }
@@ -65,31 +64,30 @@ static int compare_forecasts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By the recording whose forecast is the middle one. */
-static bool forecast_median(const quern__bench_recorded *recorded, const quern_forecast_costs *costs,
+/* By the capture whose forecast is the middle one. */
+static bool forecast_median(const quern__bench_captured *captured, const quern_forecast_costs *costs,
                             uint32_t thread_count, quern_forecast *out_forecast)
 {
-    quern_forecast forecasts[QUERN__BENCH_RECORDINGS];
-    for (uint32_t i = 0; i < recorded->recording_count; i++)
-        if (quern_recording_forecast(recorded->recordings[i], costs, thread_count, &forecasts[i]) !=
-            QUERN_OK) {
+    quern_forecast forecasts[QUERN__BENCH_CAPTURES];
+    for (uint32_t i = 0; i < captured->capture_count; i++)
+        if (quern_capture_forecast(captured->captures[i], costs, thread_count, &forecasts[i]) != QUERN_OK) {
             quern__bench_note("%s", quern_error_message());
             return false;
         }
-    qsort(forecasts, recorded->recording_count, sizeof forecasts[0], compare_forecasts);
-    *out_forecast = forecasts[recorded->recording_count / 2];
+    qsort(forecasts, captured->capture_count, sizeof forecasts[0], compare_forecasts);
+    *out_forecast = forecasts[captured->capture_count / 2];
     return true;
 }
 
 static const quern__bench_record *find_measured(const quern__bench_results *results,
-                                                const quern__bench_recorded *recorded,
+                                                const quern__bench_captured *captured,
                                                 uint32_t thread_count)
 {
     for (size_t i = 0; i < results->record_count; i++) {
         const quern__bench_record *record = &results->records[i];
-        if (record->thread_count == thread_count && record->entity_count == recorded->entity_count &&
-            strcmp(record->workload, recorded->workload) == 0 &&
-            strcmp(record->subject, recorded->subject) == 0)
+        if (record->thread_count == thread_count && record->entity_count == captured->entity_count &&
+            strcmp(record->workload, captured->workload) == 0 &&
+            strcmp(record->subject, captured->subject) == 0)
             return record;
     }
     return NULL;
@@ -111,21 +109,21 @@ static void write_line(FILE *file, const quern_forecast *forecast, double measur
     fputc('\n', file);
 }
 
-static bool write_recorded(FILE *file, const quern__bench_recorded *recorded,
+static bool write_captured(FILE *file, const quern__bench_captured *captured,
                            const quern_forecast_costs *costs, const quern__bench_numbers *counts,
                            const quern__bench_results *results)
 {
     fprintf(file,
-            "\nForecast of %s, %" PRIu32 " entities, %s; frames recorded on %" PRIu32 " thread%s\n"
+            "\nForecast of %s, %" PRIu32 " entities, %s; frames captured on %" PRIu32 " thread%s\n"
             "%8s %12s %12s %9s %9s %12s  %s\n",
-            recorded->workload, recorded->entity_count, recorded->subject, recorded->thread_count,
-            recorded->thread_count == 1 ? "" : "s", "threads", "frame us", "measured us", "error",
+            captured->workload, captured->entity_count, captured->subject, captured->thread_count,
+            captured->thread_count == 1 ? "" : "s", "threads", "frame us", "measured us", "error",
             "speed-up", "crit.path us", "limited by");
     for (uint32_t i = 0; i < counts->count; i++) {
-        const quern__bench_record *record = find_measured(results, recorded, counts->values[i]);
+        const quern__bench_record *record = find_measured(results, captured, counts->values[i]);
         quern_forecast forecast;
-        if (!forecast_median(recorded, costs, counts->values[i], &forecast)) return false;
-        write_line(file, &forecast, record != NULL ? record->summary.median * recorded->operations : 0);
+        if (!forecast_median(captured, costs, counts->values[i], &forecast)) return false;
+        write_line(file, &forecast, record != NULL ? record->summary.median * captured->operations : 0);
     }
     return true;
 }
@@ -181,7 +179,7 @@ bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *fore
     quern__bench_numbers counts = {.count = 0};
     quern_forecast_costs costs;
     if (forecasts->count == 0) {
-        quern__bench_note("nothing that was measured has frames to record; no forecast");
+        quern__bench_note("nothing that was measured has frames to capture; no forecast");
         return true;
     }
     for (uint32_t i = 0; i < options->forecast_counts.count; i++)
@@ -191,6 +189,6 @@ bool quern__bench_forecasts_write(FILE *file, const quern__bench_forecasts *fore
     if (!measure_costs(&costs)) return false;
     write_costs(file, &costs);
     for (size_t i = 0; i < forecasts->count; i++)
-        if (!write_recorded(file, &forecasts->items[i], &costs, &counts, results)) return false;
+        if (!write_captured(file, &forecasts->items[i], &costs, &counts, results)) return false;
     return true;
 }

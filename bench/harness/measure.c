@@ -403,20 +403,20 @@ static void trace_passes(const bench_session *session)
     leave(run);
 }
 
-/* A pass like those of a sample, and one that is recorded. */
+/* A pass like those of a sample, and one that is captured. */
 static void record_frame(const bench_session *session, uint32_t index)
 {
     const subject_run *run = &session->runs[index];
-    const quern__bench_recorded like = {.workload = session->name,
+    const quern__bench_captured like = {.workload = session->name,
                                         .subject = subject_name(session, index),
                                         .entity_count = session->scene.entity_count,
                                         .thread_count = session->scene.thread_count,
                                         .operations = operations_of_pass(session)};
     settle(session);
     enter(run);
-    if (run->subject->record == NULL || run->pass_count > 1) run->subject->run(run->state, 1);
-    if (run->subject->record != NULL)
-        quern__bench_forecasts_record(session->settings->forecasts, &like, run->subject, run->state);
+    if (run->subject->capture == NULL || run->pass_count > 1) run->subject->run(run->state, 1);
+    if (run->subject->capture != NULL)
+        quern__bench_forecasts_capture(session->settings->forecasts, &like, run->subject, run->state);
     leave(run);
 }
 
@@ -424,7 +424,7 @@ static void record_frame(const bench_session *session, uint32_t index)
 static void record_frames(const bench_session *session)
 {
     if (session->settings->forecasts == NULL || session->placement + 1 < session->placement_count) return;
-    for (uint32_t turn = 0; turn < QUERN__BENCH_RECORDINGS; turn++)
+    for (uint32_t turn = 0; turn < QUERN__BENCH_CAPTURES; turn++)
         for (uint32_t i = 0; i < session->run_count; i++)
             record_frame(session, i);
 }

@@ -51,7 +51,7 @@ static const char help_text[] =
     "      --report FILE     write a page with charts (HTML, all in one file); implies --frames\n"
     "      --forecast LIST   what frames would take on so many threads, such as 4,8,16,64, from one that "
     "is\n"
-    "                        recorded on the first of --threads, where a workload has frames to record\n"
+    "                        captured on the first of --threads, where a workload has frames to capture\n"
     "      --profile         where the time of frames goes, by system and worker; with --counters, and "
     "what\n"
     "                        processors counted meanwhile\n"

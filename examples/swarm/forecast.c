@@ -12,11 +12,11 @@
 
 /* Frames change as the population does, and a processor is not as fast in one second as in the next. But a
  * frame is the same in every run. So several worlds go through the same frames, in turns of some frames
- * each; what the last frame of a turn takes is measured in some worlds, and recorded in another:
+ * each; what the last frame of a turn takes is measured in some worlds, and captured in another:
  *
  *     on N threads       . . M             . . M              M  measured
  *     on 1 thread              . . M             . . M
- *     on 1 thread                    . . R             . . R  R  recorded
+ *     on 1 thread                    . . C             . . C  C  captured
  *
  * The frames before it see to it that caches and threads are as they are in a run without turns. All worlds
  * are timed as the demo always is (`timing` in simulation.c), so forecasts are of frames with that. */
@@ -34,8 +34,8 @@ typedef struct Forecast {
     uint32_t frame_count, turn_count;
     Measured measured[MEASURED_MAX];
     uint32_t measured_count;
-    Simulation simulation; /* that is recorded */
-    quern_recording *recordings[TURNS_MAX];
+    Simulation simulation; /* that is captured */
+    quern_capture *captures[TURNS_MAX];
 } Forecast;
 
 static quern_jobs *create_jobs(uint32_t thread_count)
@@ -64,7 +64,7 @@ static void open_worlds(Forecast *forecast, const Options *options, uint32_t thr
     if (options->baseline && thread_count > 1) add_measured(forecast, options, 1);
     simulation_create(&forecast->simulation, options->seed, options->entity_count, NULL);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        check(quern_recording_create(NULL, &forecast->recordings[i]));
+        check(quern_capture_create(NULL, &forecast->captures[i]));
 }
 
 static void close_worlds(Forecast *forecast)
@@ -75,7 +75,7 @@ static void close_worlds(Forecast *forecast)
     }
     simulation_destroy(&forecast->simulation);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        quern_recording_destroy(forecast->recordings[i]);
+        quern_capture_destroy(forecast->captures[i]);
 }
 
 /* ------------------------------------------------------------------------------------------- running */
@@ -99,7 +99,7 @@ static void run_turn(Forecast *forecast, uint32_t turn)
     }
     for (uint32_t frame = 0; frame + 1 < frame_count; frame++)
         simulation_step(&forecast->simulation, NULL);
-    simulation_record(&forecast->simulation, forecast->recordings[turn]);
+    simulation_capture(&forecast->simulation, forecast->captures[turn]);
 }
 
 /* ------------------------------------------------------------------------------------------- medians */
@@ -121,7 +121,7 @@ static quern_forecast median_forecast(const Forecast *forecast, const quern_fore
 {
     quern_forecast all[TURNS_MAX];
     for (uint32_t i = 0; i < forecast->turn_count; i++)
-        check(quern_recording_forecast(forecast->recordings[i], costs, thread_count, &all[i]));
+        check(quern_capture_forecast(forecast->captures[i], costs, thread_count, &all[i]));
     qsort(all, forecast->turn_count, sizeof all[0], compare_forecasts);
     return all[middle(forecast)];
 }
@@ -148,7 +148,7 @@ static double median_measured_ns(Forecast *forecast, uint32_t thread_count)
 
 static void print_head(const Forecast *forecast, const quern_forecast_costs *costs)
 {
-    printf("\nforecast from %" PRIu32 " of the first %" PRIu32 " frames, recorded on 1 thread\n",
+    printf("\nforecast from %" PRIu32 " of the first %" PRIu32 " frames, captured on 1 thread\n",
            forecast->turn_count, forecast->frame_count);
     printf("a thread that is awake takes part after %.1f us, one that sleeps after %.1f us\n\n",
            costs->steal_ns / 1000, costs->wake_ns / 1000);

@@ -117,9 +117,9 @@ void simulation_step(Simulation *simulation, quern_jobs *jobs)
     check(quern_schedule_run(simulation->schedule, jobs, frame_seconds));
 }
 
-void simulation_record(Simulation *simulation, quern_recording *recording)
+void simulation_capture(Simulation *simulation, quern_capture *capture)
 {
-    check(quern_schedule_run_recorded(simulation->schedule, NULL, frame_seconds, recording));
+    check(quern_schedule_run_captured(simulation->schedule, NULL, frame_seconds, capture));
 }
 
 const Census *simulation_census(Simulation *simulation)

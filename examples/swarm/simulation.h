@@ -21,8 +21,8 @@ void simulation_destroy(Simulation *simulation);
 /* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 
-/* The same on this thread alone, recorded for forecasts. */
-void simulation_record(Simulation *simulation, quern_recording *recording);
+/* The same on this thread alone, captured for forecasts. */
+void simulation_capture(Simulation *simulation, quern_capture *capture);
 
 /* Between frames. */
 const Census *simulation_census(Simulation *simulation);

@@ -45,7 +45,7 @@ typedef struct quern_bench_case {
     uint32_t thread_count; /* 1 or more */
 } quern_bench_case;
 
-struct quern_recording; /* of <quern/profile.h> */
+struct quern_capture; /* of <quern/profile.h> */
 
 /* Callbacks may end the program with quern_bench_die when something fails. */
 typedef struct quern_bench_subject {
@@ -56,8 +56,8 @@ typedef struct quern_bench_subject {
     uint64_t (*checksum)(void *state);             /* after the last run, before its leave; of what the
                                                            passes have done, in no order. May be NULL: 0 */
     void (*close)(void *state);                    /* may be NULL */
-    /* For --forecast: runs a pass that is one frame with quern_schedule_run_recorded. May be NULL. */
-    quern_result (*record)(void *state, struct quern_recording *recording);
+    /* For --forecast: runs a pass that is one frame with quern_schedule_run_captured. May be NULL. */
+    quern_result (*capture)(void *state, struct quern_capture *capture);
 } quern_bench_subject;
 
 /* Zero is the default of every field that has one. Static tables are the usual way to make these. */

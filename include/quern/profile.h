@@ -113,30 +113,29 @@ QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedu
 
 /* ----------------------------------------------------------------------------------------- forecasts */
 
-/* What a frame would take on more threads than there are: a frame is recorded, and its schedule
+/* What a frame would take on more threads than there are: a frame is captured, and its schedule
  * simulated. */
 
 typedef struct quern_jobs quern_jobs;
-typedef struct quern_recording quern_recording;
+typedef struct quern_capture quern_capture;
 
-/* An empty recording. allocator NULL: quern_allocator_default(). Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+/* An empty capture. allocator NULL: quern_allocator_default(). Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. */
-QUERN_API quern_result quern_recording_create(const quern_allocator *allocator,
-                                              quern_recording **out_recording);
+QUERN_API quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture);
 
 /* NULL is allowed. */
-QUERN_API void quern_recording_destroy(quern_recording *recording);
+QUERN_API void quern_capture_destroy(quern_capture *capture);
 
-/* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the recording
+/* quern_schedule_run, with what each chunk takes measured, which slows it down a little; what the capture
  * had is forgotten. Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks;
  * sync points are applied there part by part, as threads would share them. With more threads what they cost
- * each other, in caches, is part of what chunks take. Errors, after which nothing is recorded:
- * NULL_ARGUMENT (recording), as quern_schedule_run, and OUT_OF_MEMORY for the recording, when the frame has
+ * each other, in caches, is part of what chunks take. Errors, after which nothing is captured:
+ * NULL_ARGUMENT (capture), as quern_schedule_run, and OUT_OF_MEMORY for the capture, when the frame has
  * run. */
-QUERN_API quern_result quern_schedule_run_recorded(quern_schedule *schedule, quern_jobs *jobs,
-                                                   double delta_seconds, quern_recording *recording);
+QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
+                                                   double delta_seconds, quern_capture *capture);
 
-/* What the machine takes for what a recording cannot tell. Each is finite and 0 or more. */
+/* What the machine takes for what a capture cannot tell. Each is finite and 0 or more. */
 typedef struct quern_forecast_costs {
     double steal_ns; /* until a thread that is awake takes part in work that has begun; default 1000 */
     double wake_ns;  /* the same of a thread that sleeps; default 50000 */
@@ -170,20 +169,20 @@ QUERN_API const char *quern_forecast_limit_string(quern_forecast_limit limit);
 typedef struct quern_forecast {
     uint32_t thread_count;
     double frame_ns;
-    double speedup;          /* against the recorded work on one thread */
+    double speedup;          /* against the captured work on one thread */
     double critical_path_ns; /* the frame on as many threads as there are chunks, without any costs */
     quern_forecast_limit limit;
     double without_limit_ns; /* the frame if the limit were not; 0 with QUERN_FORECAST_NONE */
     /* The pass with the longest chunk, or call, that the limit is about, where that is CHUNKS or SERIAL;
-     * otherwise NULL. Valid until the recording changes. */
+     * otherwise NULL. Valid until the capture changes. */
     const char *limit_system;
 } quern_forecast;
 
 /* Errors, with out_forecast left as it is: NULL_ARGUMENT, INVALID_ARGUMENT (thread_count is not 1 to
- * QUERN_MAX_THREADS; a cost is negative, infinite or not a number; nothing was recorded), OUT_OF_MEMORY. */
-QUERN_API quern_result quern_recording_forecast(const quern_recording *recording,
-                                                const quern_forecast_costs *costs, uint32_t thread_count,
-                                                quern_forecast *out_forecast);
+ * QUERN_MAX_THREADS; a cost is negative, infinite or not a number; nothing was captured), OUT_OF_MEMORY. */
+QUERN_API quern_result quern_capture_forecast(const quern_capture *capture,
+                                              const quern_forecast_costs *costs, uint32_t thread_count,
+                                              quern_forecast *out_forecast);
 
 /* -------------------------------------------------------------------------------------------- traces */
 

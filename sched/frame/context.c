@@ -168,7 +168,7 @@ void *quern_context_resource_write(quern_context *context, quern_resource resour
 void *quern_context_partial(quern_context *context)
 {
     if (is_foreign(context, "quern_context_partial")) return NULL;
-    if (context->stage != QUERN__STAGE_RUN) return NULL;
+    if (context->callback != QUERN__CALLBACK_RUN) return NULL;
     return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
 }
 
@@ -181,7 +181,7 @@ uint32_t quern_context_partial_count(const quern_context *context)
 const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
 {
     if (is_foreign(context, "quern_context_partial_at")) return NULL;
-    if (context->stage != QUERN__STAGE_END) return NULL;
+    if (context->callback != QUERN__CALLBACK_END) return NULL;
     return quern__system_partial(context->system, ordinal);
 }
 

@@ -8,7 +8,11 @@
 #include "sched/frame/schedule.h"
 #include "sched/jobs/atomic.h"
 
-typedef enum quern__stage { QUERN__STAGE_BEGIN, QUERN__STAGE_RUN, QUERN__STAGE_END } quern__stage;
+typedef enum quern__callback_kind {
+    QUERN__CALLBACK_BEGIN, /* also conditions */
+    QUERN__CALLBACK_RUN,
+    QUERN__CALLBACK_END
+} quern__callback_kind;
 
 /* Jobs of a pass that a worker has run one right after the other, and not yet timed: see profile.h. */
 typedef struct quern__span {
@@ -26,7 +30,7 @@ struct quern_context {
     const quern__system *system;
     quern_commands *commands;
     uint32_t worker_index;
-    quern__stage stage;
+    quern__callback_kind callback;
     const void *thread;         /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */
     uint32_t part;              /* of the system's streams: see frame.h */
     bool has_stream;            /* the recorder is set to this callback's stream */

@@ -306,7 +306,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
     quern__executor executor = {.parallel_for = run_on_jobs,
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
-                                .shows_parts = schedule->watch.recording != NULL,
+                                .shows_parts = schedule->watch.capture != NULL,
                                 .begin_stage = schedule->watch.is_on ? begin_stage : NULL};
     quern__profile_start_sync(schedule);
     if (QUERN_CHECKS) quern__guards_break(schedule);

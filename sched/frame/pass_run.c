@@ -32,7 +32,7 @@ static void go_on(quern_context *context, const interruption *outer)
 {
     context->scope = outer->context.scope;
     context->system = outer->context.system;
-    context->stage = outer->context.stage;
+    context->callback = outer->context.callback;
     context->thread = outer->context.thread;
     context->part = outer->context.part;
     context->has_stream = outer->context.has_stream;
@@ -55,15 +55,15 @@ static void end_stream(quern_context *context)
 
 typedef void pass_part(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context);
 
-static void run_part(quern__pass *pass, quern__stage stage, pass_part *part, uint32_t begin, uint32_t end,
-                     uint32_t worker_index)
+static void run_part(quern__pass *pass, quern__callback_kind callback, pass_part *part, uint32_t begin,
+                     uint32_t end, uint32_t worker_index)
 {
     quern_context *context = &pass->plan->schedule->contexts[worker_index];
     const bool was_busy = context->is_busy;
     interruption outer;
     if (QUERN__UNLIKELY(was_busy)) interrupt(context, &outer);
     context->is_busy = true;
-    context->stage = stage;
+    context->callback = callback;
     if (QUERN_CHECKS) context->thread = quern__this_thread();
     part(pass, begin, end, context);
     if (QUERN_CHECKS) context->thread = NULL;
@@ -187,7 +187,7 @@ static void begin_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern
 
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    run_part(argument, QUERN__STAGE_BEGIN, begin_systems, begin, end, worker_index);
+    run_part(argument, QUERN__CALLBACK_BEGIN, begin_systems, begin, end, worker_index);
 }
 
 static void end_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
@@ -208,7 +208,7 @@ static void end_systems(quern__pass *pass, uint32_t begin, uint32_t end, quern_c
 
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    run_part(argument, QUERN__STAGE_END, end_systems, begin, end, worker_index);
+    run_part(argument, QUERN__CALLBACK_END, end_systems, begin, end, worker_index);
 }
 
 /* -------------------------------------------------------------------------------------------- items */
@@ -216,10 +216,10 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 /* The chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before each call: plain
  * 16 KiB chunks defeat the prefetchers of the hardware, and all at once would have to wait for itself. */
 typedef struct fetch {
-    const quern__pass_span *span, *end_span;
+    const quern__pass_column *column, *end_column;
     const char *chunk;
     uint32_t row_count;
-    uint32_t offset_bytes; /* in the span */
+    uint32_t offset_bytes; /* in the column */
     uint32_t share_bytes;  /* per call */
 } fetch;
 
@@ -230,17 +230,17 @@ static const quern__chunk_slot *slot_of(const quern__pass_table *table, uint32_t
 
 static fetch fetch_start(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index)
 {
-    const quern__pass_span *spans = pass->spans.items;
+    const quern__pass_column *columns = pass->columns.items;
     if (!pass->prefetches || !table->scatters || chunk_index >= table->archetype->chunk_count)
-        return (fetch){.span = spans, .end_span = spans};
+        return (fetch){.column = columns, .end_column = columns};
     const quern__chunk_slot *slot = slot_of(table, chunk_index);
-    fetch next = {.span = spans + table->first_span,
-                  .end_span = spans + table->end_span,
+    fetch next = {.column = columns + table->first_column,
+                  .end_column = columns + table->end_column,
                   .chunk = (const char *)slot->chunk,
                   .row_count = slot->row_count};
     uint32_t bytes = 0;
-    for (const quern__pass_span *span = next.span; span < next.end_span; span++)
-        bytes += span->size_bytes * slot->row_count;
+    for (const quern__pass_column *column = next.column; column < next.end_column; column++)
+        bytes += column->size_bytes * slot->row_count;
     next.share_bytes = bytes / (table->end_call - table->first_call) + 1;
     return next;
 }
@@ -248,17 +248,17 @@ static fetch fetch_start(const quern__pass *pass, const quern__pass_table *table
 static void fetch_share(fetch *next)
 {
     uint32_t left_bytes = next->share_bytes;
-    while (next->span < next->end_span && left_bytes > 0) {
-        const char *column = next->chunk + next->span->offset_bytes;
-        uint32_t column_bytes = next->span->size_bytes * next->row_count;
+    while (next->column < next->end_column && left_bytes > 0) {
+        const char *values = next->chunk + next->column->offset_bytes;
+        uint32_t column_bytes = next->column->size_bytes * next->row_count;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
         for (uint32_t offset = next->offset_bytes; offset < end; offset += QUERN__CACHE_LINE_BYTES)
-            __builtin_prefetch(column + offset, 0, 2);
+            __builtin_prefetch(values + offset, 0, 2);
         left_bytes -= end - next->offset_bytes;
         next->offset_bytes = end;
         if (end < column_bytes) return;
-        next->span++;
+        next->column++;
         next->offset_bytes = 0;
     }
 }
@@ -393,13 +393,13 @@ static void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, que
         run_range(pass, begin, end, context);
 }
 
-static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void run_captured(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     uint64_t start_ns = quern__clock_ns();
     for (uint32_t item = begin; item < end; item++) {
         run_items(pass, item, item + 1, context);
         uint64_t now_ns = quern__clock_ns();
-        quern__profile_record_item(pass, item, now_ns - start_ns);
+        quern__profile_capture_item(pass, item, now_ns - start_ns);
         start_ns = now_ns;
     }
 }
@@ -407,8 +407,8 @@ static void run_recorded(const quern__pass *pass, uint32_t begin, uint32_t end, 
 static void run_watched(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
 {
     quern__profile_start_job(pass, context);
-    if (pass->plan->schedule->watch.recording != NULL)
-        run_recorded(pass, begin, end, context);
+    if (pass->plan->schedule->watch.capture != NULL)
+        run_captured(pass, begin, end, context);
     else
         run_items(pass, begin, end, context);
     quern__profile_finish_job(pass, context, begin, end);
@@ -425,5 +425,5 @@ static void run_job(quern__pass *pass, uint32_t begin, uint32_t end, quern_conte
 
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    run_part(argument, QUERN__STAGE_RUN, run_job, begin, end, worker_index);
+    run_part(argument, QUERN__CALLBACK_RUN, run_job, begin, end, worker_index);
 }

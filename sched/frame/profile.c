@@ -5,7 +5,7 @@
 #include "sched/frame/frame.h"
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/recording.h"
+#include "sched/observe/capture.h"
 
 #include <inttypes.h>
 
@@ -17,7 +17,7 @@ enum {
     COUNTER_SHARE = 100,
     SPAN_LOOKS = 500, /* jobs are timed that take longer than so many looks at the clock, */
     MIN_SPANS = 16,   /* but no more than one part in so many of a pass at once */
-    SHOW_NS = 30,     /* about what recording an event takes */
+    SHOW_NS = 30,     /* about what capture an event takes */
     CLOCK_LOOKS = 32
 };
 
@@ -161,13 +161,13 @@ void quern__profile_start_laps(quern_context *context)
 
 static void show_call(const quern_context *context, uint64_t took_ns, uint32_t row_count)
 {
-    static const quern__trace_kind kinds[] = {[QUERN__STAGE_BEGIN] = QUERN__TRACE_BEGIN,
-                                              [QUERN__STAGE_RUN] = QUERN__TRACE_SYSTEM,
-                                              [QUERN__STAGE_END] = QUERN__TRACE_END};
-    const bool has_view = context->stage == QUERN__STAGE_RUN;
+    static const quern__trace_kind kinds[] = {[QUERN__CALLBACK_BEGIN] = QUERN__TRACE_BEGIN,
+                                              [QUERN__CALLBACK_RUN] = QUERN__TRACE_SYSTEM,
+                                              [QUERN__CALLBACK_END] = QUERN__TRACE_END};
+    const bool has_view = context->callback == QUERN__CALLBACK_RUN;
     const quern__trace_event event = {.begin_ns = context->lap_start_ns,
                                       .duration_ns = took_ns,
-                                      .kind = kinds[context->stage],
+                                      .kind = kinds[context->callback],
                                       .name = context->system->trace_name,
                                       .ordinal = has_view ? context->part - QUERN__PART_FIRST_VIEW : 0,
                                       .count = row_count};
@@ -178,7 +178,7 @@ void quern__profile_end_lap(quern_context *context, uint32_t row_count)
 {
     const quern_schedule *schedule = context->schedule;
     const uint64_t now_ns = quern__clock_ns(), took_ns = now_ns - context->lap_start_ns;
-    const uint32_t what = context->stage == QUERN__STAGE_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
+    const uint32_t what = context->callback == QUERN__CALLBACK_RUN ? QUERN__TIME_VIEWS : QUERN__TIME_HOOKS;
     const uint64_t cost_ns = schedule->timing ? 0 : quern__clock_cost_ns();
     const uint64_t call_ns = took_ns > cost_ns ? took_ns - cost_ns : 0;
     *quern__profile_time_of(schedule, context->worker_index, context->system->index, what) += call_ns;
@@ -244,7 +244,7 @@ void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint
     context->is_timed = context->schedule->timing;
     context->is_shown = false;
     pass->hooks_ns += took_ns;
-    quern__profile_record_hooks(pass, context, took_ns);
+    quern__profile_capture_hooks(pass, context, took_ns);
 }
 
 /* ------------------------------------------------------------------------------------------ segments */
@@ -258,8 +258,7 @@ void quern__profile_start_segment(quern_schedule *schedule, const quern__segment
     schedule->contexts[0].span.pass = NULL; /* nothing that it did before this segment belongs to a span */
     for (uint32_t i = 0; i < segment->passes.count; i++)
         segment->passes.items[i]->hooks_ns = 0;
-    if (schedule->watch.recording != NULL)
-        quern__profile_record_segment(schedule->watch.recording, segment);
+    if (schedule->watch.capture != NULL) quern__profile_capture_segment(schedule->watch.capture, segment);
 }
 
 static uint32_t choose_stride(const quern__pass *pass, uint64_t busy_ns)
@@ -325,7 +324,7 @@ void quern__profile_finish_segment(quern_schedule *schedule, const quern__segmen
         if (watch->is_learning || pass->chunk_ns == 0) learn(pass, &times);
     }
     watch->frame.critical_path_ns += longest_path_ns(segment);
-    if (watch->recording != NULL) quern__recording_finish_section(watch->recording, quern__clock_ns());
+    if (watch->capture != NULL) quern__capture_finish_section(watch->capture, quern__clock_ns());
 }
 
 /* --------------------------------------------------------------------------------------- sync points */
@@ -368,8 +367,8 @@ static void end_stage(quern_schedule *schedule, uint64_t now_ns)
 void quern__profile_start_sync(quern_schedule *schedule)
 {
     schedule->watch.stage = QUERN__STAGE_SYNC;
-    if (schedule->watch.recording != NULL)
-        quern__recording_start_section(schedule->watch.recording, true, quern__clock_ns());
+    if (schedule->watch.capture != NULL)
+        quern__capture_start_section(schedule->watch.capture, true, quern__clock_ns());
 }
 
 void quern__profile_begin_stage(quern_schedule *schedule, quern__sync_stage stage)
@@ -390,22 +389,22 @@ void quern__profile_finish_sync(quern_schedule *schedule, uint64_t start_ns, uin
     watch->frame.sync_ns += now_ns - start_ns;
     watch->frame.critical_path_ns += now_ns - start_ns;
     show_stage(schedule, QUERN__STAGE_SYNC, 0, start_ns, now_ns, command_count);
-    if (watch->recording == NULL) return;
-    quern__recording_add_gap(watch->recording, now_ns);
-    quern__recording_finish_section(watch->recording, now_ns);
+    if (watch->capture == NULL) return;
+    quern__capture_add_gap(watch->capture, now_ns);
+    quern__capture_finish_section(watch->capture, now_ns);
 }
 
 void quern__profile_start_loop(const quern_schedule *schedule, uint32_t part_count)
 {
-    if (schedule->watch.recording == NULL) return;
-    quern__recording_add_gap(schedule->watch.recording, quern__clock_ns());
-    quern__recording_start_loop(schedule->watch.recording, part_count);
+    if (schedule->watch.capture == NULL) return;
+    quern__capture_add_gap(schedule->watch.capture, quern__clock_ns());
+    quern__capture_start_loop(schedule->watch.capture, part_count);
 }
 
 void quern__profile_finish_loop(const quern_schedule *schedule)
 {
-    if (schedule->watch.recording != NULL)
-        quern__recording_finish_loop(schedule->watch.recording, quern__clock_ns());
+    if (schedule->watch.capture != NULL)
+        quern__capture_finish_loop(schedule->watch.capture, quern__clock_ns());
 }
 
 /* Worker 0 leads the sync point, so all of that is its time already. */
@@ -413,8 +412,8 @@ void quern__profile_add_sync_part(quern_context *context, uint64_t start_ns)
 {
     const quern_schedule *schedule = context->schedule;
     const uint64_t now_ns = quern__clock_ns();
-    if (schedule->watch.recording != NULL)
-        quern__profile_record_part(schedule->watch.recording, now_ns - start_ns);
+    if (schedule->watch.capture != NULL)
+        quern__profile_capture_part(schedule->watch.capture, now_ns - start_ns);
     if (context->worker_index == 0) return;
     context->sync_ns += now_ns - start_ns;
     show_stage(schedule, schedule->watch.stage, context->worker_index, start_ns, now_ns, 0);

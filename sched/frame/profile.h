@@ -15,8 +15,8 @@
  * What is left toward the end of a pass is counted, and taken to last as long as chunks did when that was
  * learnt. What the jobs of a pass took is divided among its systems in the proportion of the sampled
  * chunks, of which earlier ones fade. The stride is such that samples cost about a thousandth of the pass,
- * or a two-hundredth while a trace runs, or a hundredth with hardware counters (counters.h); where chunks take
- * long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
+ * or a two-hundredth while a trace runs, or a hundredth with hardware counters (counters.h); where chunks
+ * take long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
  * timed by itself.
  *
  * For how long workers have no job they tell themselves (watch.c); the rest of their time they are busy.
@@ -81,15 +81,15 @@ void quern__profile_end_lap(quern_context *context, uint32_t row_count);
 uint64_t quern__profile_start_hooks(quern_context *context);
 void quern__profile_finish_hooks(quern__pass *pass, quern_context *context, uint64_t start_ns);
 
-/* ----------------------------------------------------------- profile_record.c: frames that are recorded */
+/* ---------------------------------------------------------- profile_capture.c: frames that are captured */
 
-void quern__profile_record_segment(quern_recording *recording, const quern__segment *segment);
-void quern__profile_finish_recording(const quern__watch *watch);
+void quern__profile_capture_segment(quern_capture *capture, const quern__segment *segment);
+void quern__profile_finish_capture(const quern__watch *watch);
 
 /* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */
-void quern__profile_record_item(const quern__pass *pass, uint32_t item, uint64_t took_ns);
-void quern__profile_record_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns);
-void quern__profile_record_part(quern_recording *recording, uint64_t took_ns);
+void quern__profile_capture_item(const quern__pass *pass, uint32_t item, uint64_t took_ns);
+void quern__profile_capture_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns);
+void quern__profile_capture_part(quern_capture *capture, uint64_t took_ns);
 
 /* ----------------------------------------------------------------------------------- between the files */
 

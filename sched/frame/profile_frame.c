@@ -90,7 +90,7 @@ void quern__profile_start_frame(quern_schedule *schedule, uint64_t start_ns)
     quern__watch *watch = &schedule->watch;
     const bool was_on = watch->is_on, was_traced = watch->is_traced;
     watch->is_traced = quern__trace_wants(watch->trace);
-    watch->is_on = watch->is_profiling || watch->is_traced || watch->recording != NULL;
+    watch->is_on = watch->is_profiling || watch->is_traced || watch->capture != NULL;
     if (watch->is_on != was_on) prepare_contexts(schedule);
     watch_workers(schedule);
     if (!watch->is_on) return;
@@ -261,7 +261,7 @@ void quern__profile_finish_frame(quern_schedule *schedule)
                                       .ordinal = (uint32_t)schedule->frame_index,
                                       .count = watch->trace_number};
     quern__profile_show(schedule, 0, &event);
-    if (watch->recording != NULL) quern__profile_finish_recording(watch);
+    if (watch->capture != NULL) quern__profile_finish_capture(watch);
     if (!watch->is_profiling) return;
     if (watch->total.thread_count != watch->frame.thread_count) forget_totals(schedule);
     finish_workers(schedule, &watch->frame, now_ns);

@@ -32,11 +32,11 @@ typedef struct quern__watch {
     quern_trace *trace;    /* or NULL */
     uint32_t trace_number; /* of the schedule, in the trace */
     bool is_profiling;
-    bool is_on;                 /* in this frame: somebody wants to know */
-    bool is_traced;             /* in this frame */
-    bool is_learning;           /* from this frame: see profile.h */
-    uint64_t watched_count;     /* frames in which is_on was true */
-    quern_recording *recording; /* of this frame, or NULL */
+    bool is_on;             /* in this frame: somebody wants to know */
+    bool is_traced;         /* in this frame */
+    bool is_learning;       /* from this frame: see profile.h */
+    uint64_t watched_count; /* frames in which is_on was true */
+    quern_capture *capture; /* of this frame, or NULL */
     uint64_t start_ns;
     uint64_t segment_start_ns,
         segment_dry_ns;      /* when the segment began, and worker 0 without a job until then */

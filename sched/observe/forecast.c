@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/thread.h"
-#include "sched/observe/recording.h"
+#include "sched/observe/capture.h"
 
 #include <quern/jobs.h>
 
 #include <float.h>
 
-/* A recorded frame on a machine that is not there.
+/* A captured frame on a machine that is not there.
  *
  * Workers are simulated by the times at which they are free. Whoever can begin earliest takes the next
  * claim of a task that is ready: a share of what is left of its items that gets smaller toward the end, as
@@ -35,7 +35,7 @@ typedef struct task_state {
 } task_state;
 
 typedef struct simulation {
-    const quern_recording *recording;
+    const quern_capture *capture;
     const quern_forecast_costs *costs;
     uint32_t thread_count;
     quern_forecast_limit without; /* is taken away */
@@ -52,19 +52,17 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-static double items_ns(const quern_recording *recording, const quern__task *task, uint32_t begin,
-                       uint32_t end)
+static double items_ns(const quern_capture *capture, const quern__task *task, uint32_t begin, uint32_t end)
 {
     double sum_ns = 0;
     for (uint32_t i = begin; i < end; i++)
-        sum_ns += (double)recording->items_ns.items[task->first_item + i];
+        sum_ns += (double)capture->items_ns.items[task->first_item + i];
     return sum_ns;
 }
 
-static double work_ns(const quern_recording *recording, const quern__task *task)
+static double work_ns(const quern_capture *capture, const quern__task *task)
 {
-    return (double)task->before_ns + (double)task->after_ns +
-           items_ns(recording, task, 0, task->item_count);
+    return (double)task->before_ns + (double)task->after_ns + items_ns(capture, task, 0, task->item_count);
 }
 
 /* Whether the items are to be divided as they would have to be for the limit that is taken away not to be
@@ -88,8 +86,8 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     uint32_t size = left / (CLAIMS_PER_WORKER * run->thread_count);
     if (size == 0) size = left > 0;
     *out_end = begin + size;
-    return is_divided(run, task) ? items_ns(run->recording, task, 0, task->item_count) * size / count
-                                 : items_ns(run->recording, task, begin, *out_end);
+    return is_divided(run, task) ? items_ns(run->capture, task, 0, task->item_count) * size / count
+                                 : items_ns(run->capture, task, begin, *out_end);
 }
 
 /* Of the tree in which workers come: how many have to come one after another, up to and with the next
@@ -129,10 +127,10 @@ static double start_ns(const simulation *run, uint32_t number, uint32_t worker)
 
 static bool update_ready(const simulation *run, uint32_t number)
 {
-    const quern__task *task = &run->recording->tasks.items[number];
+    const quern__task *task = &run->capture->tasks.items[number];
     task_state *state = &run->tasks[number];
     for (uint32_t i = 0; i < task->wait_count; i++) {
-        const task_state *before = &run->tasks[run->recording->waits.items[task->first_wait + i]];
+        const task_state *before = &run->tasks[run->capture->waits.items[task->first_wait + i]];
         if (!before->is_finished) return false;
         if (!state->is_begun && before->end_ns > state->ready_ns) state->ready_ns = before->end_ns;
     }
@@ -147,7 +145,7 @@ typedef struct choice {
 
 static void consider(const simulation *run, uint32_t number, choice *best)
 {
-    const quern__task *task = &run->recording->tasks.items[number];
+    const quern__task *task = &run->capture->tasks.items[number];
     const uint32_t worker_count = task->caller_only && !is_divided(run, task) ? 1 : run->thread_count;
     for (uint32_t worker = 0; worker < worker_count; worker++) {
         const double at_ns = start_ns(run, number, worker);
@@ -169,7 +167,7 @@ static choice choose(const simulation *run, const quern__section *section)
 static void wait_for_memory(simulation *run, uint32_t number)
 {
     const double limit = run->costs->bytes_per_ns_limit;
-    const quern__task *task = &run->recording->tasks.items[number];
+    const quern__task *task = &run->capture->tasks.items[number];
     task_state *state = &run->tasks[number];
     if (run->without == QUERN_FORECAST_BANDWIDTH || limit <= 0 || task->bytes == 0) return;
     run->memory_free_ns = later(run->memory_free_ns, state->ready_ns) + (double)task->bytes / limit;
@@ -181,7 +179,7 @@ static void wait_for_memory(simulation *run, uint32_t number)
 /* Once the first claim is made, others may come as soon as what comes before the items is done. */
 static void make_claim(simulation *run, const choice *chosen)
 {
-    const quern__task *task = &run->recording->tasks.items[chosen->task];
+    const quern__task *task = &run->capture->tasks.items[chosen->task];
     task_state *state = &run->tasks[chosen->task];
     double now_ns = chosen->start_ns;
     if (!state->is_begun) {
@@ -207,7 +205,7 @@ static double ideal_ns(const simulation *run, const quern__section *section)
 {
     double sum_ns = 0;
     for (uint32_t i = section->first_task; i < section->end_task; i++)
-        sum_ns += work_ns(run->recording, &run->recording->tasks.items[i]);
+        sum_ns += work_ns(run->capture, &run->capture->tasks.items[i]);
     return sum_ns / run->thread_count;
 }
 
@@ -236,12 +234,12 @@ static double run_section(simulation *run, const quern__section *section, double
 
 static double run_frame(simulation *run)
 {
-    double now_ns = (double)run->recording->serial_ns;
+    double now_ns = (double)run->capture->serial_ns;
     run->memory_free_ns = 0;
     for (uint32_t i = 0; i < run->thread_count; i++)
         run->free_ns[i] = 0;
-    for (uint32_t i = 0; i < run->recording->sections.count; i++) {
-        const quern__section *section = &run->recording->sections.items[i];
+    for (uint32_t i = 0; i < run->capture->sections.count; i++) {
+        const quern__section *section = &run->capture->sections.items[i];
         now_ns = run_section(run, section, now_ns);
     }
     return now_ns;
@@ -249,38 +247,38 @@ static double run_frame(simulation *run)
 
 /* ------------------------------------------------------------------------------------------- results */
 
-static double task_path_ns(const quern_recording *recording, const quern__task *task)
+static double task_path_ns(const quern_capture *capture, const quern__task *task)
 {
     double longest_ns = 0;
     for (uint32_t i = 0; i < task->item_count; i++)
-        longest_ns = later(longest_ns, (double)recording->items_ns.items[task->first_item + i]);
+        longest_ns = later(longest_ns, (double)capture->items_ns.items[task->first_item + i]);
     return (double)task->before_ns + longest_ns + (double)task->after_ns;
 }
 
 /* Over the tasks' states, which are free to be used: the end of the longest chain. */
 static double path_ns(const simulation *run)
 {
-    const quern_recording *recording = run->recording;
-    double now_ns = (double)recording->serial_ns;
-    for (uint32_t s = 0; s < recording->sections.count; s++) {
-        const quern__section *section = &recording->sections.items[s];
+    const quern_capture *capture = run->capture;
+    double now_ns = (double)capture->serial_ns;
+    for (uint32_t s = 0; s < capture->sections.count; s++) {
+        const quern__section *section = &capture->sections.items[s];
         for (uint32_t i = section->first_task; i < section->end_task; i++) {
-            const quern__task *task = &recording->tasks.items[i];
+            const quern__task *task = &capture->tasks.items[i];
             double begin_ns = now_ns;
             for (uint32_t k = 0; k < task->wait_count; k++)
-                begin_ns = later(begin_ns, run->tasks[recording->waits.items[task->first_wait + k]].end_ns);
-            run->tasks[i].end_ns = begin_ns + task_path_ns(recording, task);
+                begin_ns = later(begin_ns, run->tasks[capture->waits.items[task->first_wait + k]].end_ns);
+            run->tasks[i].end_ns = begin_ns + task_path_ns(capture, task);
         }
         now_ns = section_end_ns(run, section, now_ns);
     }
     return now_ns;
 }
 
-static double all_work_ns(const quern_recording *recording)
+static double all_work_ns(const quern_capture *capture)
 {
-    double sum_ns = (double)recording->serial_ns;
-    for (uint32_t i = 0; i < recording->tasks.count; i++)
-        sum_ns += work_ns(recording, &recording->tasks.items[i]);
+    double sum_ns = (double)capture->serial_ns;
+    for (uint32_t i = 0; i < capture->tasks.count; i++)
+        sum_ns += work_ns(capture, &capture->tasks.items[i]);
     return sum_ns;
 }
 
@@ -300,15 +298,15 @@ static void find_limit(simulation *run, quern_forecast *forecast)
 }
 
 /* The task that the limit is about, by its longest item. */
-static const char *find_culprit(const quern_recording *recording, quern_forecast_limit limit)
+static const char *find_culprit(const quern_capture *capture, quern_forecast_limit limit)
 {
     const quern__task *culprit = NULL;
-    for (uint32_t s = 0; s < recording->sections.count; s++) {
-        const quern__section *section = &recording->sections.items[s];
+    for (uint32_t s = 0; s < capture->sections.count; s++) {
+        const quern__section *section = &capture->sections.items[s];
         for (uint32_t i = section->first_task; i < section->end_task; i++) {
-            const quern__task *task = &recording->tasks.items[i];
+            const quern__task *task = &capture->tasks.items[i];
             if (section->is_sync || task->is_serial != (limit == QUERN_FORECAST_SERIAL)) continue;
-            if (culprit == NULL || task_path_ns(recording, task) > task_path_ns(recording, culprit))
+            if (culprit == NULL || task_path_ns(capture, task) > task_path_ns(capture, culprit))
                 culprit = task;
         }
     }
@@ -319,7 +317,7 @@ static quern_result check_cost(const char *name, double value)
 {
     if (value >= 0 && value <= DBL_MAX) return QUERN_OK; /* nor NaN */
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "quern_recording_forecast: costs->%s is %g; give a finite number, 0 or more", name,
+                       "quern_capture_forecast: costs->%s is %g; give a finite number, 0 or more", name,
                        value);
 }
 
@@ -331,40 +329,39 @@ static quern_result check_costs(const quern_forecast_costs *costs)
     return result;
 }
 
-static quern_result check_forecast(const quern_recording *recording, const quern_forecast_costs *costs,
+static quern_result check_forecast(const quern_capture *capture, const quern_forecast_costs *costs,
                                    uint32_t thread_count, const quern_forecast *out_forecast)
 {
-    if (recording == NULL) return quern__fail_null("quern_recording_forecast", "recording");
-    if (costs == NULL) return quern__fail_null("quern_recording_forecast", "costs");
-    if (out_forecast == NULL) return quern__fail_null("quern_recording_forecast", "out_forecast");
+    if (capture == NULL) return quern__fail_null("quern_capture_forecast", "capture");
+    if (costs == NULL) return quern__fail_null("quern_capture_forecast", "costs");
+    if (out_forecast == NULL) return quern__fail_null("quern_capture_forecast", "out_forecast");
     if (thread_count == 0 || thread_count > QUERN_MAX_THREADS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_recording_forecast: %u threads; give 1 to %d (QUERN_MAX_THREADS)",
+                           "quern_capture_forecast: %u threads; give 1 to %d (QUERN_MAX_THREADS)",
                            thread_count, QUERN_MAX_THREADS);
-    if (recording->frame_ns == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_recording_forecast: nothing was recorded");
+    if (capture->frame_ns == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_capture_forecast: nothing was captured");
     return check_costs(costs);
 }
 
-quern_result quern_recording_forecast(const quern_recording *recording, const quern_forecast_costs *costs,
-                                      uint32_t thread_count, quern_forecast *out_forecast)
+quern_result quern_capture_forecast(const quern_capture *capture, const quern_forecast_costs *costs,
+                                    uint32_t thread_count, quern_forecast *out_forecast)
 {
-    quern_result result = check_forecast(recording, costs, thread_count, out_forecast);
+    quern_result result = check_forecast(capture, costs, thread_count, out_forecast);
     if (result != QUERN_OK) return result;
-    const size_t bytes = (recording->tasks.count + 1u) * sizeof(task_state);
-    simulation run = {.recording = recording, .costs = costs, .thread_count = thread_count};
-    run.tasks = quern__allocate(&recording->allocator, bytes, _Alignof(task_state));
+    const size_t bytes = (capture->tasks.count + 1u) * sizeof(task_state);
+    simulation run = {.capture = capture, .costs = costs, .thread_count = thread_count};
+    run.tasks = quern__allocate(&capture->allocator, bytes, _Alignof(task_state));
     if (run.tasks == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_recording_forecast: no memory to simulate %u tasks",
-                           recording->tasks.count);
+                           "quern_capture_forecast: no memory to simulate %u tasks", capture->tasks.count);
     quern_forecast forecast = {.thread_count = thread_count, .frame_ns = run_frame(&run)};
-    forecast.speedup = all_work_ns(recording) / forecast.frame_ns;
+    forecast.speedup = all_work_ns(capture) / forecast.frame_ns;
     find_limit(&run, &forecast);
     forecast.critical_path_ns = path_ns(&run);
     if (forecast.limit == QUERN_FORECAST_SERIAL || forecast.limit == QUERN_FORECAST_CHUNKS)
-        forecast.limit_system = find_culprit(recording, forecast.limit);
-    quern__release(&recording->allocator, run.tasks, bytes, _Alignof(task_state));
+        forecast.limit_system = find_culprit(capture, forecast.limit);
+    quern__release(&capture->allocator, run.tasks, bytes, _Alignof(task_state));
     *out_forecast = forecast;
     return QUERN_OK;
 }

@@ -12,7 +12,7 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->systems);
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
-    quern__array_release(allocator, &pass->spans);
+    quern__array_release(allocator, &pass->columns);
     quern__array_release(allocator, &pass->waits_for);
     quern__release(allocator, pass, sizeof *pass, _Alignof(quern__pass));
 }
@@ -43,7 +43,7 @@ static bool reserve_table(quern__pass *pass, const quern__archetype *archetype)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
     return quern__array_reserve(allocator, &pass->tables, pass->tables.count + 1) &&
-           quern__array_reserve(allocator, &pass->spans, pass->spans.count + archetype->column_count);
+           quern__array_reserve(allocator, &pass->columns, pass->columns.count + archetype->column_count);
 }
 
 static void add_calls(quern__pass *pass, const quern__archetype *archetype)
@@ -57,7 +57,7 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
     }
 }
 
-static void add_spans(quern__pass *pass, const quern__pass_table *table)
+static void add_columns(quern__pass *pass, const quern__pass_table *table)
 {
     for (uint32_t c = 0; c < table->archetype->column_count; c++) {
         const quern__column *column = &table->archetype->columns[c];
@@ -65,8 +65,8 @@ static void add_spans(quern__pass *pass, const quern__pass_table *table)
         for (uint32_t i = table->first_call; i < table->end_call && !is_used; i++)
             is_used = quern__bitset_has(pass->calls.items[i].system->access.reads, column->component_index);
         if (is_used)
-            pass->spans.items[pass->spans.count++] =
-                (quern__pass_span){.offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
+            pass->columns.items[pass->columns.count++] = (quern__pass_column){
+                .offset_bytes = column->offset_bytes, .size_bytes = column->size_bytes};
     }
 }
 
@@ -74,8 +74,8 @@ static void add_spans(quern__pass *pass, const quern__pass_table *table)
 static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = table->first_span; i < table->end_span; i++)
-        bytes += pass->spans.items[i].size_bytes;
+    for (uint32_t i = table->first_column; i < table->end_column; i++)
+        bytes += pass->columns.items[i].size_bytes;
     return bytes;
 }
 
@@ -87,7 +87,7 @@ static bool scatters(const quern__pass *pass, const quern__pass_table *table)
     size_t row_bytes = sizeof(quern_entity);
     for (uint32_t i = 0; i < table->archetype->column_count; i++)
         row_bytes += table->archetype->columns[i].size_bytes;
-    return table->end_span - table->first_span >= MANY_COLUMNS ||
+    return table->end_column - table->first_column >= MANY_COLUMNS ||
            touched_bytes(pass, table) * 2 < row_bytes;
 }
 
@@ -101,7 +101,7 @@ static bool any_removed(const quern__pass *pass)
 
 static void clear_tables(quern__pass *pass)
 {
-    pass->tables.count = pass->calls.count = pass->spans.count = 0;
+    pass->tables.count = pass->calls.count = pass->columns.count = 0;
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
         system->merged_count = 0;
@@ -133,11 +133,11 @@ quern_result quern__pass_extend(quern__pass *pass)
         if (!reserve_table(pass, archetype)) return fail_memory(pass);
         quern__pass_table *table = &pass->tables.items[pass->tables.count++];
         *table = (quern__pass_table){
-            .archetype = archetype, .first_call = pass->calls.count, .first_span = pass->spans.count};
+            .archetype = archetype, .first_call = pass->calls.count, .first_column = pass->columns.count};
         add_calls(pass, archetype);
         table->end_call = pass->calls.count;
-        add_spans(pass, table);
-        table->end_span = pass->spans.count;
+        add_columns(pass, table);
+        table->end_column = pass->columns.count;
         table->scatters = scatters(pass, table);
     }
     return QUERN_OK;

@@ -29,18 +29,18 @@ typedef struct quern__pass_call {
 } quern__pass_call;
 
 /* The part of each chunk that one column takes. */
-typedef struct quern__pass_span {
+typedef struct quern__pass_column {
     uint16_t offset_bytes;
     uint16_t size_bytes; /* of one value */
-} quern__pass_span;
+} quern__pass_column;
 
 /* Items of table i are first_item .. first_item of table i + 1. */
 typedef struct quern__pass_table {
     quern__archetype *archetype;
     uint32_t first_call, end_call;
-    uint32_t first_span, end_span; /* all columns that the calls touch */
-    uint32_t first_item;           /* prepared */
-    bool scatters;                 /* the processor does not foresee what the calls touch */
+    uint32_t first_column, end_column; /* all columns that the calls touch */
+    uint32_t first_item;               /* prepared */
+    bool scatters;                     /* the processor does not foresee what the calls touch */
 } quern__pass_table;
 
 typedef struct quern__pass {
@@ -56,7 +56,7 @@ typedef struct quern__pass {
 
     QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
     QUERN__ARRAY(quern__pass_call) calls;
-    QUERN__ARRAY(quern__pass_span) spans;
+    QUERN__ARRAY(quern__pass_column) columns;
 
     /* prepared */
     uint32_t chunk_count;
@@ -67,7 +67,7 @@ typedef struct quern__pass {
     /* watched: see profile.h */
     QUERN__ARRAY(uint32_t)
     waits_for;     /* places in the segment of passes that must come before, less what follows */
-    uint32_t task; /* in the recording of this frame */
+    uint32_t task; /* in the capture of this frame */
     bool is_named;
     uint32_t trace_name;
     uint32_t sample_stride; /* one chunk in so many is timed by system */

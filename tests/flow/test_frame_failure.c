@@ -38,7 +38,7 @@ static quern_resource sum;
 static tracked_counts counts;
 static cut here;
 static bool plays_back_in_parallel;
-static quern_recording *recording;    /* of each frame; NULL: frames are not recorded */
+static quern_capture *capture;        /* of each frame; NULL: frames are not captured */
 static _Atomic uint32_t phases_begun; /* in this frame */
 static _Atomic uint32_t refused_count;
 
@@ -353,8 +353,8 @@ static bool run_frame(quern_jobs *jobs)
     phases_begun = 0;
     refused_count = 0;
     refusal before = refusal_begin(NULL);
-    quern_result result = recording != NULL ? quern_schedule_run_recorded(schedule, jobs, 0, recording)
-                                            : quern_schedule_run(schedule, jobs, 0);
+    quern_result result = capture != NULL ? quern_schedule_run_captured(schedule, jobs, 0, capture)
+                                          : quern_schedule_run(schedule, jobs, 0);
     bool has_message = refusal_has_message(&before);
     assert_valid(world);
     if (result == QUERN_OK) {
@@ -413,18 +413,18 @@ Test(frame_failure, each_refused_allocation_ends_the_frame_as_documented_on_seve
 
 #if !defined(__SANITIZE_THREAD__) /* which makes it slow, and has nothing to find on one thread */
 
-/* On the caller alone, but as on several threads; the recording has memory. */
-Test(frame_failure, each_refused_allocation_ends_the_recorded_frame_as_documented, .timeout = 600)
+/* On the caller alone, but as on several threads; the capture has memory. */
+Test(frame_failure, each_refused_allocation_ends_the_captured_frame_as_documented, .timeout = 600)
 {
     find_expectations();
     plays_back_in_parallel = true;
-    must(quern_recording_create(NULL, &recording));
+    must(quern_capture_create(NULL, &capture));
     uint64_t call = 1;
     while (play_with_failure(call, NULL))
         call++;
     cr_assert_gt(call, 50u);
-    quern_recording_destroy(recording);
-    recording = NULL;
+    quern_capture_destroy(capture);
+    capture = NULL;
 }
 
 #endif

@@ -25,7 +25,7 @@ static quern_system idle;
 static quern_jobs *jobs;
 static quern_graph *graph;
 static quern_trace *trace;
-static quern_recording *recording;
+static quern_capture *capture;
 
 static void *one_of(const void *value, size_t bytes)
 {
@@ -47,12 +47,12 @@ static void open_all(void)
     jobs = setup_jobs(1);
     cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
     cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
-    cr_assert_eq(quern_recording_create(NULL, &recording), QUERN_OK);
+    cr_assert_eq(quern_capture_create(NULL, &capture), QUERN_OK);
 }
 
 static void close_all(void)
 {
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
     quern_trace_destroy(trace);
     quern_graph_destroy(graph);
     quern_jobs_destroy(jobs);
@@ -405,7 +405,7 @@ Test(arguments, of_schedules)
     static const double times[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN};
     for (uint32_t i = 0; i < COUNT_OF(times); i++) {
         REFUSED(INVALID_ARGUMENT, quern_schedule_run, schedule, NULL, times[i]);
-        REFUSED(INVALID_ARGUMENT, quern_schedule_run_recorded, schedule, NULL, times[i], recording);
+        REFUSED(INVALID_ARGUMENT, quern_schedule_run_captured, schedule, NULL, times[i], capture);
         REFUSED(INVALID_ARGUMENT, quern_schedule_set_fixed_step, schedule, 0, times[i], 1);
     }
     assert_refused_value(world, quern_schedule_find_system(NULL, "idle").bits);
@@ -504,26 +504,26 @@ Test(arguments, of_forecasts)
 {
     quern_forecast_costs costs = quern_forecast_costs_default();
     quern_forecast forecast;
-    quern_recording *out;
+    quern_capture *out;
     const quern_allocator nothing = {.allocate = NULL};
-    REFUSED(NULL_ARGUMENT, quern_recording_create, NULL, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_recording_create, &nothing, &out);
-    quern_recording_destroy(NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_run_recorded, NULL, NULL, 0, recording);
-    REFUSED(NULL_ARGUMENT, quern_schedule_run_recorded, schedule, NULL, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, 1, &forecast);
-    cr_assert_eq(quern_schedule_run_recorded(schedule, NULL, 0, recording), QUERN_OK);
-    REFUSED(NULL_ARGUMENT, quern_recording_forecast, NULL, &costs, 1, &forecast);
-    REFUSED(NULL_ARGUMENT, quern_recording_forecast, recording, NULL, 1, &forecast);
-    REFUSED(NULL_ARGUMENT, quern_recording_forecast, recording, &costs, 1, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, 0, &forecast);
-    REFUSED(INVALID_ARGUMENT, quern_recording_forecast, recording, &costs, UINT32_MAX, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_capture_create, NULL, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_capture_create, &nothing, &out);
+    quern_capture_destroy(NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, NULL, NULL, 0, capture);
+    REFUSED(NULL_ARGUMENT, quern_schedule_run_captured, schedule, NULL, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, 1, &forecast);
+    cr_assert_eq(quern_schedule_run_captured(schedule, NULL, 0, capture), QUERN_OK);
+    REFUSED(NULL_ARGUMENT, quern_capture_forecast, NULL, &costs, 1, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_capture_forecast, capture, NULL, 1, &forecast);
+    REFUSED(NULL_ARGUMENT, quern_capture_forecast, capture, &costs, 1, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, 0, &forecast);
+    REFUSED(INVALID_ARGUMENT, quern_capture_forecast, capture, &costs, UINT32_MAX, &forecast);
     static const double wrong[] = {-1, (double)INFINITY, -(double)INFINITY, (double)NAN};
     for (uint32_t i = 0; i < 3 * COUNT_OF(wrong); i++) {
         costs = quern_forecast_costs_default();
         *(double *[]){&costs.steal_ns, &costs.wake_ns, &costs.bytes_per_ns_limit}[i % 3] = wrong[i / 3];
         assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                       quern_recording_forecast(recording, &costs, 1, &forecast));
+                       quern_capture_forecast(capture, &costs, 1, &forecast));
     }
     REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, NULL, &costs);
     REFUSED(NULL_ARGUMENT, quern_forecast_costs_measure, jobs, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/observe/recording.h"
+#include "sched/observe/capture.h"
 
 #include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"
@@ -23,31 +23,31 @@ static void must(quern_result result)
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
 }
 
-static quern_recording *open_recording(void)
+static quern_capture *open_capture(void)
 {
-    quern_recording *recording;
-    must(quern_recording_create(NULL, &recording));
-    quern__recording_start(recording, 1);
-    return recording;
+    quern_capture *capture;
+    must(quern_capture_create(NULL, &capture));
+    quern__capture_start(capture, 1);
+    return capture;
 }
 
 /* A task of so many items that take the same time. */
-static quern__task *add_task(quern_recording *recording, const char *name, uint32_t count, uint64_t item_ns)
+static quern__task *add_task(quern_capture *capture, const char *name, uint32_t count, uint64_t item_ns)
 {
-    const uint32_t number = quern__recording_add_task(recording, name, count);
+    const uint32_t number = quern__capture_add_task(capture, name, count);
     cr_assert_neq(number, UINT32_MAX);
-    quern__task *task = &recording->tasks.items[number];
+    quern__task *task = &capture->tasks.items[number];
     for (uint32_t i = 0; i < count; i++)
-        recording->items_ns.items[task->first_item + i] = item_ns;
-    recording->frame_ns += count * item_ns;
+        capture->items_ns.items[task->first_item + i] = item_ns;
+    capture->frame_ns += count * item_ns;
     return task;
 }
 
-static quern_forecast forecast_with(const quern_recording *recording, const quern_forecast_costs *costs,
+static quern_forecast forecast_with(const quern_capture *capture, const quern_forecast_costs *costs,
                                     uint32_t thread_count)
 {
     quern_forecast forecast;
-    must(quern_recording_forecast(recording, costs, thread_count, &forecast));
+    must(quern_capture_forecast(capture, costs, thread_count, &forecast));
     cr_assert_eq(forecast.thread_count, thread_count);
     return forecast;
 }
@@ -59,160 +59,160 @@ static void assert_about(double value, double expected, double share)
 
 Test(forecast, one_thread_takes_the_sum_of_all)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 100, 1000);
-    add_task(recording, "b", 1, 5000);
-    recording->serial_ns = 700;
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 1);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 100, 1000);
+    add_task(capture, "b", 1, 5000);
+    capture->serial_ns = 700;
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 1);
     assert_about(forecast.frame_ns, 105700, 1e-9);
     assert_about(forecast.speedup, 1, 1e-9);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_NONE);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, many_chunks_are_as_many_times_faster)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 6400, 1000);
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 64);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 6400, 1000);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 64);
     assert_about(forecast.frame_ns, 100000, 0.03);
     assert_about(forecast.speedup, 64, 0.03);
     assert_about(forecast.critical_path_ns, 1000, 1e-9);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_NONE);
     cr_assert_null(forecast.limit_system);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, few_chunks_leave_threads_without_work)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 4, 1000);
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 16);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 4, 1000);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 16);
     assert_about(forecast.frame_ns, 1000, 1e-9);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_CHUNKS);
     cr_assert_str_eq(forecast.limit_system, "a");
     assert_about(forecast.without_limit_ns, 250, 0.01);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, a_serial_system_is_what_remains)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "wide", 800, 1000);
-    add_task(recording, "alone", 1, 100000)->is_serial = true;
-    quern__recording_add_wait(recording, 0);
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 8);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "wide", 800, 1000);
+    add_task(capture, "alone", 1, 100000)->is_serial = true;
+    quern__capture_add_wait(capture, 0);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 8);
     assert_about(forecast.frame_ns, 200000, 0.02);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_SERIAL);
     cr_assert_str_eq(forecast.limit_system, "alone");
     assert_about(forecast.without_limit_ns, 112500, 0.02);
     assert_about(forecast.critical_path_ns, 101000, 1e-9);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, tasks_that_do_not_wait_for_each_other_run_side_by_side)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 1, 50000)->is_serial = true;
-    add_task(recording, "b", 1, 50000)->is_serial = true;
-    assert_about(forecast_with(recording, &no_costs, 2).frame_ns, 50000, 1e-9);
-    quern__recording_add_wait(recording, 0);
-    assert_about(forecast_with(recording, &no_costs, 2).frame_ns, 100000, 1e-9);
-    quern_recording_destroy(recording);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 1, 50000)->is_serial = true;
+    add_task(capture, "b", 1, 50000)->is_serial = true;
+    assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 50000, 1e-9);
+    quern__capture_add_wait(capture, 0);
+    assert_about(forecast_with(capture, &no_costs, 2).frame_ns, 100000, 1e-9);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, tasks_of_the_caller_alone_take_turns)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
     for (int i = 0; i < 2; i++) {
-        quern__task *task = add_task(recording, "a", 1, 50000);
+        quern__task *task = add_task(capture, "a", 1, 50000);
         task->is_serial = task->caller_only = true;
     }
-    assert_about(forecast_with(recording, &no_costs, 4).frame_ns, 100000, 1e-9);
-    quern_recording_destroy(recording);
+    assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 100000, 1e-9);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, what_comes_before_and_after_is_not_shared)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    quern__task *task = add_task(recording, "a", 1000, 100);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    quern__task *task = add_task(capture, "a", 1000, 100);
     task->before_ns = 3000;
     task->after_ns = 2000;
-    assert_about(forecast_with(recording, &no_costs, 10).frame_ns, 15000, 0.02);
-    quern_recording_destroy(recording);
+    assert_about(forecast_with(capture, &no_costs, 10).frame_ns, 15000, 0.02);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, a_sync_point_limits_a_frame)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 1000, 100);
-    quern__recording_start_section(recording, true, 0);
-    quern__recording_add_gap(recording, 60000);
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 10);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 1000, 100);
+    quern__capture_start_section(capture, true, 0);
+    quern__capture_add_gap(capture, 60000);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
     assert_about(forecast.frame_ns, 70000, 0.02);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_SYNC);
     assert_about(forecast.without_limit_ns, 16000, 0.02);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, loops_of_a_sync_point_are_shared)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, true, 0);
-    quern__recording_add_gap(recording, 1000);
-    quern__recording_start_loop(recording, 100);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, true, 0);
+    quern__capture_add_gap(capture, 1000);
+    quern__capture_start_loop(capture, 100);
     for (int i = 0; i < 100; i++)
-        quern__recording_add_part(recording, 400);
-    quern__recording_finish_loop(recording, 41000);
-    quern__recording_add_gap(recording, 43000);
-    quern__recording_finish_section(recording, 43000);
-    recording->frame_ns = 43000;
-    assert_about(forecast_with(recording, &no_costs, 1).frame_ns, 43000, 1e-9);
-    assert_about(forecast_with(recording, &no_costs, 4).frame_ns, 13000, 0.01);
-    quern_recording_destroy(recording);
+        quern__capture_add_part(capture, 400);
+    quern__capture_finish_loop(capture, 41000);
+    quern__capture_add_gap(capture, 43000);
+    quern__capture_finish_section(capture, 43000);
+    capture->frame_ns = 43000;
+    assert_about(forecast_with(capture, &no_costs, 1).frame_ns, 43000, 1e-9);
+    assert_about(forecast_with(capture, &no_costs, 4).frame_ns, 13000, 0.01);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, memory_does_not_get_faster_with_threads)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 1000, 1000)->bytes = 10000000; /* 10 bytes per nanosecond */
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 40};
-    assert_about(forecast_with(recording, &costs, 4).frame_ns, 250000, 0.02);
-    const quern_forecast forecast = forecast_with(recording, &costs, 16);
+    assert_about(forecast_with(capture, &costs, 4).frame_ns, 250000, 0.02);
+    const quern_forecast forecast = forecast_with(capture, &costs, 16);
     assert_about(forecast.frame_ns, 250000, 1e-9);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, others_come_late_and_later_when_they_sleep)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 200, 1000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 200, 1000);
     const quern_forecast_costs costs = {.steal_ns = 10000, .wake_ns = 40000};
-    assert_about(forecast_with(recording, &costs, 2).frame_ns, 105000, 0.01);
-    recording->serial_ns = 1000000; /* they go to sleep meanwhile */
-    assert_about(forecast_with(recording, &costs, 2).frame_ns, 1120000, 0.01);
-    quern_recording_destroy(recording);
+    assert_about(forecast_with(capture, &costs, 2).frame_ns, 105000, 0.01);
+    capture->serial_ns = 1000000; /* they go to sleep meanwhile */
+    assert_about(forecast_with(capture, &costs, 2).frame_ns, 1120000, 0.01);
+    quern_capture_destroy(capture);
 }
 
 /* ---------------------------------------------------------------------------------- worked out by hand */
 
 enum { EXACT = 0 };
 
-static void assert_frame(const quern_recording *recording, const quern_forecast_costs *costs,
+static void assert_frame(const quern_capture *capture, const quern_forecast_costs *costs,
                          uint32_t thread_count, double expected_ns)
 {
-    assert_about(forecast_with(recording, costs, thread_count).frame_ns, expected_ns, EXACT);
+    assert_about(forecast_with(capture, costs, thread_count).frame_ns, expected_ns, EXACT);
 }
 
 /*  worker 0  |0   2|2 3|3 4|4 5|5 6|6 7|7 8|          one claim of two, an eighth of 16, then single items
@@ -220,169 +220,169 @@ static void assert_frame(const quern_recording *recording, const quern_forecast_
  * later */
 Test(forecast, claims_get_smaller_toward_the_end)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 16, 1000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 16, 1000);
     const quern_forecast_costs costs = {.steal_ns = 500, .wake_ns = 9000};
-    assert_frame(recording, &costs, 2, 8500);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 2, 8500);
+    quern_capture_destroy(capture);
 }
 
 /* What is claimed together ends together: the first eighth has the long item. */
 Test(forecast, a_long_chunk_is_waited_for)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    const quern__task *task = add_task(recording, "a", 51, 1000);
-    recording->items_ns.items[task->first_item] = 50000;
-    assert_frame(recording, &no_costs, 2, 55000);
-    const quern_forecast forecast = forecast_with(recording, &no_costs, 10);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    const quern__task *task = add_task(capture, "a", 51, 1000);
+    capture->items_ns.items[task->first_item] = 50000;
+    assert_frame(capture, &no_costs, 2, 55000);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 10);
     assert_about(forecast.frame_ns, 50000, EXACT);
     assert_about(forecast.critical_path_ns, 50000, EXACT);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_CHUNKS);
     assert_about(forecast.without_limit_ns, 10000, 0.01);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 /* Worker 0 calls two, each of those two more: so one after another come 1, 2, 4 and 8 workers. */
 Test(forecast, workers_come_in_a_growing_tree)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 16, 100000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 16, 100000);
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 20000};
-    assert_frame(recording, &costs, 16, 104000);
-    recording->serial_ns = 1000000; /* they go to sleep meanwhile */
-    assert_frame(recording, &costs, 16, 1180000);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 16, 104000);
+    capture->serial_ns = 1000000; /* they go to sleep meanwhile */
+    assert_frame(capture, &costs, 16, 1180000);
+    quern_capture_destroy(capture);
 
-    recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 7, 100000);
-    assert_frame(recording, &costs, 16, 102000);
-    quern_recording_destroy(recording);
+    capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 7, 100000);
+    assert_frame(capture, &costs, 16, 102000);
+    quern_capture_destroy(capture);
 }
 
 /*  worker 0  | a 0 - 3000      | c 3000 - 5000 |
  *  worker 1  ~| b 100 - 1100 | d 1100 - 6100                 |     d waits for b, c for a and b  */
 Test(forecast, who_makes_a_task_ready_begins_it_at_once)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 1, 3000);
-    add_task(recording, "b", 1, 1000);
-    add_task(recording, "c", 1, 2000);
-    quern__recording_add_wait(recording, 0);
-    quern__recording_add_wait(recording, 1);
-    add_task(recording, "d", 1, 5000);
-    quern__recording_add_wait(recording, 1);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 1, 3000);
+    add_task(capture, "b", 1, 1000);
+    add_task(capture, "c", 1, 2000);
+    quern__capture_add_wait(capture, 0);
+    quern__capture_add_wait(capture, 1);
+    add_task(capture, "d", 1, 5000);
+    quern__capture_add_wait(capture, 1);
     const quern_forecast_costs costs = {.steal_ns = 100, .wake_ns = 100};
-    assert_frame(recording, &costs, 1, 11000);
-    assert_frame(recording, &costs, 2, 6100);
-    assert_about(forecast_with(recording, &costs, 2).critical_path_ns, 6000, EXACT);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 1, 11000);
+    assert_frame(capture, &costs, 2, 6100);
+    assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 6000, EXACT);
+    quern_capture_destroy(capture);
 }
 
 /*  worker 0  | before 0 - 3000 | 3000 - 4000 |
  *  worker 1                    ~~| 3200 - 4200 | after - 4700 |  */
 Test(forecast, others_hear_of_items_when_the_beginning_is_over)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    quern__task *task = add_task(recording, "a", 2, 1000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    quern__task *task = add_task(capture, "a", 2, 1000);
     task->before_ns = 3000;
     task->after_ns = 500;
     const quern_forecast_costs costs = {.steal_ns = 200, .wake_ns = 9000};
-    assert_frame(recording, &costs, 2, 4700);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 2, 4700);
+    quern_capture_destroy(capture);
 }
 
 /* Of ten passes in a row only the first finds worker 1 without work. */
 Test(forecast, stealing_limits_short_passes)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
     for (uint32_t i = 0; i < 10; i++) {
-        add_task(recording, "a", 2, 1000);
-        if (i > 0) quern__recording_add_wait(recording, i - 1);
+        add_task(capture, "a", 2, 1000);
+        if (i > 0) quern__capture_add_wait(capture, i - 1);
     }
     const quern_forecast_costs costs = {.steal_ns = 900, .wake_ns = 900};
-    const quern_forecast forecast = forecast_with(recording, &costs, 2);
+    const quern_forecast forecast = forecast_with(capture, &costs, 2);
     assert_about(forecast.frame_ns, 10900, EXACT);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_SCHEDULING);
     assert_about(forecast.without_limit_ns, 10000, EXACT);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 /* Worker 0 shares the wide task to its end before it comes to what it alone may run. */
 Test(forecast, the_callers_own_task_waits_until_it_comes_by)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "wide", 8, 1000);
-    quern__task *own = add_task(recording, "own", 1, 2000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "wide", 8, 1000);
+    quern__task *own = add_task(capture, "own", 1, 2000);
     own->is_serial = own->caller_only = true;
-    assert_frame(recording, &no_costs, 2, 6000);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &no_costs, 2, 6000);
+    quern_capture_destroy(capture);
 }
 
 /* As much as two items at once want: 20 bytes per nanosecond, of which there are 10. */
 Test(forecast, only_as_many_threads_as_there_are_items_ask_for_memory)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 2, 1000)->bytes = 20000;
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 2, 1000)->bytes = 20000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
-    assert_frame(recording, &costs, 1, 2000);
-    assert_frame(recording, &costs, 2, 2000);
-    assert_frame(recording, &costs, 8, 2000);
-    const quern_forecast forecast = forecast_with(recording, &costs, 2);
+    assert_frame(capture, &costs, 1, 2000);
+    assert_frame(capture, &costs, 2, 2000);
+    assert_frame(capture, &costs, 8, 2000);
+    const quern_forecast forecast = forecast_with(capture, &costs, 2);
     cr_assert_eq(forecast.limit, QUERN_FORECAST_BANDWIDTH);
     assert_about(forecast.without_limit_ns, 1000, EXACT);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, memory_serves_one_task_after_another)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 4, 1000)->bytes = 40000;
-    add_task(recording, "b", 4, 1000)->bytes = 40000;
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 4, 1000)->bytes = 40000;
+    add_task(capture, "b", 4, 1000)->bytes = 40000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 10};
-    assert_frame(recording, &costs, 1, 8000);
-    assert_frame(recording, &costs, 8, 8000);
-    assert_frame(recording, &no_costs, 8, 1000);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 1, 8000);
+    assert_frame(capture, &costs, 8, 8000);
+    assert_frame(capture, &no_costs, 8, 1000);
+    quern_capture_destroy(capture);
 }
 
 /* The others have what they want of memory while one is still at work. */
 Test(forecast, a_long_chunk_is_not_made_longer_by_memory)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    quern__task *task = add_task(recording, "a", 101, 1000);
-    recording->items_ns.items[task->first_item] = 50000;
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    quern__task *task = add_task(capture, "a", 101, 1000);
+    capture->items_ns.items[task->first_item] = 50000;
     task->bytes = 1000000;
     const quern_forecast_costs costs = {.bytes_per_ns_limit = 50};
-    assert_frame(recording, &costs, 16, 50000);
-    recording->items_ns.items[task->first_item] = 1000;
-    assert_frame(recording, &costs, 16, 20000);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 16, 50000);
+    capture->items_ns.items[task->first_item] = 1000;
+    assert_frame(capture, &costs, 16, 20000);
+    quern_capture_destroy(capture);
 }
 
-static quern_recording *record_sync_point(uint64_t first_gap_ns)
+static quern_capture *record_sync_point(uint64_t first_gap_ns)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, true, 0);
-    quern__recording_add_gap(recording, first_gap_ns);
-    quern__recording_start_loop(recording, 4);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, true, 0);
+    quern__capture_add_gap(capture, first_gap_ns);
+    quern__capture_start_loop(capture, 4);
     for (int i = 0; i < 4; i++)
-        quern__recording_add_part(recording, 10000);
-    quern__recording_finish_loop(recording, first_gap_ns + 40000);
-    quern__recording_add_gap(recording, first_gap_ns + 45000);
-    quern__recording_finish_section(recording, first_gap_ns + 45000);
-    recording->frame_ns = first_gap_ns + 45000;
-    return recording;
+        quern__capture_add_part(capture, 10000);
+    quern__capture_finish_loop(capture, first_gap_ns + 40000);
+    quern__capture_add_gap(capture, first_gap_ns + 45000);
+    quern__capture_finish_section(capture, first_gap_ns + 45000);
+    capture->frame_ns = first_gap_ns + 45000;
+    return capture;
 }
 
 /*  worker 0  | gap | 100 - 110 | 110 - 120 |  | gap 121 - 126 |         us
@@ -393,38 +393,38 @@ static quern_recording *record_sync_point(uint64_t first_gap_ns)
 Test(forecast, workers_sleep_in_long_gaps_of_a_sync_point)
 {
     const quern_forecast_costs costs = {.steal_ns = 1000, .wake_ns = 15000};
-    quern_recording *recording = record_sync_point(100000);
-    assert_frame(recording, &costs, 2, 126000);
-    quern_recording_destroy(recording);
-    recording = record_sync_point(300000);
-    assert_frame(recording, &costs, 2, 335000);
-    assert_about(forecast_with(recording, &costs, 2).critical_path_ns, 315000, EXACT);
-    quern_recording_destroy(recording);
+    quern_capture *capture = record_sync_point(100000);
+    assert_frame(capture, &costs, 2, 126000);
+    quern_capture_destroy(capture);
+    capture = record_sync_point(300000);
+    assert_frame(capture, &costs, 2, 335000);
+    assert_about(forecast_with(capture, &costs, 2).critical_path_ns, 315000, EXACT);
+    quern_capture_destroy(capture);
 }
 
 /* A worker that is done in one section has to be called in the next. */
 Test(forecast, the_caller_begins_each_section)
 {
-    quern_recording *recording = open_recording();
+    quern_capture *capture = open_capture();
     for (int i = 0; i < 2; i++) {
-        quern__recording_start_section(recording, false, 0);
-        add_task(recording, "a", 2, 1000);
+        quern__capture_start_section(capture, false, 0);
+        add_task(capture, "a", 2, 1000);
     }
     const quern_forecast_costs costs = {.steal_ns = 300, .wake_ns = 300};
-    assert_frame(recording, &costs, 2, 2600);
-    quern_recording_destroy(recording);
+    assert_frame(capture, &costs, 2, 2600);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, as_many_threads_as_a_pool_can_have)
 {
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", QUERN_MAX_THREADS, 1000);
-    assert_frame(recording, &no_costs, QUERN_MAX_THREADS, 1000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", QUERN_MAX_THREADS, 1000);
+    assert_frame(capture, &no_costs, QUERN_MAX_THREADS, 1000);
     quern_forecast forecast;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_recording_forecast(recording, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
-    quern_recording_destroy(recording);
+                   quern_capture_forecast(capture, &no_costs, QUERN_MAX_THREADS + 1, &forecast));
+    quern_capture_destroy(capture);
 }
 
 /* -------------------------------------------------------------------------------------------- frames */
@@ -437,7 +437,7 @@ static void count_up(quern_context *context, const quern_view *view)
         numbers[i]++;
 }
 
-static void check_recorded(uint32_t thread_count)
+static void check_captured(uint32_t thread_count)
 {
     quern_world *world = setup_world();
     const quern_component number = setup_component(world, "number", 8, 8);
@@ -452,28 +452,28 @@ static void check_recorded(uint32_t thread_count)
     def.term_count = 1;
     const quern_system system = setup_system(schedule, &def);
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_recording *recording = open_recording();
-    must(quern_schedule_run_recorded(schedule, jobs, 0.1, recording));
+    quern_capture *capture = open_capture();
+    must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));
     quern_system_stats stats;
     must(quern_schedule_system_stats(schedule, system, &stats));
-    cr_assert_eq(recording->sections.count, 1);
-    cr_assert_eq(recording->tasks.count, 1);
-    cr_assert_str_eq(recording->tasks.items[0].name, "count");
-    cr_assert_eq(recording->items_ns.count, stats.view_count);
-    cr_assert_eq(recording->thread_count, thread_count);
-    const quern_forecast one = forecast_with(recording, &no_costs, 1);
-    cr_assert_geq(one.frame_ns, forecast_with(recording, &no_costs, 4).frame_ns);
-    must_run(schedule, jobs); /* is not recorded any more */
-    quern_recording_destroy(recording);
+    cr_assert_eq(capture->sections.count, 1);
+    cr_assert_eq(capture->tasks.count, 1);
+    cr_assert_str_eq(capture->tasks.items[0].name, "count");
+    cr_assert_eq(capture->items_ns.count, stats.view_count);
+    cr_assert_eq(capture->thread_count, thread_count);
+    const quern_forecast one = forecast_with(capture, &no_costs, 1);
+    cr_assert_geq(one.frame_ns, forecast_with(capture, &no_costs, 4).frame_ns);
+    must_run(schedule, jobs); /* is not captured any more */
+    quern_capture_destroy(capture);
     quern_schedule_destroy(schedule);
     quern_jobs_destroy(jobs);
     quern_world_destroy(world);
 }
 
-Test(forecast, a_frame_is_recorded_chunk_by_chunk)
+Test(forecast, a_frame_is_captured_chunk_by_chunk)
 {
-    check_recorded(1);
-    check_recorded(3);
+    check_captured(1);
+    check_captured(3);
 }
 
 Test(forecast, costs_are_measured)
@@ -498,44 +498,41 @@ Test(forecast, costs_that_are_none_are_refused)
                                     offsetof(quern_forecast_costs, wake_ns),
                                     offsetof(quern_forecast_costs, bytes_per_ns_limit)};
     static const char *const names[] = {"steal_ns", "wake_ns", "bytes_per_ns_limit"};
-    quern_recording *recording = open_recording();
-    quern__recording_start_section(recording, false, 0);
-    add_task(recording, "a", 100, 1000);
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 100, 1000);
     quern_forecast forecast = {.thread_count = 77};
     for (uint32_t i = 0; i < COUNT_OF(fields); i++)
         for (uint32_t k = 0; k < COUNT_OF(wrong); k++) {
             quern_forecast_costs costs = quern_forecast_costs_default();
             memcpy((char *)&costs + fields[i], &wrong[k], sizeof wrong[k]);
             assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                           quern_recording_forecast(recording, &costs, 4, &forecast));
+                           quern_capture_forecast(capture, &costs, 4, &forecast));
             assert_message_has(names[i]);
         }
     cr_assert_eq(forecast.thread_count, 77);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 Test(forecast, misuse_is_refused)
 {
-    quern_recording *recording;
-    must(quern_recording_create(NULL, &recording));
+    quern_capture *capture;
+    must(quern_capture_create(NULL, &capture));
     quern_forecast forecast;
     quern_forecast_costs costs;
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_recording_create(NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_create(NULL, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_recording_forecast(recording, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_recording_forecast(NULL, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_recording_forecast(recording, NULL, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_recording_forecast(recording, &no_costs, 4, NULL));
+                   quern_capture_forecast(capture, &no_costs, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(NULL, &no_costs, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(capture, NULL, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(capture, &no_costs, 4, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_recording_forecast(recording, &no_costs, 0, &forecast));
+                   quern_capture_forecast(capture, &no_costs, 0, &forecast));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_costs_measure(NULL, &costs));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_recorded(NULL, NULL, 0, recording));
-    assert_message_has("quern_schedule_run_recorded");
-    quern_recording_destroy(recording);
-    quern_recording_destroy(NULL);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(NULL, NULL, 0, capture));
+    assert_message_has("quern_schedule_run_captured");
+    quern_capture_destroy(capture);
+    quern_capture_destroy(NULL);
     cr_assert_str_eq(quern_forecast_limit_string(QUERN_FORECAST_SERIAL), "a serial system");
     cr_assert_str_eq(quern_forecast_limit_string((quern_forecast_limit)99), "unknown");
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule.h"
 #include "sched/jobs/jobs.h"
-#include "sched/observe/recording.h"
+#include "sched/observe/capture.h"
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Frames that are recorded: they come to the same as others, show the same parts of sync points on any
- * number of threads, and lose nothing but the recording when memory is refused. */
+/* Frames that are captured: they come to the same as others, show the same parts of sync points on any
+ * number of threads, and lose nothing but the capture when memory is refused. */
 
 enum { ENTITIES = 4000, FRAMES = 4, MAX_LINKS = 64 };
 
@@ -104,7 +104,7 @@ static void close_program(void)
     quern_world_destroy(world);
 }
 
-TestSuite(recorded, .init = open_program, .fini = close_program, .timeout = 300);
+TestSuite(captured, .init = open_program, .fini = close_program, .timeout = 300);
 
 static void start_again(void)
 {
@@ -121,11 +121,11 @@ typedef struct links {
     uint32_t count;
 } links;
 
-static links links_of(const quern_recording *recording)
+static links links_of(const quern_capture *capture)
 {
     links found = {.count = 0};
-    for (uint32_t i = 0; i < recording->tasks.count; i++) {
-        const quern__task *task = &recording->tasks.items[i];
+    for (uint32_t i = 0; i < capture->tasks.count; i++) {
+        const quern__task *task = &capture->tasks.items[i];
         if (!task->is_sync) continue;
         cr_assert_lt(found.count, MAX_LINKS);
         found.is_gap[found.count] = task->caller_only;
@@ -134,13 +134,13 @@ static links links_of(const quern_recording *recording)
     return found;
 }
 
-static uint64_t sum_of_links_ns(const quern_recording *recording)
+static uint64_t sum_of_links_ns(const quern_capture *capture)
 {
     uint64_t sum_ns = 0;
-    for (uint32_t i = 0; i < recording->tasks.count; i++) {
-        const quern__task *task = &recording->tasks.items[i];
+    for (uint32_t i = 0; i < capture->tasks.count; i++) {
+        const quern__task *task = &capture->tasks.items[i];
         for (uint32_t k = 0; k < task->item_count && task->is_sync; k++)
-            sum_ns += recording->items_ns.items[task->first_item + k];
+            sum_ns += capture->items_ns.items[task->first_item + k];
     }
     return sum_ns;
 }
@@ -163,29 +163,29 @@ typedef struct history {
     links parts[FRAMES];
 } history;
 
-static quern_recording *open_recording(const quern_allocator *allocator)
+static quern_capture *open_capture(const quern_allocator *allocator)
 {
-    quern_recording *recording;
-    must(quern_recording_create(allocator, &recording));
-    return recording;
+    quern_capture *capture;
+    must(quern_capture_create(allocator, &capture));
+    return capture;
 }
 
-static history play_recorded(uint32_t thread_count)
+static history play_captured(uint32_t thread_count)
 {
     history played = {.hashes = {0}};
     quern_jobs *jobs = setup_jobs(thread_count);
-    quern_recording *recording = open_recording(NULL);
+    quern_capture *capture = open_capture(NULL);
     start_again();
     for (uint32_t frame = 0; frame < FRAMES; frame++) {
-        must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
+        must(quern_schedule_run_captured(schedule, jobs, 0, capture));
         assert_valid(world);
         played.hashes[frame] = quern_world_hash(world);
-        played.parts[frame] = links_of(recording);
+        played.parts[frame] = links_of(capture);
         assert_alternating(&played.parts[frame]);
-        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(recording), recording->sections_ns);
-        cr_assert_leq(recording->sections_ns, recording->frame_ns);
+        if (thread_count < 2) cr_assert_leq(sum_of_links_ns(capture), capture->sections_ns);
+        cr_assert_leq(capture->sections_ns, capture->frame_ns);
     }
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
     quern_jobs_destroy(jobs);
     return played;
 }
@@ -200,64 +200,64 @@ static void assert_same(const history *a, const history *b)
     }
 }
 
-Test(recorded, sync_points_have_the_same_parts_on_every_number_of_threads)
+Test(captured, sync_points_have_the_same_parts_on_every_number_of_threads)
 {
-    const history alone = play_recorded(0);
+    const history alone = play_captured(0);
     for (uint32_t thread_count = 1; thread_count <= 4; thread_count++) {
-        const history other = play_recorded(thread_count);
+        const history other = play_captured(thread_count);
         assert_same(&alone, &other);
     }
 }
 
-Test(recorded, frames_come_to_the_same_as_others)
+Test(captured, frames_come_to_the_same_as_others)
 {
-    const history recorded = play_recorded(0);
+    const history captured = play_captured(0);
     start_again();
     for (uint32_t frame = 0; frame < FRAMES; frame++) {
         must_run(schedule, NULL);
-        cr_assert_eq(quern_world_hash(world), recorded.hashes[frame], "frame %u", frame);
+        cr_assert_eq(quern_world_hash(world), captured.hashes[frame], "frame %u", frame);
     }
 }
 
-Test(recorded, few_commands_are_one_part_of_the_caller)
+Test(captured, few_commands_are_one_part_of_the_caller)
 {
-    quern_recording *recording = open_recording(NULL);
+    quern_capture *capture = open_capture(NULL);
     schedule->playback.parallel_command_count = UINT64_MAX;
     for (uint32_t thread_count = 0; thread_count <= 2; thread_count++) {
         quern_jobs *jobs = setup_jobs(thread_count);
-        must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
-        const links found = links_of(recording);
+        must(quern_schedule_run_captured(schedule, jobs, 0, capture));
+        const links found = links_of(capture);
         cr_assert_eq(found.count, 1);
         cr_assert(found.is_gap[0] && found.part_counts[0] == 1);
         quern_jobs_destroy(jobs);
     }
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
-/* Parts are for recordings: a profile alone leaves the frame as it is. */
-Test(recorded, stages_of_the_profile_add_up_to_the_sync_point)
+/* Parts are for captures: a profile alone leaves the frame as it is. */
+Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
 {
-    quern_recording *recording = open_recording(NULL);
+    quern_capture *capture = open_capture(NULL);
     must(quern_schedule_set_profiling(schedule, true));
-    must(quern_schedule_run_recorded(schedule, NULL, 0, recording));
+    must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
     const uint64_t stages_ns = frame.gather_ns + frame.merge_ns + frame.resolve_ns + frame.apply_ns;
     cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
-    cr_assert_leq(sum_of_links_ns(recording), frame.sync_ns);
+    cr_assert_leq(sum_of_links_ns(capture), frame.sync_ns);
     cr_assert_eq(frame.workers.sync_ns, frame.sync_ns, "one worker leads, and nobody helps");
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 /* -------------------------------------------------------------------------------------------- memory */
 
 static failing_allocator *memory;
 
-static void assert_nothing_recorded(const quern_recording *recording)
+static void assert_nothing_captured(const quern_capture *capture)
 {
     const quern_forecast_costs costs = quern_forecast_costs_default();
     quern_forecast forecast;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_recording_forecast(recording, &costs, 2, &forecast));
+                   quern_capture_forecast(capture, &costs, 2, &forecast));
 }
 
 static void refuse_next(uint64_t call)
@@ -265,100 +265,100 @@ static void refuse_next(uint64_t call)
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
 }
 
-/* The first frame, of which one request for the recording is refused, and then another that is recorded.
+/* The first frame, of which one request for the capture is refused, and then another that is captured.
  * False when it did not come to that request. */
-static bool record_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t *hashes)
+static bool capture_with_failure(uint64_t call, quern_jobs *jobs, const uint64_t *hashes)
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
-    quern_recording *recording = open_recording(&allocator);
+    quern_capture *capture = open_capture(&allocator);
     start_again();
     refuse_next(call);
     const refusal before = refusal_begin(NULL);
-    const quern_result result = quern_schedule_run_recorded(schedule, jobs, 0, recording);
+    const quern_result result = quern_schedule_run_captured(schedule, jobs, 0, capture);
     const bool reached = failing_allocator_failed_count(memory) > 0;
-    cr_assert_eq(quern_world_hash(world), hashes[0], "the frame has run, whatever was recorded");
+    cr_assert_eq(quern_world_hash(world), hashes[0], "the frame has run, whatever was captured");
     cr_assert_eq(result, reached ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK);
     cr_assert_eq(refusal_has_message(&before), reached);
-    if (reached) assert_nothing_recorded(recording);
+    if (reached) assert_nothing_captured(capture);
     failing_allocator_heal(memory);
-    must(quern_schedule_run_recorded(schedule, jobs, 0, recording));
+    must(quern_schedule_run_captured(schedule, jobs, 0, capture));
     cr_assert_eq(quern_world_hash(world), hashes[1]);
-    const links found = links_of(recording);
+    const links found = links_of(capture);
     assert_alternating(&found);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
     cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
     failing_allocator_destroy(memory);
     return reached;
 }
 
-static void record_with_every_failure(uint32_t thread_count)
+static void capture_with_every_failure(uint32_t thread_count)
 {
-    const history expected = play_recorded(thread_count);
+    const history expected = play_captured(thread_count);
     quern_jobs *jobs = setup_jobs(thread_count);
     uint64_t call = 1;
-    while (record_with_failure(call, jobs, expected.hashes))
+    while (capture_with_failure(call, jobs, expected.hashes))
         call++;
     cr_assert_gt(call, 4u, "sections, tasks, items and waits ask for memory");
     quern_jobs_destroy(jobs);
 }
 
-Test(recorded, a_refused_allocation_costs_the_recording_alone)
+Test(captured, a_refused_allocation_costs_the_capture_alone)
 {
-    record_with_every_failure(0);
+    capture_with_every_failure(0);
 }
 
-Test(recorded, a_refused_allocation_costs_the_recording_alone_on_several_threads)
+Test(captured, a_refused_allocation_costs_the_capture_alone_on_several_threads)
 {
-    record_with_every_failure(3);
+    capture_with_every_failure(3);
 }
 
 /* As quern_schedule_run refuses it, but by its own name. */
-Test(recorded, misuse_of_a_recorded_run_names_it)
+Test(captured, misuse_of_a_captured_run_names_it)
 {
-    quern_recording *recording;
-    must(quern_recording_create(NULL, &recording));
+    quern_capture *capture;
+    must(quern_capture_create(NULL, &capture));
     quern_jobs *jobs = setup_jobs(2);
     must(quern__jobs_enter(jobs, "test"));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_recorded(schedule, jobs, 0, NULL));
-    assert_message_has("quern_schedule_run_recorded: 'recording' is NULL");
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(schedule, jobs, 0, NULL));
+    assert_message_has("quern_schedule_run_captured: 'capture' is NULL");
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_run_recorded(schedule, NULL, -1, recording));
-    assert_message_has("quern_schedule_run_recorded: delta_seconds");
-    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_recorded(schedule, jobs, 0, recording));
-    assert_message_has("quern_schedule_run_recorded: called from inside a job");
+                   quern_schedule_run_captured(schedule, NULL, -1, capture));
+    assert_message_has("quern_schedule_run_captured: delta_seconds");
+    assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_captured(schedule, jobs, 0, capture));
+    assert_message_has("quern_schedule_run_captured: called from inside a job");
     assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run(schedule, jobs, 0));
     assert_message_has("quern_schedule_run: called from inside a job");
     quern__jobs_leave(jobs);
     quern_jobs_destroy(jobs);
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 static uint32_t refused_count;
 
-static void record_within(quern_context *context, const quern_view *view)
+static void capture_within(quern_context *context, const quern_view *view)
 {
     (void)view;
-    quern_recording *recording;
-    must(quern_recording_create(NULL, &recording));
+    quern_capture *capture;
+    must(quern_capture_create(NULL, &capture));
     const quern_result result =
-        quern_schedule_run_recorded(quern_context_user_data(context), NULL, 0, recording);
+        quern_schedule_run_captured(quern_context_user_data(context), NULL, 0, capture);
     cr_assert_eq(result, QUERN_ERROR_WORLD_LOCKED);
-    assert_message_has("quern_schedule_run_recorded: ");
+    assert_message_has("quern_schedule_run_captured: ");
     refused_count++;
-    quern_recording_destroy(recording);
+    quern_capture_destroy(capture);
 }
 
 /* While the world is locked, of whatever schedule; and in an exclusive system, which may change the world,
  * of its own. */
-Test(recorded, misuse_within_a_frame_names_it)
+Test(captured, misuse_within_a_frame_names_it)
 {
     quern_schedule *outer = setup_schedule(world);
-    quern_system_def def = system_def("of another", record_within);
+    quern_system_def def = system_def("of another", capture_within);
     def.user_data = schedule;
     setup_system(outer, &def);
-    def = system_def("of its own", record_within);
+    def = system_def("of its own", capture_within);
     def.user_data = outer;
     setup_system(outer, &def);
     def.name = "exclusive";
@@ -370,30 +370,29 @@ Test(recorded, misuse_within_a_frame_names_it)
     quern_schedule_destroy(outer);
 }
 
-Test(recorded, creating_and_forecasting_fail_without_a_trace)
+Test(captured, creating_and_forecasting_fail_without_a_trace)
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
     const quern_forecast_costs costs = quern_forecast_costs_default();
-    quern_recording *recording = NULL;
+    quern_capture *capture = NULL;
     quern_forecast forecast = {.thread_count = 77};
     refuse_next(1);
-    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_recording_create(&allocator, &recording));
-    cr_assert_null(recording);
-    must(quern_recording_create(&allocator, &recording));
-    must(quern_schedule_run_recorded(schedule, NULL, 0, recording));
+    assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_create(&allocator, &capture));
+    cr_assert_null(capture);
+    must(quern_capture_create(&allocator, &capture));
+    must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     refuse_next(1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
-                   quern_recording_forecast(recording, &costs, 2, &forecast));
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_forecast(capture, &costs, 2, &forecast));
     cr_assert_eq(forecast.thread_count, 77);
-    must(quern_recording_forecast(recording, &costs, 2, &forecast));
-    quern_recording_destroy(recording);
+    must(quern_capture_forecast(capture, &costs, 2, &forecast));
+    quern_capture_destroy(capture);
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
     failing_allocator_destroy(memory);
 }
 
 /* It is the pool that pays. */
-Test(recorded, measuring_costs_asks_the_allocator_of_the_pool)
+Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
 {
     memory = failing_allocator_create();
     quern_jobs_def def = {.thread_count = 2, .allocator = failing_allocator_interface(memory)};
@@ -459,7 +458,7 @@ static quern_trace *open_trace(failing_allocator *of_trace)
     return trace;
 }
 
-Test(recorded, the_first_frame_that_is_watched_fails_without_a_trace)
+Test(captured, the_first_frame_that_is_watched_fails_without_a_trace)
 {
     failing_allocator *of_trace = failing_allocator_create();
     quern_trace *trace = open_trace(of_trace);
@@ -474,7 +473,7 @@ Test(recorded, the_first_frame_that_is_watched_fails_without_a_trace)
 }
 
 /* The names of passes have no memory: the frame ends before any system. */
-Test(recorded, a_trace_without_memory_for_names_ends_the_frame_early)
+Test(captured, a_trace_without_memory_for_names_ends_the_frame_early)
 {
     failing_allocator *of_trace = failing_allocator_create();
     quern_trace *trace = open_trace(of_trace);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_SCHED_OBSERVE_RECORDING_H
-#define QUERN_SCHED_OBSERVE_RECORDING_H
+#ifndef QUERN_SCHED_OBSERVE_CAPTURE_H
+#define QUERN_SCHED_OBSERVE_CAPTURE_H
 
 /* What a frame consisted of: sections, one after another, each of tasks that wait for each other. A task is
  * a pass or a part of a sync point: something before, items in any order on any thread, something after. */
@@ -16,8 +16,8 @@ typedef struct quern__task {
     char name[QUERN_MAX_NAME_BYTES + 1];
     uint64_t before_ns, after_ns;
     uint64_t bytes; /* that its items touch, when that is more than the caches hold; 0: less */
-    uint32_t first_item, item_count; /* in the recording's items */
-    uint32_t first_wait, wait_count; /* in the recording's waits */
+    uint32_t first_item, item_count; /* in the capture's items */
+    uint32_t first_wait, wait_count; /* in the capture's waits */
     bool is_sync;                    /* of a sync point */
     bool is_serial;                  /* one thread runs all of it, by what it is */
     bool caller_only;                /* and that is worker 0 */
@@ -28,7 +28,7 @@ typedef struct quern__section {
     bool is_sync;
 } quern__section;
 
-struct quern_recording {
+struct quern_capture {
     quern_allocator allocator;
     uint64_t frame_ns;
     uint64_t serial_ns; /* of it, outside the sections */
@@ -46,21 +46,21 @@ struct quern_recording {
 };
 
 /* By the caller. What there is no memory for is left out, and is_out_of_memory says so. */
-void quern__recording_start(quern_recording *recording, uint32_t thread_count);
-void quern__recording_start_section(quern_recording *recording, bool is_sync, uint64_t now_ns);
-void quern__recording_finish_section(quern_recording *recording, uint64_t now_ns);
+void quern__capture_start(quern_capture *capture, uint32_t thread_count);
+void quern__capture_start_section(quern_capture *capture, bool is_sync, uint64_t now_ns);
+void quern__capture_finish_section(quern_capture *capture, uint64_t now_ns);
 
 /* Adds a task with items that take no time yet. Returns its number, or UINT32_MAX. */
-uint32_t quern__recording_add_task(quern_recording *recording, const char *name, uint32_t item_count);
+uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint32_t item_count);
 
 /* Of the task that was added last. before: a number that add_task returned in this section. */
-void quern__recording_add_wait(quern_recording *recording, uint32_t before);
+void quern__capture_add_wait(quern_capture *capture, uint32_t before);
 
 /* Of a sync point: what worker 0 did since the section began, or the latest loop ended. */
-void quern__recording_add_gap(quern_recording *recording, uint64_t now_ns);
+void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns);
 /* A loop of at most so many parts; each part, on any worker; and its end. */
-void quern__recording_start_loop(quern_recording *recording, uint32_t part_count);
-void quern__recording_add_part(quern_recording *recording, uint64_t took_ns);
-void quern__recording_finish_loop(quern_recording *recording, uint64_t now_ns);
+void quern__capture_start_loop(quern_capture *capture, uint32_t part_count);
+void quern__capture_add_part(quern_capture *capture, uint64_t took_ns);
+void quern__capture_finish_loop(quern_capture *capture, uint64_t now_ns);
 
 #endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/profile.h"
+
+#include "sched/frame/frame.h"
+#include "sched/jobs/thread.h"
+#include "sched/observe/capture.h"
+
+/* What a frame tells a capture. */
+
+/* What going over the items touches, where that is more than the caches of all threads hold. */
+static uint64_t memory_bytes(const quern__pass *pass)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pass->tables.count && pass->prefetches; i++) {
+        const quern__pass_table *table = &pass->tables.items[i];
+        for (uint32_t k = table->first_column; k < table->end_column; k++)
+            bytes += pass->columns.items[k].size_bytes * quern__archetype_row_count(table->archetype);
+    }
+    return bytes;
+}
+
+static void capture_pass(quern_capture *capture, const quern__segment *segment, quern__pass *pass)
+{
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__profile_describe_pass(pass, name, sizeof name);
+    pass->task = quern__capture_add_task(capture, name, pass->item_count);
+    if (pass->task == UINT32_MAX) return;
+    quern__task *task = &capture->tasks.items[pass->task];
+    task->bytes = memory_bytes(pass);
+    task->is_serial = pass->kind != QUERN__PASS_CHUNKS;
+    task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
+    for (uint32_t i = 0; i < pass->waits_for.count; i++)
+        quern__capture_add_wait(capture, segment->passes.items[pass->waits_for.items[i]]->task);
+}
+
+void quern__profile_capture_segment(quern_capture *capture, const quern__segment *segment)
+{
+    quern__capture_start_section(capture, false, quern__clock_ns());
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        capture_pass(capture, segment, segment->passes.items[i]);
+}
+
+void quern__profile_capture_item(const quern__pass *pass, uint32_t item, uint64_t took_ns)
+{
+    const quern_capture *capture = pass->plan->schedule->watch.capture;
+    if (capture->is_out_of_memory) return;
+    const uint64_t cost_ns = quern__clock_cost_ns();
+    capture->items_ns.items[capture->tasks.items[pass->task].first_item + item] =
+        took_ns > cost_ns ? took_ns - cost_ns : 0;
+}
+
+void quern__profile_capture_part(quern_capture *capture, uint64_t took_ns)
+{
+    const uint64_t cost_ns = quern__clock_cost_ns();
+    quern__capture_add_part(capture, took_ns > cost_ns ? took_ns - cost_ns : 0);
+}
+
+void quern__profile_capture_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns)
+{
+    const quern_capture *capture = pass->plan->schedule->watch.capture;
+    if (capture == NULL || capture->is_out_of_memory) return;
+    quern__task *task = &capture->tasks.items[pass->task];
+    if (context->callback == QUERN__CALLBACK_BEGIN)
+        task->before_ns = took_ns;
+    else
+        task->after_ns = took_ns;
+}
+
+void quern__profile_finish_capture(const quern__watch *watch)
+{
+    quern_capture *capture = watch->capture;
+    capture->frame_ns = watch->frame.time_ns;
+    if (capture->frame_ns > capture->sections_ns)
+        capture->serial_ns = capture->frame_ns - capture->sections_ns;
+}
+
+quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
+                                         quern_capture *capture)
+{
+    static const char function[] = "quern_schedule_run_captured";
+    if (schedule == NULL) return quern__fail_null(function, "schedule");
+    if (capture == NULL) return quern__fail_null(function, "capture");
+    if (schedule->is_running)
+        return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
+    quern__capture_start(capture, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
+    schedule->watch.capture = capture;
+    const quern_result result = quern__schedule_run(schedule, jobs, delta_seconds, function);
+    schedule->watch.capture = NULL;
+    if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
+    capture->frame_ns = 0; /* nothing that counts */
+    if (result != QUERN_OK) return result;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to capture a frame, which has run",
+                       function);
+}

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 /* Who may have written values of a component other than by a system's views: for builds with QUERN_CHECKS,
- * which look for kept pointers (sched/frame/guard.h). Atomic, since values may be got on several threads. */
+ * which look for kept pointers (sched/frame/guard.h). Atomic, since several threads may get values. */
 typedef struct quern__hands {
     _Atomic uint64_t
         lent_structure;            /* 1 + the structure's version when a pointer was given out; 0: never */

@@ -65,7 +65,7 @@ void quern__guards_resume(struct quern_schedule *schedule, const char *when);
 /* Values have changed by right: the guards are made anew before they count again. */
 void quern__guards_break(struct quern_schedule *schedule);
 
-/* Before a segment, and at the end of a frame: guards what is not guarded. False when there is no memory. */
+/* Before a segment, and at the end of a frame: guards what is not guarded. False: there is no memory. */
 bool quern__guards_close(struct quern_schedule *schedule);
 
 /* Before and after a call with a view of a chunk. was_refused: it has written what it may only read, and

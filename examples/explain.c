@@ -103,7 +103,8 @@ int main(int argument_count, char **arguments)
     count.resource_count = 1;
     check(quern_schedule_add_system(schedule, &count, NULL));
 
-    check(quern_schedule_describe(schedule, as_json ? QUERN_DESCRIBE_JSON : QUERN_DESCRIBE_TEXT, stdout));
+    check(quern_schedule_describe(schedule, as_json ? QUERN_DESCRIBE_JSON : QUERN_DESCRIBE_TEXT,
+                                  quern_sink_file(stdout)));
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     return 0;

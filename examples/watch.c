@@ -126,8 +126,8 @@ int main(int argc, char **argv)
         check(quern_schedule_run(game.schedule, game.jobs, 1.0 / 60));
         draw(&game);
     }
-    check(quern_schedule_write_profile(game.schedule, stdout));
-    if (argc > 1) check(quern_trace_write(game.trace, argv[1]));
+    check(quern_schedule_write_profile(game.schedule, quern_sink_file(stdout)));
+    if (argc > 1) check(quern_trace_save(game.trace, argv[1]));
     printf("%d events traced\n", (int)quern_trace_get_stats(game.trace).event_count);
 
     quern_schedule_destroy(game.schedule);

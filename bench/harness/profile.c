@@ -47,7 +47,7 @@ void quern__bench_profiles_finish(const quern__bench_profiles *profiles, struct 
 {
     fprintf(profiles->file, "\nProfile of %s, %" PRIu32 " entities, %" PRIu32 " thread%s, %s\n", workload,
             scene->entity_count, scene->thread_count, scene->thread_count == 1 ? "" : "s", subject);
-    require(quern_schedule_write_profile(schedule, profiles->file));
+    require(quern_schedule_write_profile(schedule, quern_sink_file(profiles->file)));
     require(quern_schedule_set_profiling(schedule, false));
     require(quern_schedule_set_counting(schedule, NULL));
 }

@@ -43,7 +43,7 @@ bool quern__bench_tracing_write(const char *path)
     if (quern_trace_get_stats(trace).event_count == 0)
         quern__bench_note(
             "the trace has no events: no subject of the last case gives it to its pools and schedules");
-    if (quern_trace_write(trace, path) == QUERN_OK) return true;
+    if (quern_trace_save(trace, path) == QUERN_OK) return true;
     quern__bench_note("%s", quern_error_message());
     return false;
 }

@@ -106,7 +106,7 @@ static void explain(const Options *options)
     quern_jobs *jobs = create_jobs(options->thread_count, NULL);
     for (uint32_t i = 0; i < EXPLAINED_FRAMES; i++)
         simulation_step(&simulation, jobs);
-    check(quern_schedule_describe(simulation.schedule, options->explain_format, stdout));
+    check(quern_schedule_describe(simulation.schedule, options->explain_format, quern_sink_file(stdout)));
     quern_jobs_destroy(jobs);
     simulation_destroy(&simulation);
 }
@@ -164,9 +164,9 @@ int main(int argc, char **argv)
     };
     quern_trace_stop(trace);
     quern_jobs_destroy(jobs);
-    if (options.profile) check(quern_schedule_write_profile(simulation.schedule, stdout));
+    if (options.profile) check(quern_schedule_write_profile(simulation.schedule, quern_sink_file(stdout)));
     simulation_destroy(&simulation);
-    if (trace != NULL) check(quern_trace_write(trace, options.trace));
+    if (trace != NULL) check(quern_trace_save(trace, options.trace));
     quern_trace_destroy(trace);
     if (options.baseline && outcome.thread_count > 1 && !is_interrupted)
         outcome.comparison = compare(&options, &record, compared_hash);

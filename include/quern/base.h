@@ -58,7 +58,7 @@ typedef enum quern_result {
     QUERN_ERROR_SCHEDULE_CONFLICT, /* systems whose declarations contradict each other (cycle, lookup) */
     QUERN_ERROR_POOL_BUSY,         /* another thread is running work on this job pool */
     QUERN_ERROR_THREAD,      /* the system refused to start a thread, or they are in another process */
-    QUERN_ERROR_FILE,        /* writing to a file failed */
+    QUERN_ERROR_FILE,        /* a file, or the sink of a text, could not be written */
     QUERN_ERROR_UNAVAILABLE, /* the system does not have, or does not allow, what was asked for */
     QUERN_ERROR_CORRUPT      /* validation found a broken invariant: a bug in Quern or a stray write */
 } quern_result;

@@ -19,6 +19,7 @@
  * docs/jobs.md explains which call to use when. */
 
 #include <quern/base.h>
+#include <quern/sink.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,9 +103,9 @@ QUERN_API void quern_jobs_wake(quern_jobs *jobs);
 QUERN_API uint32_t quern_processor_count(void);
 
 /** Describes in words what every worker is doing, one line each, for a program that hangs: its state and
- * the jobs in its deque. Writes at most capacity_bytes with the final 0, and returns the length of the
- * whole text without it, as snprintf does. Never waits for a lock. Threads: any. */
-QUERN_API size_t quern_jobs_describe(const quern_jobs *jobs, char *text, size_t capacity_bytes);
+ * the jobs in its deque. Takes no lock and no memory, unless the sink does. Errors: NULL_ARGUMENT, FILE.
+ * Threads: any. */
+QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink);
 
 /* ----------------------------------------------------------------------------------- fork and join */
 

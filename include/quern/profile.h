@@ -24,7 +24,7 @@
  *         quern_trace_zone_end(&zone);
  *     ...
  *     quern_trace_stop(trace);
- *     quern_trace_write(trace, "trace.json");
+ *     quern_trace_save(trace, "trace.json");
  *
  * A trace has tracks: one for each worker of a pool, by its index, and more for threads of your own if you
  * like. Each keeps its latest events in a ring; older ones are dropped, and counted. Recording takes no
@@ -34,8 +34,7 @@
 #include <quern/base.h>
 #include <quern/hardware.h>
 #include <quern/id.h>
-
-#include <stdio.h>
+#include <quern/sink.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -106,10 +105,9 @@ QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *sched
                                                      quern_worker_profile *out_profile);
 
 /* Writes a table: the mean of all frames since profiling was switched on or the number of threads was
- * another, by frame, sync point, system and worker; with counting another one of events by system. Flushes
- * the file and leaves it open. Between frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame),
- * FILE. */
-QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file);
+ * another, by frame, sync point, system and worker; with counting another one of events by system. Between
+ * frames. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. */
+QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink);
 
 /* ----------------------------------------------------------------------------------------- forecasts */
 
@@ -265,10 +263,13 @@ typedef struct quern_trace_stats {
 /* All zero for NULL. Any thread, at any time. */
 QUERN_API quern_trace_stats quern_trace_get_stats(const quern_trace *trace);
 
-/* Writes the trace event format (JSON) to a file, which is there as a whole afterwards or as it was before.
- * Best after quern_trace_stop; while the trace runs, it has what was recorded up to the call. Errors:
- * NULL_ARGUMENT, OUT_OF_MEMORY, FILE (it could not be written). Any thread. */
-QUERN_API quern_result quern_trace_write(quern_trace *trace, const char *path);
+/* Writes the trace in the trace event format (JSON). Best after quern_trace_stop; while the trace runs, it
+ * has what was recorded up to the call. Errors: NULL_ARGUMENT, OUT_OF_MEMORY, FILE. Any thread. */
+QUERN_API quern_result quern_trace_write(quern_trace *trace, quern_sink sink);
+
+/* The same to the file of a path, which is there as a whole afterwards or as it was before. Errors and
+ * threads as quern_trace_write. */
+QUERN_API quern_result quern_trace_save(quern_trace *trace, const char *path);
 
 #ifdef __cplusplus
 }

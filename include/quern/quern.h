@@ -16,6 +16,7 @@
  *   parallel.h   a query on the threads of a pool, from plain code
  *   jobs.h       the job pool, usable on its own
  *   profile.h    what each thread did when
+ *   sink.h       where text goes that the library writes
  *   hardware.h   what processors count meanwhile
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library of its own. */
@@ -31,6 +32,7 @@
 #include <quern/profile.h>   /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
+#include <quern/sink.h>      /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */
 
 #endif

@@ -20,9 +20,8 @@
 #include <quern/id.h>
 #include <quern/jobs.h>
 #include <quern/query.h>
+#include <quern/sink.h>
 #include <quern/world.h>
-
-#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -247,12 +246,11 @@ typedef enum quern_describe_format {
 
 /* Writes the compiled schedule down, in UTF-8: phases, segments, passes and their systems in order, why
  * systems do not share a pass, every edge with what causes it, which order rests on registration alone,
- * and how many threads could be busy at most. Compiles first; flushes the file and leaves it open.
- * Between frames.
+ * and how many threads could be busy at most. Compiles first. Between frames.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT, those of quern_schedule_compile, OUT_OF_MEMORY, WORLD_LOCKED
  * (with nothing written); FILE (with less written than there is). */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
-                                               FILE *file);
+                                               quern_sink sink);
 
 /* ---------------------------------------------------------------------------------------- context */
 

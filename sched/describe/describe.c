@@ -4,21 +4,15 @@
 
 #include "core/base/utf8.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 /* ----------------------------------------------------------------------------------------- writing */
-
-static void note_error(quern__writer *writer)
-{
-    if (writer->error == 0) writer->error = errno != 0 ? errno : EIO;
-}
 
 void quern__write(quern__writer *writer, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (vfprintf(writer->file, format, arguments) < 0) note_error(writer);
+    quern__print_list(&writer->printer, format, arguments);
     va_end(arguments);
 }
 
@@ -119,27 +113,27 @@ static quern_result describe(const quern_schedule *schedule, quern__writer *writ
     quern__facts facts;
     quern_result result = quern__facts_gather(&facts, schedule);
     if (result != QUERN_OK) return result;
-    errno = 0;
     if (writer->format == QUERN_DESCRIBE_TEXT)
         quern__describe_text(writer, &facts);
     else
         quern__describe_json(writer, &facts);
-    if (fflush(writer->file) != 0) note_error(writer);
     quern__facts_release(&facts);
-    if (writer->error == 0) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "quern_schedule_describe: the file could not be written: %s",
-                       strerror(writer->error));
+    return quern__printer_close(&writer->printer, "quern_schedule_describe");
 }
 
-quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format, FILE *file)
+quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
+                                     quern_sink sink)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_describe", "schedule");
-    if (file == NULL) return quern__fail_null("quern_schedule_describe", "file");
+    quern_result result = quern__check_sink(sink, "quern_schedule_describe");
+    if (result != QUERN_OK) return result;
     if (format != QUERN_DESCRIBE_TEXT && format != QUERN_DESCRIBE_JSON)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_describe: format %d is none of quern_describe_format",
                            (int)format);
-    quern_result result = quern__schedule_compile(schedule, "quern_schedule_describe");
-    quern__writer writer = {.file = file, .format = format};
-    return result != QUERN_OK ? result : describe(schedule, &writer);
+    result = quern__schedule_compile(schedule, "quern_schedule_describe");
+    if (result != QUERN_OK) return result;
+    quern__writer writer = {.format = format};
+    quern__printer_open(&writer.printer, sink);
+    return describe(schedule, &writer);
 }

@@ -9,9 +9,8 @@
  * Passes have numbers that count through the segments of a frame: from 0 in the facts, from 1 in what is
  * written. */
 
+#include "core/base/printer.h"
 #include "sched/frame/schedule.h"
-
-#include <stdio.h>
 
 /* ------------------------------------------------------------------------------------------ facts */
 
@@ -135,9 +134,8 @@ uint32_t quern__facts_chunk_count(const quern__system *system);
 /* ----------------------------------------------------------------------------------------- writing */
 
 typedef struct quern__writer {
-    FILE *file;
+    quern__printer printer;
     quern_describe_format format;
-    int error; /* errno of the first write that failed, or 0 */
 } quern__writer;
 
 void quern__write(quern__writer *writer, const char *format, ...) QUERN__PRINTF(2, 3);

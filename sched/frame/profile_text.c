@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/base/printer.h"
 #include "sched/frame/profile.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 
 typedef struct profile_writer {
     const quern_schedule *schedule;
-    FILE *file;
+    quern__printer *printer;
     double frames;
 } profile_writer;
 
@@ -27,33 +28,34 @@ static void write_frame(const profile_writer *writer)
 {
     const quern_frame_profile *total = &writer->schedule->watch.total;
     const uint32_t thread_count = total->thread_count;
-    fprintf(writer->file,
-            "frame %.1f us on %" PRIu32
-            " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
-            mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s", writer->frames,
-            mean_us(writer, total->critical_path_ns),
-            share_of(total->workers.busy_ns, total->time_ns * thread_count));
-    fprintf(writer->file, "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
-            mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
-            mean_us(writer, total->merge_ns), mean_us(writer, total->resolve_ns),
-            mean_us(writer, total->apply_ns));
+    quern__print(writer->printer,
+                 "frame %.1f us on %" PRIu32
+                 " thread%s, mean of %.0f; critical path %.1f us; efficiency %.0f %%\n",
+                 mean_us(writer, total->time_ns), thread_count, thread_count == 1 ? "" : "s",
+                 writer->frames, mean_us(writer, total->critical_path_ns),
+                 share_of(total->workers.busy_ns, total->time_ns * thread_count));
+    quern__print(writer->printer,
+                 "sync points %.1f us: gather %.1f, merge %.1f, resolve %.1f, apply %.1f\n\n",
+                 mean_us(writer, total->sync_ns), mean_us(writer, total->gather_ns),
+                 mean_us(writer, total->merge_ns), mean_us(writer, total->resolve_ns),
+                 mean_us(writer, total->apply_ns));
 }
 
 static void write_system(const profile_writer *writer, const quern__system *system)
 {
-    fprintf(writer->file, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
-            mean_us(writer, system->total_ns),
-            share_of(system->total_ns, writer->schedule->watch.total.workers.busy_ns),
-            (double)system->total_view_count / writer->frames,
-            (double)system->total_entity_count / writer->frames,
-            (double)system->total_command_count / writer->frames);
+    quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
+                 mean_us(writer, system->total_ns),
+                 share_of(system->total_ns, writer->schedule->watch.total.workers.busy_ns),
+                 (double)system->total_view_count / writer->frames,
+                 (double)system->total_entity_count / writer->frames,
+                 (double)system->total_command_count / writer->frames);
 }
 
 static void write_systems(const profile_writer *writer)
 {
     const quern_schedule *schedule = writer->schedule;
-    fprintf(writer->file, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
-            "commands");
+    quern__print(writer->printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
+                 "commands");
     for (uint32_t i = 0; i < schedule->plan.order.count; i++)
         write_system(writer, schedule->plan.order.items[i]);
 }
@@ -61,9 +63,9 @@ static void write_systems(const profile_writer *writer)
 static void write_count(const profile_writer *writer, double count)
 {
     if (isnan(count))
-        fprintf(writer->file, " %12s", "-");
+        quern__print(writer->printer, " %12s", "-");
     else
-        fprintf(writer->file, " %12.2f", count);
+        quern__print(writer->printer, " %12.2f", count);
 }
 
 /* By entity, or by frame where there are none. */
@@ -74,21 +76,21 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
     if (quern_schedule_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
     const bool has_entities = system->total_entity_count > 0;
     const double share = has_entities ? (double)system->total_entity_count / writer->frames : 1;
-    fprintf(writer->file, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");
+    quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");
     write_count(writer, counts[QUERN_HARDWARE_INSTRUCTIONS] / counts[QUERN_HARDWARE_CYCLES]);
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         write_count(writer, counts[i] / share);
-    fputc('\n', writer->file);
+    quern__print(writer->printer, "\n");
 }
 
 static void write_counts(const profile_writer *writer)
 {
     const quern_schedule *schedule = writer->schedule;
     if (!schedule->watch.counters.is_on) return;
-    fprintf(writer->file, "\n%-24s %-6s %12s", "system, events", "by", "instr/cycle");
+    quern__print(writer->printer, "\n%-24s %-6s %12s", "system, events", "by", "instr/cycle");
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
-        fprintf(writer->file, " %12s", quern_hardware_event_string((quern_hardware_event)i));
-    fputc('\n', writer->file);
+        quern__print(writer->printer, " %12s", quern_hardware_event_string((quern_hardware_event)i));
+    quern__print(writer->printer, "\n");
     for (uint32_t i = 0; i < schedule->plan.order.count; i++)
         write_counts_of(writer, schedule->plan.order.items[i]);
 }
@@ -96,30 +98,32 @@ static void write_counts(const profile_writer *writer)
 static void write_workers(const profile_writer *writer)
 {
     const quern_schedule *schedule = writer->schedule;
-    fprintf(writer->file, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
-            "sync");
+    quern__print(writer->printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
+                 "sync");
     for (uint32_t i = 0; i < schedule->watch.total.thread_count; i++) {
         const quern_worker_profile *worker = &schedule->contexts[i].profile_total;
-        fprintf(writer->file, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
-                mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
-                mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
+        quern__print(writer->printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
+                     mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
+                     mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
     }
 }
 
-quern_result quern_schedule_write_profile(const quern_schedule *schedule, FILE *file)
+quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink)
 {
     if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
-    if (file == NULL) return quern__fail_null("quern_schedule_write_profile", "file");
+    quern_result result = quern__check_sink(sink, "quern_schedule_write_profile");
+    if (result != QUERN_OK) return result;
     if (schedule->watch.frame_count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_write_profile: no frame has been profiled yet; call "
                            "quern_schedule_set_profiling(schedule, true) and run frames first");
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
     const profile_writer writer = {
-        .schedule = schedule, .file = file, .frames = (double)schedule->watch.frame_count};
+        .schedule = schedule, .printer = &printer, .frames = (double)schedule->watch.frame_count};
     write_frame(&writer);
     write_systems(&writer);
     write_counts(&writer);
     write_workers(&writer);
-    if (fflush(file) == 0 && ferror(file) == 0) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "quern_schedule_write_profile: the file could not be written");
+    return quern__printer_close(&printer, "quern_schedule_write_profile");
 }

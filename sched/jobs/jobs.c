@@ -2,12 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs.h"
 
-#include <stdio.h>
+#include "core/base/printer.h"
+
 #include <time.h>
 
 /* The life of a pool: threads, and outside threads that come in. How workers find jobs is in search.c. */
 
-enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000, LINE_BYTES = 200 };
+enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000 };
 
 QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
 
@@ -530,20 +531,6 @@ uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 
 /* ----------------------------------------------------------------------------------------- describe */
 
-typedef struct text_end {
-    char *text;
-    size_t capacity_bytes;
-    size_t length; /* of the whole text, also beyond the capacity */
-} text_end;
-
-static void append(text_end *end, const char *line)
-{
-    size_t length = strlen(line);
-    if (end->length < end->capacity_bytes)
-        snprintf(end->text + end->length, end->capacity_bytes - end->length, "%s", line);
-    end->length += length;
-}
-
 static bool has_bit(const quern__mask *mask, uint32_t index)
 {
     return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
@@ -565,38 +552,36 @@ static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
     return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
 }
 
-static void append_pool(text_end *end, const quern_jobs *jobs)
+static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
 {
-    char line[LINE_BYTES];
-    snprintf(
-        line, sizeof line,
+    quern__print(
+        printer,
         "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
         jobs->name, (unsigned)jobs->thread_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
         (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
         (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
-    append(end, line);
 }
 
-static void append_worker(text_end *end, const quern_jobs *jobs, const quern__worker *worker)
+static void describe_worker(quern__printer *printer, const quern_jobs *jobs, const quern__worker *worker)
 {
-    char line[LINE_BYTES];
     int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
     int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-    snprintf(line, sizeof line, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)worker->index,
-             state_of(jobs, worker), (long long)top, (long long)bottom,
-             (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
-    append(end, line);
+    quern__print(printer, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)worker->index,
+                 state_of(jobs, worker), (long long)top, (long long)bottom,
+                 (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
 }
 
 /* Relaxed reads: a picture of about now. */
-size_t quern_jobs_describe(const quern_jobs *jobs, char *text, size_t capacity_bytes)
+quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
 {
-    text_end end = {text, text != NULL ? capacity_bytes : 0, 0};
-    if (end.capacity_bytes != 0) text[0] = '\0';
-    if (jobs == NULL) return 0;
-    append_pool(&end, jobs);
+    if (jobs == NULL) return quern__fail_null("quern_jobs_describe", "jobs");
+    quern_result result = quern__check_sink(sink, "quern_jobs_describe");
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    describe_pool(&printer, jobs);
     for (uint32_t index = 0; index < jobs->thread_count; index++)
-        append_worker(&end, jobs, &jobs->workers[index]);
-    return end.length;
+        describe_worker(&printer, jobs, &jobs->workers[index]);
+    return quern__printer_close(&printer, "quern_jobs_describe");
 }

@@ -4,6 +4,7 @@
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
  * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/base/executor.h"
+#include "core/base/printer.h"
 #include "core/base/utf8.h"
 #include "sched/observe/trace.h"
 
@@ -40,7 +41,7 @@ static const char *const stages[] = {
 
 typedef struct trace_writer {
     quern_trace *trace;
-    FILE *file;
+    quern__printer *printer;
     quern__trace_event *events; /* room for a whole ring */
     bool has_event;             /* the array has something that a comma must follow */
 } trace_writer;
@@ -87,28 +88,28 @@ static void sort_events(quern__trace_event *events, uint32_t count)
 /* ------------------------------------------------------------------------------------------ writing */
 
 /* As a string of JSON, which is UTF-8. */
-static void write_text(FILE *file, const char *text)
+static void write_text(quern__printer *printer, const char *text)
 {
-    fputc('"', file);
+    quern__print(printer, "\"");
     for (uint32_t bytes; *text != '\0'; text += bytes > 0 ? bytes : 1) {
         const unsigned char byte = (unsigned char)*text;
         bytes = quern__utf8_bytes(text);
         if (bytes == 0)
-            fputs(QUERN__UTF8_REPLACEMENT, file);
+            quern__print(printer, QUERN__UTF8_REPLACEMENT);
         else if (byte == '"' || byte == '\\')
-            fprintf(file, "\\%c", byte);
+            quern__print(printer, "\\%c", byte);
         else if (byte < ' ')
-            fprintf(file, "\\u%04x", byte);
+            quern__print(printer, "\\u%04x", byte);
         else
-            fwrite(text, 1, bytes, file);
+            quern__print_bytes(printer, text, bytes);
     }
-    fputc('"', file);
+    quern__print(printer, "\"");
 }
 
 static void begin_event(trace_writer *writer, char phase, uint32_t track)
 {
-    fprintf(writer->file, "%s\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32, writer->has_event ? "," : "",
-            phase, track + 1);
+    quern__print(writer->printer, "%s\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32,
+                 writer->has_event ? "," : "", phase, track + 1);
     writer->has_event = true;
 }
 
@@ -118,17 +119,18 @@ static void write_track_name(trace_writer *writer, uint32_t index)
     quern__trace_copy_track_name(writer->trace, index, name);
     if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
     begin_event(writer, 'M', index);
-    fputs(",\"name\":\"thread_name\",\"args\":{\"name\":", writer->file);
-    write_text(writer->file, name);
-    fputs("}}", writer->file);
+    quern__print(writer->printer, ",\"name\":\"thread_name\",\"args\":{\"name\":");
+    write_text(writer->printer, name);
+    quern__print(writer->printer, "}}");
     begin_event(writer, 'M', index);
-    fprintf(writer->file, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}", index);
+    quern__print(writer->printer, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
+                 index);
 }
 
 /* Nanoseconds as microseconds, to the last digit. */
-static void write_time(FILE *file, const char *key, uint64_t time_ns)
+static void write_time(quern__printer *printer, const char *key, uint64_t time_ns)
 {
-    fprintf(file, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
+    quern__print(printer, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
 }
 
 /* Of an event that was given none. */
@@ -142,11 +144,11 @@ static void write_name(trace_writer *writer, const quern__trace_event *event)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
     if (event->name == QUERN__TRACE_NO_NAME) {
-        write_text(writer->file, name_of_kind(event));
+        write_text(writer->printer, name_of_kind(event));
         return;
     }
     quern__trace_copy_name(writer->trace, event->name, name);
-    write_text(writer->file, name);
+    write_text(writer->printer, name);
 }
 
 /* Of a sync point only the whole of it has commands. */
@@ -156,13 +158,13 @@ static bool has_count(const quern__trace_event *event)
     return kinds[event->kind].count != NULL;
 }
 
-static void write_args(FILE *file, const quern__trace_event *event)
+static void write_args(quern__printer *printer, const quern__trace_event *event)
 {
     const char *ordinal = kinds[event->kind].ordinal;
     if (!has_count(event)) return;
-    fputs(",\"args\":{", file);
-    if (ordinal != NULL) fprintf(file, "\"%s\":%" PRIu32 ",", ordinal, event->ordinal);
-    fprintf(file, "\"%s\":%" PRIu32 "}", kinds[event->kind].count, event->count);
+    quern__print(printer, ",\"args\":{");
+    if (ordinal != NULL) quern__print(printer, "\"%s\":%" PRIu32 ",", ordinal, event->ordinal);
+    quern__print(printer, "\"%s\":%" PRIu32 "}", kinds[event->kind].count, event->count);
 }
 
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
@@ -170,12 +172,12 @@ static void write_event(trace_writer *writer, uint32_t track, const quern__trace
     const quern_trace *trace = writer->trace;
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
     begin_event(writer, 'X', track);
-    fprintf(writer->file, ",\"cat\":\"%s\",\"name\":", kinds[event->kind].category);
+    quern__print(writer->printer, ",\"cat\":\"%s\",\"name\":", kinds[event->kind].category);
     write_name(writer, event);
-    write_time(writer->file, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
-    write_time(writer->file, "dur", event->duration_ns);
-    write_args(writer->file, event);
-    fputc('}', writer->file);
+    write_time(writer->printer, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
+    write_time(writer->printer, "dur", event->duration_ns);
+    write_args(writer->printer, event);
+    quern__print(writer->printer, "}");
 }
 
 static void write_tracks(trace_writer *writer)
@@ -189,25 +191,67 @@ static void write_tracks(trace_writer *writer)
     }
 }
 
-/* False when the file would not take it all. */
-static bool write_file(trace_writer *writer)
+/* For the events of a track, which are sorted in memory. */
+static quern__trace_event *allocate_events(const quern_trace *trace, const char *function)
 {
-    const quern_trace_stats stats = quern_trace_get_stats(writer->trace);
-    fprintf(writer->file,
-            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
-            stats.dropped_count);
-    write_tracks(writer);
-    fputs("\n]}\n", writer->file);
-    const bool is_whole = ferror(writer->file) == 0;
-    return fclose(writer->file) == 0 && is_whole;
+    quern__trace_event *events = quern__allocate(
+        &trace->allocator, trace->capacity * sizeof(quern__trace_event), EVENTS_ALIGNMENT_BYTES);
+    if (events == NULL)
+        quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a trace of %u events a track", function,
+                    trace->capacity);
+    return events;
 }
 
-static quern_result write_directly(trace_writer *writer, const char *path)
+static void release_events(const quern_trace *trace, quern__trace_event *events)
 {
-    writer->file = fopen(path, "w");
-    if (writer->file != NULL && write_file(writer)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path,
-                       strerror(errno));
+    quern__release(&trace->allocator, events, trace->capacity * sizeof(quern__trace_event),
+                   EVENTS_ALIGNMENT_BYTES);
+}
+
+static quern_result write_trace(trace_writer *writer, const char *function)
+{
+    quern__print(writer->printer,
+                 "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
+                 quern_trace_get_stats(writer->trace).dropped_count);
+    write_tracks(writer);
+    quern__print(writer->printer, "\n]}\n");
+    return quern__printer_close(writer->printer, function);
+}
+
+quern_result quern_trace_write(quern_trace *trace, quern_sink sink)
+{
+    if (trace == NULL) return quern__fail_null("quern_trace_write", "trace");
+    quern_result result = quern__check_sink(sink, "quern_trace_write");
+    if (result != QUERN_OK) return result;
+    quern__printer printer;
+    quern__printer_open(&printer, sink);
+    trace_writer writer = {
+        .trace = trace, .printer = &printer, .events = allocate_events(trace, "quern_trace_write")};
+    if (writer.events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
+    result = write_trace(&writer, "quern_trace_write");
+    release_events(trace, writer.events);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- saving */
+
+static quern_result fail_file(const char *path, int error)
+{
+    return quern__fail(QUERN_ERROR_FILE, "quern_trace_save: cannot write the trace '%s': %s", path,
+                       strerror(error));
+}
+
+static quern_result save_as(quern_trace *trace, quern__trace_event *events, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL) return fail_file(path, errno);
+    quern__printer printer;
+    quern__printer_open(&printer, quern_sink_file(file));
+    trace_writer writer = {.trace = trace, .printer = &printer, .events = events};
+    const quern_result result = write_trace(&writer, "quern_trace_save");
+    const bool is_closed = fclose(file) == 0;
+    if (result != QUERN_OK) return fail_file(path, printer.error);
+    return is_closed ? QUERN_OK : fail_file(path, errno);
 }
 
 /* Whether the path is something that must not be replaced: a device, a pipe. */
@@ -218,38 +262,32 @@ static bool is_special(const char *path)
 }
 
 /* To a file beside it first, which then takes its place. */
-static quern_result write_and_rename(trace_writer *writer, const char *part_path, const char *path)
+static quern_result save_and_rename(quern_trace *trace, quern__trace_event *events, const char *part_path,
+                                    const char *path)
 {
-    if (is_special(path)) return write_directly(writer, path);
-    writer->file = fopen(part_path, "w");
-    if (writer->file == NULL)
-        return quern__fail(QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s",
-                           part_path, strerror(errno));
-    if (write_file(writer) && rename(part_path, path) == 0) return QUERN_OK;
-    const quern_result result = quern__fail(
-        QUERN_ERROR_FILE, "quern_trace_write: cannot write the trace '%s': %s", path, strerror(errno));
-    remove(part_path);
+    if (is_special(path)) return save_as(trace, events, path);
+    quern_result result = save_as(trace, events, part_path);
+    if (result == QUERN_OK && rename(part_path, path) != 0) result = fail_file(path, errno);
+    if (result != QUERN_OK) remove(part_path);
     return result;
 }
 
-quern_result quern_trace_write(quern_trace *trace, const char *path)
+quern_result quern_trace_save(quern_trace *trace, const char *path)
 {
-    if (trace == NULL) return quern__fail_null("quern_trace_write", "trace");
-    if (path == NULL) return quern__fail_null("quern_trace_write", "path");
-    const size_t events_bytes = trace->capacity * sizeof(quern__trace_event);
+    if (trace == NULL) return quern__fail_null("quern_trace_save", "trace");
+    if (path == NULL) return quern__fail_null("quern_trace_save", "path");
+    quern__trace_event *events = allocate_events(trace, "quern_trace_save");
+    if (events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     const size_t path_bytes = strlen(path) + sizeof part_suffix;
-    quern__trace_event *events = quern__allocate(&trace->allocator, events_bytes, EVENTS_ALIGNMENT_BYTES);
     char *part_path = quern__allocate(&trace->allocator, path_bytes, EVENTS_ALIGNMENT_BYTES);
     quern_result result = QUERN_ERROR_OUT_OF_MEMORY;
-    if (events != NULL && part_path != NULL) {
+    if (part_path != NULL) {
         snprintf(part_path, path_bytes, "%s%s", path, part_suffix);
-        trace_writer writer = {.trace = trace, .events = events};
-        result = write_and_rename(&writer, part_path, path);
+        result = save_and_rename(trace, events, part_path, path);
     } else {
-        result = quern__fail(result, "quern_trace_write: no memory for a trace of %u events a track",
-                             trace->capacity);
+        result = quern__fail(result, "quern_trace_save: no memory for the name of a file");
     }
-    quern__release(&trace->allocator, events, events_bytes, EVENTS_ALIGNMENT_BYTES);
+    release_events(trace, events);
     quern__release(&trace->allocator, part_path, path_bytes, EVENTS_ALIGNMENT_BYTES);
     return result;
 }

@@ -175,13 +175,10 @@ quern_frame_stats run_once(quern_world *world, quern_system_hook *hook)
 const char *described(quern_schedule *schedule)
 {
     static char text[65536];
-    FILE *file = tmpfile();
-    cr_assert_not_null(file);
-    quern_result result = quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, file);
+    quern_buffer buffer = {text, sizeof text, 0};
+    quern_result result =
+        quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_buffer(&buffer));
     cr_assert_eq(result, QUERN_OK, "quern_schedule_describe: %s", quern_error_message());
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
     return text;
 }
 

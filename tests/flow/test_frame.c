@@ -466,7 +466,8 @@ static void run_again(quern_context *context)
     assert_refused(world, code, quern_schedule_set_enabled(running, (quern_system){1}, false));
     assert_refused(world, code, quern_schedule_compile(running));
     assert_message_has("quern_schedule_compile: ");
-    assert_refused(world, code, quern_schedule_describe(running, QUERN_DESCRIBE_TEXT, stderr));
+    assert_refused(world, code,
+                   quern_schedule_describe(running, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)));
     assert_message_has("quern_schedule_describe: ");
     static captured_reports reports;
     capture_reports(&reports);

@@ -570,7 +570,7 @@ static char *written_profile(const scene *opened)
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
     cr_assert_not_null(file);
-    must(quern_schedule_write_profile(opened->schedule, file));
+    must(quern_schedule_write_profile(opened->schedule, quern_sink_file(file)));
     fclose(file);
     return text;
 }
@@ -714,7 +714,7 @@ Test(watched, the_profile_is_written_as_a_table)
 {
     scene opened = open_scene(2);
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_write_profile(opened.schedule, stdout));
+                   quern_schedule_write_profile(opened.schedule, quern_sink_file(stdout)));
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
     char *text = written_profile(&opened);
@@ -736,7 +736,8 @@ Test(watched, misuse_is_refused)
                    quern_schedule_worker_profile(opened.schedule, 0, NULL));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_schedule_worker_profile(opened.schedule, 0, &worker));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_write_profile(opened.schedule, NULL));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_schedule_write_profile(opened.schedule, quern_sink_file(NULL)));
     close_scene(&opened);
 }
 

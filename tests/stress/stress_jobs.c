@@ -80,9 +80,7 @@ static void burn_ns(uint64_t nanoseconds)
 
 static void dump_pool(const quern_jobs *jobs)
 {
-    char text[16384];
-    quern_jobs_describe(jobs, text, sizeof text);
-    fputs(text, stderr);
+    quern_jobs_describe(jobs, quern_sink_file(stderr));
 }
 
 static void *watch(void *argument)

@@ -63,7 +63,7 @@ static const char *written(quern_describe_format format)
     static char text[TEXT_BYTES];
     FILE *file = tmpfile();
     cr_assert_not_null(file);
-    must(quern_schedule_describe(schedule, format, file));
+    must(quern_schedule_describe(schedule, format, quern_sink_file(file)));
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
@@ -913,7 +913,7 @@ static const char *drawn(void)
     int descriptor = mkstemp(path);
     cr_assert_geq(descriptor, 0);
     FILE *file = fdopen(descriptor, "w");
-    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, file));
+    must(quern_schedule_describe(schedule, QUERN_DESCRIBE_JSON, quern_sink_file(file)));
     fclose(file);
     snprintf(command, sizeof command, "python3 '" QUERN_SCRIPTS "/schedule_dot.py' %s", path);
     FILE *script = popen(command, "r");
@@ -982,14 +982,15 @@ Test(describe_dot, what_is_no_schedule_is_refused)
 Test(describe, a_format_that_does_not_exist_is_refused)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_describe(schedule, (quern_describe_format)2, stderr));
+                   quern_schedule_describe(schedule, (quern_describe_format)2, quern_sink_file(stderr)));
     assert_message_has("format 2 ");
 }
 
 static void describe_within(quern_context *context)
 {
     (void)context;
-    cr_assert_eq(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, stderr), QUERN_ERROR_WORLD_LOCKED);
+    cr_assert_eq(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)),
+                 QUERN_ERROR_WORLD_LOCKED);
 }
 
 Test(describe, it_is_refused_while_a_frame_runs)
@@ -1007,7 +1008,8 @@ static void assert_file_error(const char *path, const char *mode)
     FILE *file = fopen(path, mode);
     cr_assert_not_null(file, "%s", path);
     for (quern_describe_format format = QUERN_DESCRIBE_TEXT; format <= QUERN_DESCRIBE_JSON; format++) {
-        assert_refused(world, QUERN_ERROR_FILE, quern_schedule_describe(schedule, format, file));
+        assert_refused(world, QUERN_ERROR_FILE,
+                       quern_schedule_describe(schedule, format, quern_sink_file(file)));
         clearerr(file);
     }
     fclose(file);
@@ -1037,7 +1039,7 @@ Test(describe, missing_memory_is_reported)
     uint32_t failed_count = 0;
     for (bool failed = true; failed; failed_count += failed) {
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failed_count + 1);
-        quern_result result = quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, file);
+        quern_result result = quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(file));
         failed = result == QUERN_ERROR_OUT_OF_MEMORY;
         cr_assert(failed || result == QUERN_OK, "%s", quern_error_message());
         cr_assert_eq(ftell(file) == 0, failed);

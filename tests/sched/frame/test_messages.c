@@ -191,7 +191,7 @@ Test(messages, of_schedules)
          "quern_schedule_compile: system 'other' is to run before 'nobody'");
     SAYS(quern_schedule_run(schedule, NULL, 0),
          "quern_schedule_run: system 'other' is to run before 'nobody'");
-    SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, stderr),
+    SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)),
          "quern_schedule_describe: system 'other' is to run before 'nobody'");
     quern_schedule_destroy(schedule);
     const char *names[] = {""};
@@ -208,8 +208,8 @@ Test(messages, of_traces)
     cr_assert_eq(quern_trace_create(NULL, &trace), QUERN_OK);
     SAYS(quern_trace_add_name(trace, "", &number), "quern_trace_add_name: a zone needs a name");
     SAYS(quern_trace_set_track_name(trace, 0, ""), "quern_trace_set_track_name: a track needs a name");
-    SAYS(quern_trace_write(trace, "/nowhere/at/all"),
-         "quern_trace_write: cannot write the trace '/nowhere/at/all");
+    SAYS(quern_trace_save(trace, "/nowhere/at/all"),
+         "quern_trace_save: cannot write the trace '/nowhere/at/all");
     quern_trace_destroy(trace);
 }
 

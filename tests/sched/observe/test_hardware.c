@@ -412,7 +412,7 @@ Test(counting, the_table_has_events_by_entity_and_by_frame)
     cr_assert_not_null(file);
     must(quern_schedule_set_counting(opened.schedule, &source));
     run_until_all_are_counted(&opened, NULL);
-    must(quern_schedule_write_profile(opened.schedule, file));
+    must(quern_schedule_write_profile(opened.schedule, quern_sink_file(file)));
     fclose(file);
     const char *table = strstr(text, "\nsystem, events");
     cr_assert_not_null(table, "%s", text);

@@ -268,8 +268,8 @@ Test(trace, wrong_names_are_refused)
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_set_track_name(trace, 0, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_set_track_name(trace, 1, "n"));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_trace_set_track_name(trace, 0, ""));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_write(NULL, "path"));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_write(trace, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_save(NULL, "path"));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_trace_save(trace, NULL));
     cr_assert_eq(number, 5);
     name[QUERN_MAX_NAME_BYTES] = '\0';
     cr_assert_eq(quern_trace_add_name(trace, name, &number), QUERN_OK);
@@ -300,7 +300,7 @@ Test(trace, failed_allocations_leave_nothing_behind)
     cr_assert_eq(number, 9);
     for (uint64_t call = 1; call <= 2; call++) {
         failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
-        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_trace_write(trace, "nowhere/to/be/seen"));
+        assert_refused(NULL, QUERN_ERROR_OUT_OF_MEMORY, quern_trace_save(trace, "nowhere/to/be/seen"));
     }
     failing_allocator_heal(allocator);
     cr_assert_eq(add_name(trace, "n"), 0);
@@ -403,7 +403,7 @@ Test(trace, a_reader_sees_whole_events_while_rings_are_written)
 static void *write_to_pipe(void *argument)
 {
     const track_writer *writer = argument;
-    const quern_result result = quern_trace_write(writer->trace, writer->path);
+    const quern_result result = quern_trace_save(writer->trace, writer->path);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     atomic_store_explicit(writer->is_done, true, memory_order_release);
     return NULL;

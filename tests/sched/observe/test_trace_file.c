@@ -54,7 +54,7 @@ static uint32_t add_name(quern_trace *trace, const char *name)
 
 static cJSON *write_and_parse(quern_trace *trace)
 {
-    cr_assert_eq(quern_trace_write(trace, path), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_trace_save(trace, path), QUERN_OK, "%s", quern_error_message());
     FILE *file = fopen(path, "r");
     cr_assert_not_null(file);
     static char text[1 << 20];
@@ -350,7 +350,7 @@ Test(trace_file, what_is_no_file_is_not_replaced)
     unlink(pipe_path);
     if (mkfifo(pipe_path, 0600) == 0) {
         int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
-        cr_assert_eq(quern_trace_write(trace, pipe_path), QUERN_OK, "%s", quern_error_message());
+        cr_assert_eq(quern_trace_save(trace, pipe_path), QUERN_OK, "%s", quern_error_message());
         struct stat status;
         cr_assert_eq(stat(pipe_path, &status), 0);
         cr_assert(S_ISFIFO(status.st_mode), "it was replaced by a file");
@@ -366,12 +366,12 @@ Test(trace_file, what_is_no_file_is_not_replaced)
 Test(trace_file, what_cannot_be_written_is_refused)
 {
     quern_trace *trace = open_trace(1, 16);
-    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_write(trace, "/nonexistent/trace.json"));
-    cr_assert_eq(quern_trace_write(trace, path), QUERN_OK);
+    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_save(trace, "/nonexistent/trace.json"));
+    cr_assert_eq(quern_trace_save(trace, path), QUERN_OK);
     cr_expect_not(part_exists());
     unlink(path);
     cr_assert_eq(mkdir(path, 0700), 0);
-    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_write(trace, path));
+    assert_refused(NULL, QUERN_ERROR_FILE, quern_trace_save(trace, path));
     cr_expect_not(part_exists());
     rmdir(path);
     quern_trace_destroy(trace);

@@ -458,8 +458,10 @@ Test(schedule, null_arguments_and_unknown_systems_are_refused)
     assert_refused(world, invalid, quern_schedule_set_enabled(schedule, unknown, true));
     assert_refused(world, null, quern_schedule_compile(NULL));
     assert_refused(world, null, quern_schedule_run(NULL, NULL, 0));
-    assert_refused(world, null, quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, NULL));
-    assert_refused(world, null, quern_schedule_describe(NULL, QUERN_DESCRIBE_TEXT, stderr));
+    assert_refused(world, null,
+                   quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(NULL)));
+    assert_refused(world, null,
+                   quern_schedule_describe(NULL, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)));
     assert_refused(world, null, quern_schedule_system_stats(NULL, known, &stats));
     assert_refused(world, null, quern_schedule_system_stats(schedule, known, NULL));
     assert_refused(world, invalid, quern_schedule_system_stats(schedule, unknown, &stats));
@@ -587,7 +589,8 @@ static void assert_cannot_run(quern_result expected, const char *first_name, con
         assert_refused(world, expected, quern_schedule_run(schedule, NULL, 0));
         assert_message_has(first_name);
         assert_message_has(second_name);
-        assert_refused(world, expected, quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, stderr));
+        assert_refused(world, expected,
+                       quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)));
     }
     cr_assert_eq(log_count, 0u);
     cr_assert_eq(quern_schedule_system_at(schedule, 0).bits, 0u);

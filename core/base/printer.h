@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_BASE_PRINTER_H
+#define QUERN_CORE_BASE_PRINTER_H
+
+/* Text on its way to a sink. It is put together here first, so that a sink is not called for every word.
+ * After the first write that the sink refuses it gets nothing more, and closing the printer says so: who
+ * prints need not ask. */
+
+#include "core/base/base.h"
+
+#include <quern/sink.h>
+
+#include <stdarg.h>
+
+#define QUERN__PRINTER_BYTES 512
+
+typedef struct quern__printer {
+    quern_sink sink;
+    bool has_failed;
+    int error; /* errno when the sink failed; 0: it set none */
+    uint32_t used_bytes;
+    char text[QUERN__PRINTER_BYTES];
+} quern__printer;
+
+/* For the start of a public function that writes to a sink. */
+static inline quern_result quern__check_sink(quern_sink sink, const char *function)
+{
+    return sink.write != NULL ? QUERN_OK : quern__fail_null(function, "sink");
+}
+
+void quern__printer_open(quern__printer *printer, quern_sink sink);
+
+/* What one call prints is cut off at QUERN__PRINTER_BYTES - 1; quern__print_bytes prints any number. */
+void quern__print(quern__printer *printer, const char *format, ...) QUERN__PRINTF(2, 3);
+void quern__print_list(quern__printer *printer, const char *format, va_list arguments);
+
+void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes);
+
+/* Hands over what is left, and asks whether all has arrived. Errors: FILE, naming the function. */
+quern_result quern__printer_close(quern__printer *printer, const char *function);
+
+#endif

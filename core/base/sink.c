@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/base/printer.h"
+
+#include <errno.h>
+
+/* ------------------------------------------------------------------------------------------- sinks */
+
+static bool write_to_file(void *user_data, const char *text, size_t bytes)
+{
+    FILE *file = user_data;
+    if (bytes == 0) return fflush(file) == 0 && ferror(file) == 0;
+    return fwrite(text, 1, bytes, file) == bytes;
+}
+
+quern_sink quern_sink_file(FILE *file)
+{
+    return file != NULL ? (quern_sink){.write = write_to_file, .user_data = file} : (quern_sink){0};
+}
+
+static bool write_to_buffer(void *user_data, const char *text, size_t bytes)
+{
+    quern_buffer *buffer = user_data;
+    const size_t capacity_bytes = buffer->text != NULL ? buffer->capacity_bytes : 0;
+    if (buffer->length_bytes < capacity_bytes) {
+        const size_t room_bytes = capacity_bytes - buffer->length_bytes - 1;
+        const size_t fitting_bytes = bytes < room_bytes ? bytes : room_bytes;
+        memcpy(buffer->text + buffer->length_bytes, text, fitting_bytes);
+        buffer->text[buffer->length_bytes + fitting_bytes] = '\0';
+    }
+    buffer->length_bytes += bytes;
+    return true;
+}
+
+quern_sink quern_sink_buffer(quern_buffer *buffer)
+{
+    if (buffer == NULL) return (quern_sink){0};
+    buffer->length_bytes = 0;
+    if (buffer->text != NULL && buffer->capacity_bytes > 0) buffer->text[0] = '\0';
+    return (quern_sink){.write = write_to_buffer, .user_data = buffer};
+}
+
+/* ----------------------------------------------------------------------------------------- printer */
+
+void quern__printer_open(quern__printer *printer, quern_sink sink)
+{
+    printer->sink = sink;
+    printer->has_failed = false;
+    printer->error = 0;
+    printer->used_bytes = 0;
+}
+
+static void hand_over(quern__printer *printer, const char *text, size_t bytes)
+{
+    if (printer->has_failed) return;
+    errno = 0;
+    if (printer->sink.write(printer->sink.user_data, text, bytes)) return;
+    printer->has_failed = true;
+    printer->error = errno;
+}
+
+static void flush(quern__printer *printer)
+{
+    if (printer->used_bytes > 0) hand_over(printer, printer->text, printer->used_bytes);
+    printer->used_bytes = 0;
+}
+
+void quern__print_list(quern__printer *printer, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    size_t room_bytes = sizeof printer->text - printer->used_bytes;
+    int length = vsnprintf(printer->text + printer->used_bytes, room_bytes, format, arguments);
+    if (length >= 0 && (size_t)length >= room_bytes) {
+        flush(printer);
+        room_bytes = sizeof printer->text;
+        length = vsnprintf(printer->text, room_bytes, format, again);
+    }
+    va_end(again);
+    if (length > 0)
+        printer->used_bytes += (size_t)length < room_bytes ? (uint32_t)length : (uint32_t)room_bytes - 1;
+}
+
+void quern__print(quern__printer *printer, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    quern__print_list(printer, format, arguments);
+    va_end(arguments);
+}
+
+void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes)
+{
+    if (bytes > sizeof printer->text - printer->used_bytes) flush(printer);
+    if (bytes > sizeof printer->text) {
+        hand_over(printer, text, bytes);
+        return;
+    }
+    memcpy(printer->text + printer->used_bytes, text, bytes);
+    printer->used_bytes += (uint32_t)bytes;
+}
+
+quern_result quern__printer_close(quern__printer *printer, const char *function)
+{
+    flush(printer);
+    hand_over(printer, "", 0);
+    if (!printer->has_failed) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "%s: the sink could not write the text: %s", function,
+                       printer->error != 0 ? strerror(printer->error) : "it gave no reason");
+}

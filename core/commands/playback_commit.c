@@ -15,7 +15,7 @@
  * number of threads. */
 
 #include "core/commands/playback.h"
-#include "core/storage/storage_move.h"
+#include "core/storage/change.h"
 
 enum { SHEETS_PER_CALL = 4, MOVES_PER_CALL = 1024 };
 
@@ -111,11 +111,10 @@ static uint32_t created_count(const quern__playback *playback)
 
 static void take_handles(quern__playback *playback)
 {
-    quern__entities *entities = &playback->storage->entities;
-    fetch_freed(playback, created_count(playback));
-    for (uint32_t i = 0; i < playback->create_sheets.count; i++)
-        for (uint32_t k = 0; k < playback->create_sheets.items[i]->row_count; k++)
-            playback->created.items[playback->created.count++] = quern__entities_take(entities);
+    const uint32_t count = created_count(playback);
+    fetch_freed(playback, count);
+    quern__slots_take(playback->storage, count, playback->created.items);
+    playback->created.count = count;
 }
 
 /* Provisional handles of one stream become real; the recorder has let no others pass. */
@@ -199,14 +198,25 @@ static void move_rows(const commit *it, const quern__program_node *node, quern__
                       uint32_t count)
 {
     const quern__sheet *sheet = it->sheet;
-    const quern__storage *storage = it->playback->storage;
     const quern__flow *flow = quern__playback_flow(it->playback, node->target);
-    const quern_entity *handles = quern__archetype_entities(sheet->archetype, sheet->chunk);
     for (uint32_t end = row + count, fitting; row < end; row += fitting) {
         uintptr_t to = next_arrival(leader, flow, end - row, &fitting);
-        quern__storage_carry(node->plan, to, quern__location_make(sheet->chunk, row), fitting);
-        quern__storage_place(storage, node->target, to, handles + row, fitting);
+        quern__rows_move(it->playback->storage, node->plan, to, quern__location_make(sheet->chunk, row),
+                         fitting);
         fill_rows(sheet->scratch, node, to, sheet->edits + row, fitting);
+    }
+}
+
+/* Values that were set in rows that stay. */
+static void tell_written(const quern__sheet *sheet, const quern__program_node *node, uintptr_t location,
+                         uint32_t count)
+{
+    const quern__fill *fill = &sheet->scratch->programs.fills.items[node->first_fill];
+    for (uint32_t i = 0; i < node->fill_count; i++) {
+        const quern__column *column = sheet->archetype->columns;
+        while (column->offset_bytes != fill[i].target_offset_bytes)
+            column++;
+        quern__rows_written(sheet->archetype, location, count, column->component_index);
     }
 }
 
@@ -219,10 +229,11 @@ static void commit_rows(commit *it, const quern__row_run *run)
     uintptr_t location = quern__location_make(sheet->chunk, row);
     if (!node->is_destroyed && node->target == sheet->archetype) {
         fill_rows(sheet->scratch, node, location, sheet->edits + row, count);
+        if (quern__writes_are_heard(sheet->archetype)) tell_written(sheet, node, location, count);
         return;
     }
     if (node->is_destroyed) {
-        quern__storage_destroy_values(sheet->archetype, location, count);
+        quern__rows_leave(sheet->archetype, location, count);
         assert(it->destroyed != NULL);
         for (uint32_t i = 0; i < count; i++)
             *it->destroyed++ =
@@ -281,7 +292,7 @@ static void create_rows(const commit *it, const quern__program_node *node, quern
     const quern_entity *handles = it->playback->created.items + sheet->first_created;
     for (uint32_t end = row + count, fitting; row < end; row += fitting) {
         uintptr_t to = next_created(it->playback, leader, flow, end - row, &fitting);
-        quern__storage_place(it->playback->storage, node->target, to, handles + row, fitting);
+        quern__rows_arrive(it->playback->storage, node->target, to, handles + row, fitting);
         fill_rows(sheet->scratch, node, to, sheet->edits + row, fitting);
     }
 }
@@ -355,7 +366,7 @@ static void close_gaps(void *argument, uint32_t begin, uint32_t end, uint32_t wo
         count = 1;
         while (i + count < end && it->gaps[i + count] == to + count && it->tails[i + count] == from + count)
             count++;
-        quern__storage_relocate(it->storage, it->archetype, to, from, count);
+        quern__rows_relocate(it->storage, it->archetype, to, from, count);
     }
 }
 
@@ -383,53 +394,10 @@ static void compact(quern__playback *playback, const quern__flow *flow)
                         close_gaps, &it);
 }
 
-/* Other rows come to the chunks with gaps. What is appended has been noted by that. */
-static void note_gaps(const quern__playback *playback, const quern__flow *flow)
-{
-    const quern__versions *versions = &flow->archetype->versions;
-    for (uint32_t i = 0; i < flow->leaving_count && versions->items != NULL; i++)
-        quern__versions_note_rows(versions,
-                                  quern__chunk_of(playback->gaps.items[flow->first_gap + i])->index);
-}
-
 static void finish_flow(quern__playback *playback, const quern__flow *flow)
 {
-    if (!flow->is_emptied) note_gaps(playback, flow);
     if (flow->left_over_count > 0 && !flow->is_emptied) compact(playback, flow);
-    quern__storage_shrink(playback->storage, flow->archetype, flow->left_over_count);
-}
-
-/* ------------------------------------------------------------------------------------ change versions */
-
-static uint32_t column_at(const quern__archetype *archetype, uint32_t offset_bytes)
-{
-    uint32_t column = 0;
-    while (archetype->columns[column].offset_bytes != offset_bytes)
-        column++;
-    return column;
-}
-
-/* Values that were set in rows that stay. */
-static void note_values(const quern__sheet *sheet)
-{
-    const quern__programs *programs = &sheet->scratch->programs;
-    for (uint32_t i = 0; i < sheet->tally_count; i++) {
-        const quern__tally *tally = &sheet->scratch->tallies.items[sheet->first_tally + i];
-        const quern__program_node *node = &programs->nodes.items[tally->node];
-        if (node->is_destroyed || node->target != node->source) continue;
-        for (uint32_t k = 0; k < node->fill_count; k++)
-            quern__versions_note_column(
-                &sheet->archetype->versions, sheet->chunk->index,
-                column_at(sheet->archetype,
-                          programs->fills.items[node->first_fill + k].target_offset_bytes));
-    }
-}
-
-static void note_all_values(const quern__playback *playback)
-{
-    for (uint32_t i = 0; i < playback->sorted_sheets.count; i++)
-        if (playback->sorted_sheets.items[i]->archetype->versions.items != NULL)
-            note_values(playback->sorted_sheets.items[i]);
+    quern__rows_cut(playback->storage, flow->archetype, flow->left_over_count);
 }
 
 /* --------------------------------------------------------------------------------------------- commit */
@@ -437,8 +405,7 @@ static void note_all_values(const quern__playback *playback)
 static void extend_flows(const quern__playback *playback)
 {
     for (uint32_t i = 0; i < playback->flows.count; i++)
-        quern__storage_extend(playback->flows.items[i].archetype,
-                              playback->flows.items[i].archetype->reserved_count);
+        quern__rows_append_reserved(playback->storage, playback->flows.items[i].archetype);
 }
 
 static void commit_hooked(quern__playback *playback)
@@ -455,13 +422,6 @@ static void commit_hooked_creates(quern__playback *playback)
             commit_creates(playback, playback->create_sheets.items[i]);
 }
 
-static void free_slots(quern__playback *playback)
-{
-    for (uint32_t i = 0; i < playback->destroyed.count; i++)
-        quern__entities_give(&playback->storage->entities, playback->destroyed.items[i]);
-    playback->freed_count = playback->destroyed.count;
-}
-
 void quern__playback_commit(quern__playback *playback)
 {
     const quern__executor *executor = playback->executor;
@@ -475,9 +435,9 @@ void quern__playback_commit(quern__playback *playback)
     quern__executor_run(executor, playback->create_sheets.count, SHEETS_PER_CALL, commit_create_sheets,
                         playback);
     commit_hooked_creates(playback);
-    note_all_values(playback);
     for (uint32_t i = 0; i < playback->flows.count; i++)
         finish_flow(playback, &playback->flows.items[i]);
-    free_slots(playback);
-    playback->storage->structure_version++;
+    quern__slots_free(playback->storage, playback->destroyed.items, playback->destroyed.count);
+    playback->freed_count = playback->destroyed.count;
+    quern__structure_changed(playback->storage);
 }

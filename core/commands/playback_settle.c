@@ -5,6 +5,7 @@
 
 #include "core/base/bitset.h"
 #include "core/commands/playback.h"
+#include "core/storage/change.h"
 
 #include <quern/world.h>
 
@@ -175,7 +176,7 @@ static quern_result find_target(quern__storage *storage, const outcome *it, quer
     uint32_t count = list_present(it, set);
     quern_result result = quern__storage_archetype(storage, set, count, &node->target);
     if (result != QUERN_OK || node->source == NULL || node->source == node->target) return result;
-    result = quern__storage_plan(storage, node->source, node->target, &node->plan);
+    result = quern__plan_between(storage, node->source, node->target, &node->plan);
     if (result == QUERN_OK) node->is_hooked = has_hooks(node->plan);
     return result;
 }
@@ -321,8 +322,7 @@ static quern_result reserve_flows(quern__playback *playback, uint64_t *out_gap_c
         flow->is_emptied =
             flow->leaving_count == flow->row_count && flow->arriving_count == 0 && flow->created_count == 0;
         if (flow->left_over_count > *out_most_left_over) *out_most_left_over = flow->left_over_count;
-        quern_result result =
-            quern__storage_reserve_rows(playback->storage, flow->archetype, appended_count(flow));
+        quern_result result = quern__rows_reserve(playback->storage, flow->archetype, appended_count(flow));
         if (result != QUERN_OK) return result;
         flow->is_reserved = true;
     }
@@ -368,7 +368,7 @@ void quern__playback_unsettle(quern__playback *playback)
 {
     for (uint32_t i = 0; i < playback->flows.count; i++)
         if (playback->flows.items[i].is_reserved)
-            quern__storage_unreserve_rows(playback->storage, playback->flows.items[i].archetype);
+            quern__rows_unreserve(playback->storage, playback->flows.items[i].archetype);
     quern__entities_trim(&playback->storage->entities, &playback->storage->allocator);
 }
 

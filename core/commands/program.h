@@ -12,7 +12,7 @@
  * program. */
 
 #include "core/commands/operation.h"
-#include "core/storage/storage.h"
+#include "core/storage/plan.h"
 
 #define QUERN__NODE_NONE UINT32_MAX
 

@@ -227,7 +227,7 @@ void quern__archetype_destroy_values(quern__archetype *archetype)
     }
 }
 
-/* ------------------------------------------------------------------------------------------- rows */
+/* ----------------------------------------------------------------------------------- room for rows */
 
 static bool grow_slots(quern__archetype *archetype, const quern_allocator *allocator, uint32_t wanted)
 {
@@ -295,20 +295,6 @@ quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern_
                            archetype->component_count);
     }
     return quern__archetype_reserve(archetype, slabs, allocator, count);
-}
-
-void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
-                                const quern_allocator *allocator)
-{
-    archetype->reserved_count = 0;
-    quern__archetype_trim(archetype, slabs, allocator);
-}
-
-void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
-                               const quern_allocator *allocator)
-{
-    archetype->chunk_count = 0;
-    quern__archetype_trim(archetype, slabs, allocator);
 }
 
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,

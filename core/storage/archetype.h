@@ -132,6 +132,13 @@ static inline uint64_t quern__archetype_row_count(const quern__archetype *archet
     return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
 }
 
+/* A row, counted over all chunks. */
+static inline uintptr_t quern__archetype_location(const quern__archetype *archetype, uint32_t row)
+{
+    return quern__location_make(archetype->slots[row / archetype->row_capacity].chunk,
+                                row % archetype->row_capacity);
+}
+
 static inline uint32_t quern__archetype_column(const quern__archetype *archetype, uint32_t component_index)
 {
     return component_index < archetype->column_of_count ? archetype->column_of[component_index]
@@ -162,7 +169,7 @@ static inline uint64_t quern__edge_key(uint32_t component_bits, bool adds)
     return (adds ? 1ull : 2ull) << 32 | component_bits;
 }
 
-/* ------------------------------------------------------------------------------------------- rows */
+/* ----------------------------------------------------------------------------------- room for rows */
 
 /* The part of quern__archetype_reserve that needs more chunks. */
 quern_result quern__archetype_reserve_chunks(quern__archetype *archetype, quern__slabs *slabs,
@@ -188,60 +195,6 @@ static inline quern_result quern__archetype_reserve(quern__archetype *archetype,
 /* Gives chunks without rows back, but for those promised and a few that are kept for the next rows. */
 void quern__archetype_trim(quern__archetype *archetype, quern__slabs *slabs,
                            const quern_allocator *allocator);
-
-/* Takes back all promises that were not used. */
-void quern__archetype_unreserve(quern__archetype *archetype, quern__slabs *slabs,
-                                const quern_allocator *allocator);
-
-/* The slot that the next row goes to, or NULL when it needs another chunk than those held. */
-static inline quern__chunk_slot *quern__archetype_open_slot(quern__archetype *archetype)
-{
-    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
-    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
-        if (archetype->chunk_count == archetype->held_count) return NULL;
-        last = archetype->chunk_count++;
-        archetype->slots[last].row_count = 0;
-    }
-    quern__versions_note_rows(&archetype->versions, last);
-    return &archetype->slots[last];
-}
-
-/* A new last row, out of those reserved; its columns and handle are raw memory. */
-static inline uintptr_t quern__archetype_append(quern__archetype *archetype)
-{
-    assert(archetype->reserved_count > 0);
-    archetype->reserved_count--;
-    quern__chunk_slot *slot = quern__archetype_open_slot(archetype);
-    return quern__location_make(slot->chunk, slot->row_count++);
-}
-
-/* New last rows in one chunk, out of those reserved: at least 1, at most `wanted`. The first one's
- * location. */
-static inline uintptr_t quern__archetype_append_run(quern__archetype *archetype, uint32_t wanted,
-                                                    uint32_t *out_count)
-{
-    uintptr_t first = quern__archetype_append(archetype);
-    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
-    uint32_t left = archetype->row_capacity - slot->row_count;
-    uint32_t more = wanted - 1 < left ? wanted - 1 : left;
-    slot->row_count += more;
-    archetype->reserved_count -= more;
-    *out_count = 1 + more;
-    return first;
-}
-
-/* Takes all rows out, whose columns are raw memory already, and keeps chunks as quern__archetype_trim
- * does. */
-void quern__archetype_drop_all(quern__archetype *archetype, quern__slabs *slabs,
-                               const quern_allocator *allocator);
-
-/* Takes the last row out, whose columns are raw memory already, and returns where it was. When it was the
- * only one of its chunk (its index is 0), quern__storage_drop_chunk must follow. */
-static inline quern__row quern__archetype_drop_last(quern__archetype *archetype)
-{
-    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
-    return (quern__row){(char *)slot->chunk, --slot->row_count};
-}
 
 /* Gives back every chunk without rows. */
 void quern__archetype_drop_spare(quern__archetype *archetype, quern__slabs *slabs,

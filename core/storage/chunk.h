@@ -74,4 +74,11 @@ static inline uintptr_t quern__location_make(const quern__chunk *chunk, uint32_t
     return (uintptr_t)chunk | row;
 }
 
+/* The value at a location, in a column that begins there in the chunk. */
+static inline char *quern__location_value(uintptr_t location, uint32_t offset_bytes, uint32_t size_bytes)
+{
+    return (char *)quern__chunk_of(location) + offset_bytes +
+           (size_t)quern__location_row(location) * size_bytes;
+}
+
 #endif

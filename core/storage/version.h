@@ -12,8 +12,9 @@
  *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed
  *   items[slot * stride + 1 + c]  column c was written
  *
- * The first is written where rows are: by whoever owns the world, or at a sync point. The others also by
- * systems, each the columns that it may write, in the chunk that its job owns. */
+ * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync point,
+ * where several threads may bring rows to one chunk and all write the same; hence the atomic store. The others
+ * also by systems, each the columns that it may write, in the chunk that its job owns. */
 
 #include "core/base/base.h"
 
@@ -41,7 +42,9 @@ static inline uint64_t *quern__versions_of(const quern__versions *versions, uint
 
 static inline void quern__versions_note_rows(const quern__versions *versions, uint32_t slot)
 {
-    if (QUERN__UNLIKELY(versions->items != NULL)) *quern__versions_of(versions, slot) = *versions->clock;
+    /* relaxed: read after the threads have been waited for */
+    if (QUERN__UNLIKELY(versions->items != NULL))
+        __atomic_store_n(quern__versions_of(versions, slot), *versions->clock, __ATOMIC_RELAXED);
 }
 
 static inline void quern__versions_note_column(const quern__versions *versions, uint32_t slot,

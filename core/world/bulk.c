@@ -5,6 +5,7 @@
 
 #include <quern/bulk.h>
 
+#include "core/storage/change.h"
 #include "core/world/query.h"
 #include "core/world/world.h"
 
@@ -77,12 +78,12 @@ static quern_result create_rows(quern_world *world, quern__archetype *archetype,
                                 uint32_t count, quern_entity *out_entities)
 {
     quern__storage *storage = &world->storage;
-    quern_result result = quern__storage_reserve_new(storage, archetype, count);
+    quern_result result = quern__rows_reserve_new(storage, archetype, count);
     if (result != QUERN_OK) return result;
     new_rows rows = {.archetype = archetype};
     for (; rows.number < count; rows.number += rows.count) {
-        rows.first = quern__archetype_append_run(archetype, count - rows.number, &rows.count);
-        quern__storage_insert_run(storage, archetype, rows.first, rows.count);
+        rows.first = quern__rows_append(storage, archetype, count - rows.number, &rows.count);
+        quern__rows_arrive_new(storage, archetype, rows.first, rows.count);
         create_run(world, create, &rows, out_entities);
     }
     return QUERN_OK;
@@ -189,7 +190,7 @@ static quern_result destroy_many(quern_world *world, const quern_entity *entitie
     for (uint32_t i = 0; i < count; i++)
         if (quern__entities_find(&storage->entities, entities[i]) !=
             NULL) /* it may stand in the list twice */
-            quern__storage_erase(storage, entities[i]);
+            quern__row_leave(storage, entities[i]);
     return QUERN_OK;
 }
 
@@ -215,7 +216,7 @@ static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
     for (uint32_t i = 0; i < query->matches.count; i++) {
         quern__archetype *archetype = query->matches.items[i].archetype;
         count += quern__archetype_row_count(archetype);
-        quern__storage_erase_all(query->storage, archetype);
+        quern__rows_leave_all(query->storage, archetype);
     }
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
@@ -250,16 +251,16 @@ static quern_result reserve_match(const toggle_all *toggle, quern__archetype *so
 {
     quern__storage *storage = toggle->query->storage;
     const quern__move_plan *plan;
-    quern_result result = quern__storage_toggle(storage, source, toggle->component_index, &plan);
+    quern_result result = quern__plan_add_or_remove(storage, source, toggle->component_index, &plan);
     if (result != QUERN_OK) return result;
-    return quern__storage_reserve_rows(storage, plan->target, (uint32_t)quern__archetype_row_count(source));
+    return quern__rows_reserve(storage, plan->target, (uint32_t)quern__archetype_row_count(source));
 }
 
 /* The plan of a match that has been reserved: it is there. */
 static const quern__move_plan *plan_of(const toggle_all *toggle, quern__archetype *source)
 {
     const quern__move_plan *plan = NULL;
-    quern__storage_toggle(toggle->query->storage, source, toggle->component_index, &plan);
+    quern__plan_add_or_remove(toggle->query->storage, source, toggle->component_index, &plan);
     assert(plan != NULL);
     return plan;
 }
@@ -273,8 +274,8 @@ static quern_result reserve_all(const toggle_all *toggle)
         if (result == QUERN_OK) continue;
         while (i-- > 0)
             if (is_source(toggle, query->matches.items[i].archetype))
-                quern__storage_unreserve_rows(query->storage,
-                                              plan_of(toggle, query->matches.items[i].archetype)->target);
+                quern__rows_unreserve(query->storage,
+                                      plan_of(toggle, query->matches.items[i].archetype)->target);
         return result;
     }
     return QUERN_OK;
@@ -291,12 +292,12 @@ static uint64_t move_all(const toggle_all *toggle)
             quern__archetype *source = query->matches.items[i].archetype;
             if (!is_source(toggle, source)) continue;
             if (round == 0)
-                quern__storage_append_all(source, plan_of(toggle, source), toggle->value);
+                quern__rows_append_all(query->storage, plan_of(toggle, source), toggle->value);
             else if (round == 1)
-                quern__storage_move_all(query->storage, source, plan_of(toggle, source));
+                quern__rows_move_all(query->storage, plan_of(toggle, source));
             else {
                 count += quern__archetype_row_count(source);
-                quern__storage_drop_rows(query->storage, source);
+                quern__rows_cut_all(query->storage, source);
             }
         }
     return count;

@@ -4,6 +4,7 @@
  * (quern_world_remove_empty_archetypes). Neither changes anything that a user can see but the numbers of
  * archetypes. */
 
+#include "core/storage/change.h"
 #include "core/world/query.h"
 #include "core/world/world.h"
 
@@ -67,8 +68,8 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
 static void forget_plans_around(quern__storage *storage, quern__archetype *archetype)
 {
     while (archetype->incoming != NULL)
-        quern__storage_forget_plans(storage, archetype->incoming->source);
-    quern__storage_forget_plans(storage, archetype);
+        quern__plans_forget(storage, archetype->incoming->source);
+    quern__plans_forget(storage, archetype);
 }
 
 /* Takes the marked ones out of all that names archetypes by pointer. */
@@ -124,7 +125,7 @@ static void take_out(quern_world *world, uint32_t first)
     relink(storage, first);
     count_scanned(storage);
     if (storage->archetypes.count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
-    storage->structure_version++; /* iterations under way are over: their matches moved */
+    quern__structure_changed(storage); /* iterations under way are over: their matches moved */
 }
 
 static quern_result remove_empty(quern_world *world, uint32_t *out_count)

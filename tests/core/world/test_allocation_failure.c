@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/storage/change.h"
 #include "core/world/world.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
@@ -340,7 +341,7 @@ Test(allocation_failure, a_reservation_that_fails_half_way_holds_nothing)
     for (uint32_t spared = 0; spared < 4; spared++) {
         failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1 + spared);
         refusal before = refusal_begin(run.world);
-        quern_result result = quern__storage_reserve_rows(storage, archetype, 4 * QUERN__SLAB_CHUNKS);
+        quern_result result = quern__rows_reserve(storage, archetype, 4 * QUERN__SLAB_CHUNKS);
         refusal_end_code(&before, result, QUERN_ERROR_OUT_OF_MEMORY, __LINE__, "reserving rows");
         cr_assert_eq(archetype->held_count, 0u);
     }

@@ -3,6 +3,7 @@
 /* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
  * everything that may fail, and then changes the world. */
 
+#include "core/storage/change.h"
 #include "core/world/world.h"
 
 static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
@@ -119,10 +120,9 @@ static const quern__recipe *find_recipe(quern_world *world, const quern_componen
 static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
                                       quern_entity *out_entity, uintptr_t *out_location)
 {
-    quern_result result = quern__storage_reserve_new(storage, archetype, 1);
+    quern_result result = quern__rows_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
-    *out_entity = quern__entities_take(&storage->entities);
-    *out_location = quern__storage_insert(storage, *out_entity, archetype);
+    *out_entity = quern__row_arrive(storage, archetype, out_location);
     return QUERN_OK;
 }
 
@@ -196,7 +196,7 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
 {
     quern__record *record;
     quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
-    if (result == QUERN_OK) quern__storage_erase(&world->storage, entity);
+    if (result == QUERN_OK) quern__row_leave(&world->storage, entity);
     return result;
 }
 
@@ -207,7 +207,7 @@ static quern_result destroy(quern_world *world, quern_entity entity)
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
         return destroy_slowly(world, entity);
-    return quern__storage_erase_plain(&world->storage, archetype, entity, record);
+    return quern__row_leave_plain(&world->storage, archetype, entity, record);
 }
 
 quern_result quern_entity_destroy(quern_world *world, quern_entity entity)
@@ -247,12 +247,14 @@ static quern_result toggle(quern_world *world, quern_entity entity, quern__recor
     quern__storage *storage = &world->storage;
     quern__archetype *source = quern__storage_archetype_of(storage, record);
     const quern__move_plan *plan;
-    quern_result result = quern__storage_toggle(storage, source, quern__component_index(component), &plan);
-    if (result == QUERN_OK) result = quern__storage_reserve_rows(storage, plan->target, 1);
+    quern_result result =
+        quern__plan_add_or_remove(storage, source, quern__component_index(component), &plan);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (result != QUERN_OK) return result;
-    uintptr_t location = quern__archetype_append(plan->target);
+    uint32_t count;
+    uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
     fill_component(world, plan->target, location, component, value);
-    quern__storage_move(storage, entity, record, plan, location);
+    quern__row_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }
 
@@ -296,11 +298,11 @@ static quern_result add(quern_world *world, quern_entity entity, quern_component
     const quern__move_plan *plan = find_plan_quickly(source, component, true);
     if (QUERN__UNLIKELY(plan == NULL || (value == NULL && plan->added.size_bytes > 0)))
         return add_slowly(world, entity, component, value);
-    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
-    if (QUERN__UNLIKELY(slot == NULL)) return add_slowly(world, entity, component, value);
-    const quern__row to = {(char *)slot->chunk, slot->row_count++};
+    quern__row to;
+    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
+        return add_slowly(world, entity, component, value);
     quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
-    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
 }
 
 quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
@@ -328,10 +330,10 @@ static quern_result remove_component(quern_world *world, quern_entity entity, qu
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
     const quern__move_plan *plan = find_plan_quickly(source, component, false);
     if (QUERN__UNLIKELY(plan == NULL)) return remove_slowly(world, entity, component);
-    quern__chunk_slot *slot = quern__archetype_open_slot(plan->target);
-    if (QUERN__UNLIKELY(slot == NULL)) return remove_slowly(world, entity, component);
-    const quern__row to = {(char *)slot->chunk, slot->row_count++};
-    return quern__storage_move_plain(&world->storage, source, entity, record, plan, to);
+    quern__row to;
+    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
+        return remove_slowly(world, entity, component);
+    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
 }
 
 quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
@@ -349,11 +351,12 @@ static void replace_value(quern_world *world, const quern__record *record, quern
     const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     void *target = quern__storage_value(archetype, record->location, index);
     const quern__type *type = quern__components_type(&world->storage.components, index);
-    quern__storage_note_write(archetype, record->location, index);
+    if (target != NULL && target != value) {
+        quern__type_destroy(type, target, 1);
+        quern__type_copy(type, target, value, 1);
+    }
+    quern__rows_written(archetype, record->location, 1, index);
     quern__storage_note_set(&world->storage, index);
-    if (target == NULL || target == value) return;
-    quern__type_destroy(type, target, 1);
-    quern__type_copy(type, target, value, 1);
 }
 
 static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity entity,
@@ -431,8 +434,8 @@ static quern_result mark_changed(quern_world *world, quern_entity entity, quern_
     if (result != QUERN_OK) return result;
     if (!has(world, record, component))
         return fail_absent(world, entity, component, "quern_entity_mark_changed");
-    quern__storage_note_write(quern__storage_archetype_of(&world->storage, record), record->location,
-                              quern__component_index(component));
+    quern__rows_written(quern__storage_archetype_of(&world->storage, record), record->location, 1,
+                        quern__component_index(component));
     return QUERN_OK;
 }
 

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/change.h"
+
+/* So few rows are faster moved one by one than column by column. */
+enum { ROWS_ONE_BY_ONE = 3 };
+
+/* ------------------------------------------------------------------------------------------- room */
+
+/* Lets an archetype without rows keep a chunk, and takes it from the one that had the privilege longest. */
+static void note_spare(quern__storage *storage, quern__archetype *archetype)
+{
+    if (archetype->is_spare) return;
+    quern__archetype **place = &storage->spares[storage->next_spare++ % QUERN__SPARE_ARCHETYPES];
+    if (*place != NULL) {
+        (*place)->is_spare = false;
+        if ((*place)->chunk_count == 0 && (*place)->reserved_count == 0)
+            quern__archetype_drop_spare(*place, &storage->slabs, &storage->allocator);
+    }
+    archetype->is_spare = true;
+    *place = archetype;
+}
+
+void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
+{
+    archetype->reserved_count = 0;
+    quern__rows_trim(storage, archetype);
+}
+
+quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype)
+{
+    quern__archetype_trim(archetype, &storage->slabs, &storage->allocator);
+    if (archetype->chunk_count == 0) note_spare(storage, archetype);
+    return QUERN_OK;
+}
+
+uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
+                             uint32_t *out_count)
+{
+    assert(wanted > 0 && archetype->reserved_count > 0);
+    quern__row first = {0};
+    quern__row_append(archetype, &first);
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    const uint32_t left = archetype->row_capacity - slot->row_count;
+    const uint32_t more = wanted - 1 < left ? wanted - 1 : left;
+    slot->row_count += more;
+    archetype->reserved_count -= 1 + more;
+    storage->structure_version++;
+    *out_count = 1 + more;
+    return quern__row_location(first);
+}
+
+void quern__rows_append_reserved(quern__storage *storage, quern__archetype *archetype)
+{
+    for (uint32_t count; archetype->reserved_count > 0;)
+        quern__rows_append(storage, archetype, archetype->reserved_count, &count);
+}
+
+void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count)
+{
+    while (count > 0) {
+        quern__chunk_slot *last = &archetype->slots[archetype->chunk_count - 1];
+        const uint32_t cut = count < last->row_count ? count : last->row_count;
+        last->row_count -= cut;
+        count -= cut;
+        if (last->row_count == 0) archetype->chunk_count--;
+    }
+    quern__rows_unreserve(storage, archetype);
+    storage->structure_version++;
+}
+
+void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out_handles[i] = quern__entities_take(&storage->entities);
+}
+
+void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        quern__entities_give(&storage->entities, indices[i]);
+}
+
+/* ------------------------------------------------------------------------------- values and handles */
+
+static quern_entity *handles_at(const quern__archetype *archetype, uintptr_t location)
+{
+    return quern__archetype_entities(archetype, quern__chunk_of(location)) + quern__location_row(location);
+}
+
+static void point_record(const quern__storage *storage, quern_entity entity,
+                         const quern__archetype *archetype, uintptr_t location)
+{
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    record->location = location;
+    record->archetype_number = archetype->number;
+}
+
+/* Writes handles, and where they are now. */
+static void place(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
+                  const quern_entity *handles, uint32_t count)
+{
+    quern_entity *target = handles_at(archetype, to);
+    for (uint32_t i = 0; i < count; i++) {
+        target[i] = handles[i];
+        point_record(storage, handles[i], archetype, to + i);
+    }
+}
+
+/* Values of one column to raw memory. */
+static void move_values(const quern__type *type, char *to, char *from, uint32_t size_bytes, uint32_t count)
+{
+    if (QUERN__UNLIKELY(type != NULL))
+        quern__type_move(type, to, from, count);
+    else
+        memcpy(to, from, (size_t)size_bytes * count);
+}
+
+static void carry_columns(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
+{
+    const quern__move_step *step = plan->steps;
+    for (const quern__move_step *end = step + plan->shared_count; step < end; step++)
+        move_values(step->type, quern__location_value(to, step->target_offset_bytes, step->size_bytes),
+                    quern__location_value(from, step->source_offset_bytes, step->size_bytes),
+                    step->size_bytes, count);
+    step += plan->added_count;
+    for (const quern__move_step *end = step + plan->removed_count; step < end; step++)
+        if (step->type != NULL)
+            quern__type_destroy(step->type,
+                                quern__location_value(from, step->source_offset_bytes, step->size_bytes),
+                                count);
+}
+
+static void carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, uint32_t count)
+{
+    if (count > ROWS_ONE_BY_ONE || !plan->is_plain) {
+        carry_columns(plan, to, from, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        quern__copy_run(plan->carry, quern__row_of(to + i), quern__row_of(from + i));
+}
+
+static void relocate_columns(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
+                             uint32_t count)
+{
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        move_values(column->type->hooks.move != NULL ? column->type : NULL,
+                    quern__location_value(to, column->offset_bytes, column->size_bytes),
+                    quern__location_value(from, column->offset_bytes, column->size_bytes),
+                    column->size_bytes, count);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- runs */
+
+void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                        const quern_entity *handles, uint32_t count)
+{
+    place(storage, archetype, first, handles, count);
+    quern__on_arrive(archetype, first, count);
+}
+
+void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                            uint32_t count)
+{
+    quern_entity *handles = handles_at(archetype, first);
+    for (uint32_t i = 0; i < count; i++) {
+        handles[i] = quern__entities_take(&storage->entities);
+        point_record(storage, handles[i], archetype, first + i);
+    }
+    quern__on_arrive(archetype, first, count);
+}
+
+void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    quern__on_leave(archetype, first, count);
+    for (uint32_t i = 0; i < archetype->column_count && archetype->has_destroy; i++) {
+        const quern__column *column = &archetype->columns[i];
+        quern__type_destroy(column->type,
+                            quern__location_value(first, column->offset_bytes, column->size_bytes), count);
+    }
+}
+
+void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                      uintptr_t from, uint32_t count)
+{
+    quern__on_move(plan, to, from, count);
+    carry(plan, to, from, count);
+    place(storage, plan->target, to, handles_at(plan->source, from), count);
+}
+
+void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
+                          uintptr_t from, uint32_t count)
+{
+    assert(quern__is_run(archetype, to, count) && quern__is_run(archetype, from, count));
+    quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
+    if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
+    for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
+        quern__copy_run(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
+    place(storage, archetype, to, handles_at(archetype, from), count);
+}
+
+/* ------------------------------------------------------------------------------- whole archetypes */
+
+static void copy_value(const quern__move_step *step, void *target, const void *value)
+{
+    if (step->type != NULL)
+        quern__type_copy(step->type, target, value, 1);
+    else
+        quern__copy_value(target, value, step->size_bytes);
+}
+
+/* Values for those columns that rows did not have before. */
+static void fill_added(const quern__move_plan *plan, uintptr_t to, uint32_t count, const void *value)
+{
+    const quern__move_step *step = plan->steps + plan->shared_count;
+    for (const quern__move_step *end = step + plan->added_count; step < end; step++) {
+        char *targets = quern__location_value(to, step->target_offset_bytes, step->size_bytes);
+        for (uint32_t i = 0; value != NULL && i < count; i++)
+            copy_value(step, targets + (size_t)i * step->size_bytes, value);
+        if (value != NULL) continue;
+        if (step->type != NULL)
+            quern__type_construct(step->type, targets, count);
+        else
+            memset(targets, 0, (size_t)step->size_bytes * count);
+    }
+}
+
+void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, const void *value)
+{
+    uint32_t count;
+    for (uint64_t left = quern__archetype_row_count(plan->source); left > 0; left -= count) {
+        uint32_t wanted = left < plan->target->row_capacity ? (uint32_t)left : plan->target->row_capacity;
+        uintptr_t first = quern__rows_append(storage, plan->target, wanted, &count);
+        fill_added(plan, first, count, value);
+    }
+}
+
+void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan)
+{
+    const quern__archetype *source = plan->source, *target = plan->target;
+    uint64_t to = quern__archetype_row_count(target) - quern__archetype_row_count(source);
+    for (uint32_t i = 0; i < source->chunk_count; i++) {
+        const quern__chunk_slot *slot = &source->slots[i];
+        for (uint32_t row = 0, count; row < slot->row_count; row += count, to += count) {
+            uint32_t to_row = (uint32_t)(to % target->row_capacity);
+            count = target->row_capacity - to_row;
+            if (count > slot->row_count - row) count = slot->row_count - row;
+            quern__rows_move(storage, plan,
+                             quern__location_make(target->slots[to / target->row_capacity].chunk, to_row),
+                             quern__location_make(slot->chunk, row), count);
+        }
+    }
+    storage->structure_version++;
+}
+
+void quern__rows_cut_all(quern__storage *storage, quern__archetype *archetype)
+{
+    if (archetype->chunk_count > 0)
+        quern__rows_cut(storage, archetype, (uint32_t)quern__archetype_row_count(archetype));
+}
+
+void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern__chunk_slot *slot = &archetype->slots[i];
+        quern__rows_leave(archetype, quern__location_make(slot->chunk, 0), slot->row_count);
+    }
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern__chunk_slot *slot = &archetype->slots[i];
+        const quern_entity *handles = quern__archetype_entities(archetype, slot->chunk);
+        for (uint32_t row = 0; row < slot->row_count; row++)
+            quern__entities_give(&storage->entities, quern_entity_index(handles[row]));
+    }
+    quern__rows_cut_all(storage, archetype);
+}
+
+/* ---------------------------------------------------------------------------------------- one row */
+
+uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archetype, quern_entity entity)
+{
+    assert(archetype->reserved_count > 0);
+    archetype->reserved_count--;
+    quern__row row = {0};
+    quern__row_append(archetype, &row);
+    const uintptr_t location = quern__row_location(row);
+    *quern__row_handle(archetype, row) = entity;
+    point_record(storage, entity, archetype, location);
+    quern__on_arrive(archetype, location, 1);
+    storage->structure_version++;
+    return location;
+}
+
+static void leave_slowly(quern__storage *storage, quern__archetype *archetype, quern_entity entity,
+                         const quern__record *record)
+{
+    const uintptr_t gap = record->location;
+    quern__rows_leave(archetype, gap, 1);
+    quern__entities_give(&storage->entities, quern_entity_index(entity));
+    storage->structure_version++;
+    quern__row_close_gap(storage, archetype, quern__row_of(gap), false);
+}
+
+void quern__row_leave(quern__storage *storage, quern_entity entity)
+{
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    if (archetype->is_plain && !quern__record_ends_stretch(record))
+        quern__row_leave_plain(storage, archetype, entity, record);
+    else
+        leave_slowly(storage, archetype, entity, record);
+}
+
+void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source)
+{
+    relocate_columns(archetype, quern__row_location(target), quern__row_location(source), 1);
+}
+
+void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
+                     const quern__move_plan *plan, uintptr_t to)
+{
+    quern__archetype *source = quern__storage_archetype_of(storage, record);
+    if (plan->is_plain) {
+        quern__row_move_plain(storage, source, entity, record, plan, quern__row_of(to));
+        return;
+    }
+    const uintptr_t from = record->location;
+    quern__rows_move(storage, plan, to, from, 1);
+    storage->structure_version++;
+    quern__row_close_gap(storage, source, quern__row_of(from), false);
+}

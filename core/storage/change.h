@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_CHANGE_H
+#define QUERN_CORE_STORAGE_CHANGE_H
+
+/* The one place where structure changes. Calls for one entity, calls for many, and the playback of commands
+ * all change rows by the verbs below. Nothing else changes how many rows an archetype has, where records
+ * say that entities are and which handles stand in chunks, nor moves values from row to row; the test
+ * layering_check_changes sees to it.
+ *
+ * A run is some neighbouring rows of one chunk: the location of the first, and a count. A row of an
+ * archetype is an entity's, or it is raw: counted as a row, but with no good handle, and raw memory for
+ * values. The verbs:
+ *
+ *                          takes                                    leaves
+ *   quern__rows_arrive     raw rows, and handles that were taken    rows of these new entities
+ *   quern__rows_leave      rows of entities                         raw rows; the slots are still to be freed
+ *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
+ *   quern__rows_written    rows in which values were written        the same
+ *
+ *   quern__rows_append     room that was reserved                   raw rows, the last of the archetype
+ *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
+ *   quern__rows_cut        raw rows, the last of the archetype      no rows
+ *
+ * The upper four are what happens to entities. The lower three keep house: entities do not notice. The verbs
+ * for one row, quern__row_..., do all that belongs to a change: they append, free the slot, close the gap.
+ *
+ * Failure. Before a change begins, all that may fail is done: archetypes and plans found, rows and slots
+ * reserved. No verb fails. During a change raw rows break the invariants of storage.h; when it is over there
+ * are none, and quern_world_validate holds.
+ *
+ * Values. Those that rows get by an arrival or a move are the caller's to write, and belong to it:
+ * quern__rows_written does not tell of them. For a move of one call they are written before, since the user
+ * may have them from a pointer into the storage, which is good until something moves. For an arrival they
+ * are written after, since who fills them may want to see the handles.
+ *
+ * Threads. arrive, leave, move, written and relocate touch the rows that they are given, the records of the
+ * entities there, and the versions of their chunks; so several threads may call them at a time, each for
+ * other rows, as long as no type of these rows has hooks. All else, and the verbs for one row, belong to one
+ * thread that has the storage to itself. So a change that is shared out begins on one thread, with append,
+ * and ends on one, with cut, quern__slots_free and quern__structure_changed.
+ *
+ * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions: every path of a
+ * verb goes through its own exactly once per run, and where nobody listens that costs one branch. A listener
+ * must not fail, must bear the threads above, and must not look at values that the caller may still have to
+ * write. A location that it notes may be relocated before the change is over; a handle stays good. Change
+ * versions listen to all but leave. The end of a whole world is no change: nobody hears of it. */
+
+#include "core/storage/plan.h"
+
+/* --------------------------------------------------------------------------------------- listeners */
+
+/* Whether these are rows of one chunk of the archetype, entities' or raw. */
+static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    const quern__chunk *chunk = quern__chunk_of(first);
+    return chunk->archetype == archetype && chunk->index < archetype->chunk_count && count > 0 &&
+           quern__location_row(first) + count <= archetype->slots[chunk->index].row_count;
+}
+
+/* New entities are in these rows. Handles and records are good. */
+static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    assert(quern__is_run(archetype, first, count));
+    (void)count;
+    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
+        quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+}
+
+/* The entities in these rows are about to end. Values, handles and records are still good. */
+static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
+{
+    assert(quern__is_run(archetype, first, count));
+    (void)archetype, (void)first, (void)count;
+}
+
+/* The entities in these rows of the plan's source are about to move to those of its target. Values that the
+ * target lacks, and handles, are still good in the source. */
+static inline void quern__on_move(const quern__move_plan *plan, uintptr_t to, uintptr_t from,
+                                  uint32_t count)
+{
+    assert(quern__is_run(plan->source, from, count) && quern__is_run(plan->target, to, count));
+    (void)from, (void)count;
+    if (QUERN__UNLIKELY(plan->target->versions.items != NULL))
+        quern__versions_note_rows(&plan->target->versions, quern__chunk_of(to)->index);
+}
+
+/* The component of the entities in these rows has values that somebody gave to it. */
+static inline void quern__on_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                                     uint32_t component_index)
+{
+    assert(quern__is_run(archetype, first, count));
+    (void)count;
+    if (QUERN__LIKELY(archetype->versions.items == NULL)) return;
+    const uint32_t column = quern__archetype_column(archetype, component_index);
+    if (column < QUERN__COLUMN_TAG)
+        quern__versions_note_column(&archetype->versions, quern__chunk_of(first)->index, column);
+}
+
+/* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
+ * components. */
+static inline bool quern__writes_are_heard(const quern__archetype *archetype)
+{
+    return archetype->versions.items != NULL;
+}
+
+/* ------------------------------------------------------------------------------- what may fail */
+
+static inline quern_result quern__rows_reserve(quern__storage *storage, quern__archetype *archetype,
+                                               uint32_t count)
+{
+    return quern__archetype_reserve(archetype, &storage->slabs, &storage->allocator, count);
+}
+
+/* Slots and rows for `count` new entities of an archetype; on failure nothing is held that was not
+ * before. */
+static inline quern_result quern__rows_reserve_new(quern__storage *storage, quern__archetype *archetype,
+                                                   uint32_t count)
+{
+    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, count);
+    if (result != QUERN_OK) return result;
+    result = quern__rows_reserve(storage, archetype, count);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) quern__entities_trim(&storage->entities, &storage->allocator);
+    return result;
+}
+
+/* Takes back all that was reserved for an archetype, by a change that will not be made after all. */
+void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype);
+
+/* -------------------------------------------------------------------------- runs: the four verbs */
+
+/* handles: `count` of quern__slots_take. */
+void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                        const quern_entity *handles, uint32_t count);
+
+/* Takes the handles too, from slots that were reserved; afterwards they stand in the chunk. Belongs to one
+ * thread. */
+void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                            uint32_t count);
+
+/* Destroys the values. The handles stay where they are until something else comes there. */
+void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
+
+/* Carries over what both archetypes have, and destroys what the target lacks. */
+void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
+                      uintptr_t from, uint32_t count);
+
+static inline void quern__rows_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                                       uint32_t component_index)
+{
+    quern__on_written(archetype, first, count, component_index);
+}
+
+/* ------------------------------------------------------------------------------ runs: keeping house */
+
+/* Appends raw rows in one chunk: at least 1, at most `wanted`, all of them reserved. Returns the first. */
+uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
+                             uint32_t *out_count);
+
+/* Appends all that was reserved. */
+void quern__rows_append_reserved(quern__storage *storage, quern__archetype *archetype);
+
+void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
+                          uintptr_t from, uint32_t count);
+
+/* Takes the last rows out, and gives back chunks that are not needed and what was reserved and not used. */
+void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
+
+/* Slots for new entities, out of those reserved. */
+void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
+
+/* Frees the slots of entities that have left, in this order: the last one is taken first. */
+void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
+
+/* Locations and lists of chunks that were noted before are good no longer. Every verb that belongs to one
+ * thread does this by itself; a change that was shared out among threads ends with it. */
+static inline void quern__structure_changed(quern__storage *storage)
+{
+    storage->structure_version++;
+}
+
+/* ------------------------------------------------------------------------------ whole archetypes */
+
+/* Appends raw rows to the plan's target for all rows of its source; they are reserved. What the plan adds
+ * becomes copies of value, or is constructed where that is NULL. */
+void quern__rows_append_all(quern__storage *storage, const quern__move_plan *plan, const void *value);
+
+/* Moves all rows of the plan's source to those that were appended to its target last. What they leave is to
+ * be cut. */
+void quern__rows_move_all(quern__storage *storage, const quern__move_plan *plan);
+
+/* Takes out all rows of an archetype, which are raw. */
+void quern__rows_cut_all(quern__storage *storage, quern__archetype *archetype);
+
+/* All entities of an archetype leave: slots are freed, rows cut. */
+void quern__rows_leave_all(quern__storage *storage, quern__archetype *archetype);
+
+/* --------------------------------------------------------------------------------------- one row */
+
+/* The entity, whose slot was just taken, arrives in a reserved row. Returns its location. */
+uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archetype, quern_entity entity);
+
+/* A new entity arrives in a reserved row of the archetype; its values are still to be written. */
+static inline quern_entity quern__row_arrive(quern__storage *storage, quern__archetype *archetype,
+                                             uintptr_t *out_location)
+{
+    const quern_entity entity = quern__entities_take(&storage->entities);
+    *out_location = quern__row_arrive_as(storage, archetype, entity);
+    return entity;
+}
+
+/* A living entity leaves. */
+void quern__row_leave(quern__storage *storage, quern_entity entity);
+
+/* An entity moves to `to`, a raw row just appended to the plan's target, in which new values are written. */
+void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
+                     const quern__move_plan *plan, uintptr_t to);
+
+/* The hot half, for archetypes and plans without hooks. What it calls, if anything, it calls last: so the
+ * callers, into which it is inlined, save no registers. */
+
+static inline void *quern__row_value(quern__place place, quern__row row)
+{
+    return row.chunk + place.offset_bytes + row.index * place.size_bytes;
+}
+
+static inline quern_entity *quern__row_handle(const quern__archetype *archetype, quern__row row)
+{
+    return (quern_entity *)(void *)(row.chunk + archetype->entities_offset_bytes) + row.index;
+}
+
+/* Appends a raw row that was not reserved. False when that needs another chunk than those held. */
+static inline bool quern__row_append(quern__archetype *archetype, quern__row *out_row)
+{
+    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
+    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+        if (archetype->chunk_count == archetype->held_count) return false;
+        last = archetype->chunk_count++;
+        archetype->slots[last].row_count = 0;
+    }
+    quern__chunk_slot *slot = &archetype->slots[last];
+    *out_row = (quern__row){(char *)slot->chunk, slot->row_count++};
+    return true;
+}
+
+/* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last
+ * thing that a call does. */
+quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype);
+
+/* The last chunk of an archetype has no rows any more: it goes back, or stays for the next row. */
+static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
+{
+    const uint32_t left = --archetype->chunk_count;
+    const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->is_spare);
+    return may_stay ? QUERN_OK : quern__rows_trim(storage, archetype);
+}
+
+/* All values of one row of an archetype with hooks to another row, which is raw. */
+void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source);
+
+/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain is a constant. Returns
+ * QUERN_OK, as all three do. */
+static inline quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
+                                                quern__row gap, bool is_plain)
+{
+    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    const quern__row last = {(char *)slot->chunk, --slot->row_count};
+    if (last.index != gap.index || last.chunk != gap.chunk) {
+        if (QUERN__UNLIKELY(archetype->versions.items != NULL))
+            quern__versions_note_rows(&archetype->versions,
+                                      ((const quern__chunk *)(const void *)gap.chunk)->index);
+        const quern_entity moved = *quern__row_handle(archetype, last);
+        *quern__row_handle(archetype, gap) = moved;
+        quern__entities_record(&storage->entities, quern_entity_index(moved))->location =
+            quern__row_location(gap);
+        if (is_plain)
+            quern__copy_run(archetype->relocation, gap, last);
+        else
+            quern__row_relocate_hooked(archetype, gap, last);
+    }
+    return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
+}
+
+/* As quern__row_move, from a source known already and with a plain plan. */
+static inline quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
+                                                 quern_entity entity, quern__record *record,
+                                                 const quern__move_plan *plan, quern__row to)
+{
+    quern__on_move(plan, quern__row_location(to), record->location, 1);
+    const quern__row from = quern__row_of(record->location);
+    record->location = quern__row_location(to);
+    record->archetype_number = plan->target->number;
+    storage->structure_version++;
+    *quern__row_handle(plan->target, to) = entity;
+    quern__copy_run(plan->carry, to, from);
+    return quern__row_close_gap(storage, source, from, true);
+}
+
+/* As quern__row_leave, from a plain archetype known already, and when the entity's generation ends no
+ * stretch. */
+static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
+                                                  quern_entity entity, quern__record *record)
+{
+    const quern__row gap = quern__row_of(record->location);
+    quern__on_leave(archetype, record->location, 1);
+    quern__entities_free(&storage->entities, quern_entity_index(entity), record);
+    storage->structure_version++;
+    return quern__row_close_gap(storage, archetype, gap, true);
+}
+
+#endif

@@ -107,8 +107,8 @@ static void add_system(quern_schedule *schedule, const char *name, quern_system_
 static void report_drops(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_dropped dropped;
-        check(quern_schedule_drop_at(schedule, i, &dropped));
+        quern_drop dropped;
+        check(quern_schedule_get_drop(schedule, i, &dropped));
         printf("  %s: %llu dropped, %s\n", dropped.system_name, (unsigned long long)dropped.count,
                quern_drop_reason_string(dropped.reason));
     }
@@ -149,7 +149,8 @@ int main(void)
 
     for (int frame = 0; frame < 4; frame++) {
         run_frame(schedule, jobs);
-        quern_frame_stats stats = quern_schedule_frame_stats(schedule);
+        quern_frame_stats stats;
+        check(quern_schedule_get_frame_stats(schedule, &stats));
         printf("frame %d: %llu created, %llu destroyed\n", frame, (unsigned long long)stats.created_count,
                (unsigned long long)stats.destroyed_count);
         report_drops(schedule);

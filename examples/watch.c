@@ -102,7 +102,8 @@ static void add_system(Game *game, const char *name, quern_system_function *run,
 static void draw(const Game *game)
 {
     const quern_trace_zone zone = quern_trace_zone_begin(game->trace, 0, game->draw_zone);
-    const quern_frame_profile frame = quern_schedule_frame_profile(game->schedule);
+    quern_frame_profile frame;
+    check(quern_schedule_get_frame_profile(game->schedule, &frame));
     if (frame.frame_index % OVERLAY_FRAMES == OVERLAY_FRAMES - 1)
         printf("frame %d: %.3f ms, of that sync points %.3f ms; %u threads busy for %.0f %%\n",
                (int)frame.frame_index, (double)frame.time_ns / 1e6, (double)frame.sync_ns / 1e6,
@@ -128,7 +129,9 @@ int main(int argc, char **argv)
     }
     check(quern_schedule_write_profile(game.schedule, quern_sink_file(stdout)));
     if (argc > 1) check(quern_trace_save(game.trace, argv[1]));
-    printf("%d events traced\n", (int)quern_trace_get_stats(game.trace).event_count);
+    quern_trace_stats traced;
+    check(quern_trace_get_stats(game.trace, &traced));
+    printf("%d events traced\n", (int)traced.event_count);
 
     quern_schedule_destroy(game.schedule);
     quern_jobs_destroy(game.jobs);

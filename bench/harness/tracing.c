@@ -40,7 +40,8 @@ void quern__bench_tracing_stop(void)
 
 bool quern__bench_tracing_write(const char *path)
 {
-    if (quern_trace_get_stats(trace).event_count == 0)
+    quern_trace_stats stats;
+    if (quern_trace_get_stats(trace, &stats) == QUERN_OK && stats.event_count == 0)
         quern__bench_note(
             "the trace has no events: no subject of the last case gives it to its pools and schedules");
     if (quern_trace_save(trace, path) == QUERN_OK) return true;

@@ -12,13 +12,11 @@ static uint32_t row_bytes(const quern__archetype *archetype)
     return bytes;
 }
 
-quern_world_stats quern_world_stats_get(const quern_world *world)
+quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *out_stats)
 {
+    if (world == NULL) return quern__fail_null("quern_world_get_stats", "world");
+    if (out_stats == NULL) return quern__fail_null("quern_world_get_stats", "out_stats");
     quern_world_stats stats = {0};
-    if (world == NULL) {
-        quern__fail_null("quern_world_stats_get", "world");
-        return stats;
-    }
     const quern__storage *storage = &world->storage;
     stats.entity_count = quern__entities_alive_count(&storage->entities);
     stats.retired_count = storage->entities.retired_count;
@@ -34,7 +32,8 @@ quern_world_stats quern_world_stats_get(const quern_world *world)
         stats.used_bytes +=
             (row_bytes(archetype) + sizeof(quern__record)) * quern__archetype_row_count(archetype);
     }
-    return stats;
+    *out_stats = stats;
+    return QUERN_OK;
 }
 
 static const quern__archetype *find_archetype(const quern_world *world, uint32_t index,
@@ -50,12 +49,12 @@ static const quern__archetype *find_archetype(const quern_world *world, uint32_t
     return NULL;
 }
 
-quern_result quern_archetype_stats_get(const quern_world *world, uint32_t index,
-                                       quern_archetype_stats *out_stats)
+quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t index,
+                                             quern_archetype_stats *out_stats)
 {
-    const quern__archetype *archetype = find_archetype(world, index, "quern_archetype_stats_get");
+    const quern__archetype *archetype = find_archetype(world, index, "quern_world_get_archetype_stats");
     if (archetype == NULL) return world ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_NULL_ARGUMENT;
-    if (out_stats == NULL) return quern__fail_null("quern_archetype_stats_get", "out_stats");
+    if (out_stats == NULL) return quern__fail_null("quern_world_get_archetype_stats", "out_stats");
     uint64_t rows = quern__archetype_row_count(archetype);
     double held_bytes = (double)archetype->held_count * QUERN__CHUNK_BYTES;
     *out_stats = (quern_archetype_stats){

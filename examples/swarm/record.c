@@ -41,14 +41,15 @@ static void add_time(Record *record, uint64_t frame_ns)
 void record_frame(Record *record, const Simulation *simulation, uint64_t frame_ns)
 {
     add_time(record, frame_ns);
-    quern_frame_stats frame = quern_schedule_frame_stats(simulation->schedule);
+    quern_frame_stats frame;
+    check(quern_schedule_get_frame_stats(simulation->schedule, &frame));
     record->sync_ns += frame.sync_ns;
     record->created_count += frame.created_count;
     record->destroyed_count += frame.destroyed_count;
     for (uint32_t i = 0; i < record->system_count; i++) {
         quern_system_stats stats;
         quern_system system = quern_schedule_system_at(simulation->schedule, i);
-        check(quern_schedule_system_stats(simulation->schedule, system, &stats));
+        check(quern_schedule_get_system_stats(simulation->schedule, system, &stats));
         snprintf(record->systems[i].name, sizeof record->systems[i].name, "%s", stats.name);
         record->systems[i].time_ns += stats.time_ns;
         record->systems[i].view_count += stats.view_count;

@@ -22,9 +22,9 @@
  * Hooks of components run on the thread that called quern_schedule_run, in the same order at every number
  * of threads (but see copy in quern_hooks).
  *
- * Commands whose entity is gone are dropped: quern_schedule_drop_at says whose, how many and why. An entity
- * whose commands add up to more than it can have (components, bytes), or to a set that the world has no
- * archetype left for, stays as it was, those commands are dropped, too, and the frame says so when it is
+ * Commands whose entity is gone are dropped: quern_schedule_get_drop says whose, how many and why. An
+ * entity whose commands add up to more than it can have (components, bytes), or to a set that the world has
+ * no archetype left for, stays as it was, those commands are dropped, too, and the frame says so when it is
  * done; a new entity does not live then.
  *
  * Nothing is lost when memory is missing: a sync point gets all it needs before it changes anything. If it

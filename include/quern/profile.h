@@ -94,15 +94,17 @@ QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
 /* Events of a system in a frame, the mean of all frames with profiling since counting began, estimated from
  * the chunks that were measured; NAN for what is not available or was not counted yet. Between frames.
  * Errors: NULL_ARGUMENT, UNKNOWN_SYSTEM. */
-QUERN_API quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_system system,
-                                                    double out_counts[QUERN_HARDWARE_EVENT_COUNT]);
+QUERN_API quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
+                                                        double out_counts[QUERN_HARDWARE_EVENT_COUNT]);
 
-/* The latest frame; all 0 without profiling, and before the first frame with it. */
-QUERN_API quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule);
+/* The last frame; all 0 without profiling, and before the first frame with it. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_schedule_get_frame_profile(const quern_schedule *schedule,
+                                                        quern_frame_profile *out_profile);
 
 /* One worker in it. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (worker_index). */
-QUERN_API quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
-                                                     quern_worker_profile *out_profile);
+QUERN_API quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule,
+                                                         uint32_t worker_index,
+                                                         quern_worker_profile *out_profile);
 
 /* Writes a table: the mean of all frames since profiling was switched on or the number of threads was
  * another, by frame, sync point, system and worker; with counting another one of events by system. Between
@@ -260,8 +262,8 @@ typedef struct quern_trace_stats {
     uint64_t dropped_count; /* that were recorded since the start and made room for later ones */
 } quern_trace_stats;
 
-/* All zero for NULL. Any thread, at any time. */
-QUERN_API quern_trace_stats quern_trace_get_stats(const quern_trace *trace);
+/* Any thread, at any time. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_trace_get_stats(const quern_trace *trace, quern_trace_stats *out_stats);
 
 /* Writes the trace in the trace event format (JSON). Best after quern_trace_stop; while the trace runs, it
  * has what was recorded up to the call. Errors: NULL_ARGUMENT, OUT_OF_MEMORY, FILE. Any thread. */

@@ -184,25 +184,27 @@ typedef struct quern_frame_stats {
     uint64_t destroyed_count;
 } quern_frame_stats;
 
-QUERN_API quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule);
+/* All 0 before the first frame. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_schedule_get_frame_stats(const quern_schedule *schedule,
+                                                      quern_frame_stats *out_stats);
 
 /* Commands of one system that the latest frame dropped for one reason. */
-typedef struct quern_dropped {
+typedef struct quern_drop {
     quern_system system;
     const char *system_name; /* valid as long as the schedule */
     quern_drop_reason reason;
     uint64_t count; /* commands; they add up to dropped_count of quern_frame_stats */
     /* The entity of the first of them; provisional where it was created at the same sync point. */
     quern_entity first;
-} quern_dropped;
+} quern_drop;
 
 /* How many entries the report of dropped commands has: one for each pair of system and reason. */
 QUERN_API uint32_t quern_schedule_drop_count(const quern_schedule *schedule);
 
 /* The i-th of them, in the order of sync points and of the first command that was dropped. Errors:
  * NULL_ARGUMENT, INVALID_ARGUMENT. */
-QUERN_API quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i,
-                                              quern_dropped *out_dropped);
+QUERN_API quern_result quern_schedule_get_drop(const quern_schedule *schedule, uint32_t i,
+                                               quern_drop *out_drop);
 
 /* Commands that a frame has recorded and could not apply: see quern_schedule_run. */
 QUERN_API uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule);
@@ -223,8 +225,8 @@ typedef struct quern_system_stats {
 } quern_system_stats;
 
 /* Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
-QUERN_API quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_system system,
-                                                   quern_system_stats *out_stats);
+QUERN_API quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, quern_system system,
+                                                       quern_system_stats *out_stats);
 
 QUERN_API uint32_t quern_schedule_system_count(const quern_schedule *schedule);
 

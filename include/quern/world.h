@@ -76,8 +76,8 @@ typedef struct quern_world_stats {
     uint64_t used_bytes; /* what the rows that exist need: components and handles, and their records */
 } quern_world_stats;
 
-/* Walks over all archetypes. Between frames. */
-QUERN_API quern_world_stats quern_world_stats_get(const quern_world *world);
+/* Walks over all archetypes. Between frames. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *out_stats);
 
 /* One archetype: the entities with exactly the same set of components. */
 typedef struct quern_archetype_stats {
@@ -92,8 +92,8 @@ typedef struct quern_archetype_stats {
 
 /* The index-th archetype, from 0 to archetype_count - 1; 0 is the one without components.
  * Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
-QUERN_API quern_result quern_archetype_stats_get(const quern_world *world, uint32_t index,
-                                                 quern_archetype_stats *out_stats);
+QUERN_API quern_result quern_world_get_archetype_stats(const quern_world *world, uint32_t index,
+                                                       quern_archetype_stats *out_stats);
 
 /* The components of the index-th archetype: writes at most capacity of them (components may be NULL when
  * that is 0) and returns how many there are. 0, with a message, for an index out of range. */

@@ -240,7 +240,7 @@ static void add_systems(const quern_schedule *schedule)
         quern__system *system = schedule->plan.systems.items[i];
         quern_system_stats stats;
         const quern_system handle = {.bits = system->index + 1};
-        if (quern_schedule_system_stats(schedule, handle, &stats) != QUERN_OK) continue;
+        if (quern_schedule_get_system_stats(schedule, handle, &stats) != QUERN_OK) continue;
         system->total_ns += stats.time_ns;
         system->total_view_count += stats.view_count;
         system->total_entity_count += stats.entity_count;
@@ -335,15 +335,15 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
     return QUERN_OK;
 }
 
-quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_system system,
-                                          double out_counts[QUERN_HARDWARE_EVENT_COUNT])
+quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
+                                              double out_counts[QUERN_HARDWARE_EVENT_COUNT])
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_system_counts", "schedule");
-    if (out_counts == NULL) return quern__fail_null("quern_schedule_system_counts", "out_counts");
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_system_counts", "schedule");
+    if (out_counts == NULL) return quern__fail_null("quern_schedule_get_system_counts", "out_counts");
     const quern__system *counted = quern__schedule_system(schedule, system);
     if (counted == NULL)
         return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
-                           "quern_schedule_system_counts: the schedule has no such system");
+                           "quern_schedule_get_system_counts: the schedule has no such system");
     const double frames = (double)schedule->watch.frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         out_counts[i] =
@@ -352,24 +352,24 @@ quern_result quern_schedule_system_counts(const quern_schedule *schedule, quern_
     return QUERN_OK;
 }
 
-quern_frame_profile quern_schedule_frame_profile(const quern_schedule *schedule)
+quern_result quern_schedule_get_frame_profile(const quern_schedule *schedule,
+                                              quern_frame_profile *out_profile)
 {
-    if (schedule == NULL)
-        quern__fail_null("quern_schedule_frame_profile", "schedule");
-    else if (schedule->watch.is_profiling)
-        return schedule->watch.frame;
-    return (quern_frame_profile){0};
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_frame_profile", "schedule");
+    if (out_profile == NULL) return quern__fail_null("quern_schedule_get_frame_profile", "out_profile");
+    *out_profile = schedule->watch.is_profiling ? schedule->watch.frame : (quern_frame_profile){0};
+    return QUERN_OK;
 }
 
-quern_result quern_schedule_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
-                                           quern_worker_profile *out_profile)
+quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
+                                               quern_worker_profile *out_profile)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_worker_profile", "schedule");
-    if (out_profile == NULL) return quern__fail_null("quern_schedule_worker_profile", "out_profile");
-    const uint32_t worker_count = quern_schedule_frame_profile(schedule).thread_count;
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "schedule");
+    if (out_profile == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "out_profile");
+    const uint32_t worker_count = schedule->watch.is_profiling ? schedule->watch.frame.thread_count : 0;
     if (worker_index >= worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_worker_profile: worker %u; the latest profile has %u",
+                           "quern_schedule_get_worker_profile: worker %u; the latest profile has %u",
                            worker_index, worker_count);
     *out_profile = schedule->contexts[worker_index].profile;
     return QUERN_OK;

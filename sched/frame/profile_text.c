@@ -73,7 +73,7 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     const quern_system handle = {.bits = system->index + 1};
-    if (quern_schedule_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
+    if (quern_schedule_get_system_counts(writer->schedule, handle, counts) != QUERN_OK) return;
     const bool has_entities = system->total_entity_count > 0;
     const double share = has_entities ? (double)system->total_entity_count / writer->frames : 1;
     quern__print(writer->printer, "%-24s %-6s", system->name, has_entities ? "entity" : "frame");

@@ -241,20 +241,21 @@ quern_result quern_schedule_compile(quern_schedule *schedule)
 
 /* ---------------------------------------------------------------------------------------- looking */
 
-quern_frame_stats quern_schedule_frame_stats(const quern_schedule *schedule)
+quern_result quern_schedule_get_frame_stats(const quern_schedule *schedule, quern_frame_stats *out_stats)
 {
-    if (schedule != NULL) return schedule->stats;
-    quern__fail_null("quern_schedule_frame_stats", "schedule");
-    return (quern_frame_stats){0};
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_frame_stats", "schedule");
+    if (out_stats == NULL) return quern__fail_null("quern_schedule_get_frame_stats", "out_stats");
+    *out_stats = schedule->stats;
+    return QUERN_OK;
 }
 
-quern_result quern_schedule_system_stats(const quern_schedule *schedule, quern_system handle,
-                                         quern_system_stats *out_stats)
+quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, quern_system handle,
+                                             quern_system_stats *out_stats)
 {
     quern__system *system;
-    quern_result result = find_checked(schedule, handle, "quern_schedule_system_stats", &system);
+    quern_result result = find_checked(schedule, handle, "quern_schedule_get_system_stats", &system);
     if (result != QUERN_OK) return result;
-    if (out_stats == NULL) return quern__fail_null("quern_schedule_system_stats", "out_stats");
+    if (out_stats == NULL) return quern__fail_null("quern_schedule_get_system_stats", "out_stats");
     bool has_steps = schedule->plan.phases[system->phase].step_seconds > 0;
     *out_stats = (quern_system_stats){
         .name = system->name,

@@ -11,19 +11,19 @@ uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
     return 0;
 }
 
-quern_result quern_schedule_drop_at(const quern_schedule *schedule, uint32_t i, quern_dropped *out_dropped)
+quern_result quern_schedule_get_drop(const quern_schedule *schedule, uint32_t i, quern_drop *out_drop)
 {
-    if (schedule == NULL) return quern__fail_null("quern_schedule_drop_at", "schedule");
-    if (out_dropped == NULL) return quern__fail_null("quern_schedule_drop_at", "out_dropped");
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_drop", "schedule");
+    if (out_drop == NULL) return quern__fail_null("quern_schedule_get_drop", "out_drop");
     if (i >= schedule->playback.drops.count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_schedule_drop_at: entry %u; there are %u",
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_schedule_get_drop: entry %u; there are %u",
                            i, schedule->playback.drops.count);
     const quern__drop *drop = &schedule->playback.drops.items[i];
-    *out_dropped = (quern_dropped){.system = {.bits = drop->source + 1},
-                                   .system_name = schedule->plan.systems.items[drop->source]->name,
-                                   .reason = drop->reason,
-                                   .count = drop->count,
-                                   .first = drop->first_entity};
+    *out_drop = (quern_drop){.system = {.bits = drop->source + 1},
+                             .system_name = schedule->plan.systems.items[drop->source]->name,
+                             .reason = drop->reason,
+                             .count = drop->count,
+                             .first = drop->first_entity};
     return QUERN_OK;
 }
 

@@ -452,10 +452,12 @@ static void add_track(const quern_trace *trace, const quern__trace_track *track,
     stats->dropped_count += first - start;
 }
 
-quern_trace_stats quern_trace_get_stats(const quern_trace *trace)
+quern_result quern_trace_get_stats(const quern_trace *trace, quern_trace_stats *out_stats)
 {
-    quern_trace_stats stats = {0};
-    for (uint32_t i = 0; trace != NULL && i < trace->track_count; i++)
-        add_track(trace, &trace->tracks[i], &stats);
-    return stats;
+    if (trace == NULL) return quern__fail_null("quern_trace_get_stats", "trace");
+    if (out_stats == NULL) return quern__fail_null("quern_trace_get_stats", "out_stats");
+    *out_stats = (quern_trace_stats){0};
+    for (uint32_t i = 0; i < trace->track_count; i++)
+        add_track(trace, &trace->tracks[i], out_stats);
+    return QUERN_OK;
 }

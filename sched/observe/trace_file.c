@@ -210,9 +210,11 @@ static void release_events(const quern_trace *trace, quern__trace_event *events)
 
 static quern_result write_trace(trace_writer *writer, const char *function)
 {
+    quern_trace_stats stats;
+    (void)quern_trace_get_stats(writer->trace, &stats);
     quern__print(writer->printer,
                  "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
-                 quern_trace_get_stats(writer->trace).dropped_count);
+                 stats.dropped_count);
     write_tracks(writer);
     quern__print(writer->printer, "\n]}\n");
     return quern__printer_close(writer->printer, function);

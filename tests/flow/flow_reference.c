@@ -287,7 +287,7 @@ void flow_reference_close(flow_reference *reference)
 
 static void compare_stats(const flow_reference *reference, const flow_subject *subject)
 {
-    quern_frame_stats actual = quern_schedule_frame_stats(subject->schedule);
+    quern_frame_stats actual = stats_of_frame(subject->schedule);
     unsigned long long seed = reference->plan->seed;
     cr_assert_eq(actual.command_count, reference->stats.command_count, "seed %llu", seed);
     cr_assert_eq(actual.dropped_count, reference->stats.dropped_count, "seed %llu", seed);
@@ -298,7 +298,7 @@ static void compare_stats(const flow_reference *reference, const flow_subject *s
         uint32_t index = reference->order[i];
         quern_system handle = quern_schedule_system_at(subject->schedule, i);
         cr_assert_eq(handle.bits, subject->systems[index].bits, "seed %llu: order, place %u", seed, i);
-        cr_assert_eq(quern_schedule_system_stats(subject->schedule, handle, &stats), QUERN_OK);
+        cr_assert_eq(quern_schedule_get_system_stats(subject->schedule, handle, &stats), QUERN_OK);
         cr_assert_eq(subject->players[index].condition_count, reference->condition_counts[index],
                      "seed %llu: %s", seed, stats.name);
         cr_assert_eq(stats.entity_count, reference->entity_counts[index], "seed %llu: %s", seed,
@@ -319,8 +319,8 @@ static void compare_drops(const flow_reference *reference, const flow_subject *s
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < quern_schedule_drop_count(subject->schedule); i++) {
-        quern_dropped actual;
-        cr_assert_eq(quern_schedule_drop_at(subject->schedule, i, &actual), QUERN_OK);
+        quern_drop actual;
+        cr_assert_eq(quern_schedule_get_drop(subject->schedule, i, &actual), QUERN_OK);
         uint32_t index = actual.system.bits - 1;
         const naive_drop *expected = actual.reason == QUERN_DROP_DEAD
                                          ? &reference->stats.dead_drops[index]

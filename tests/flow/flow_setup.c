@@ -166,7 +166,7 @@ quern_frame_stats run_once(quern_world *world, quern_system_hook *hook)
     def.begin = hook;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    quern_frame_stats stats = quern_schedule_frame_stats(schedule);
+    quern_frame_stats stats = stats_of_frame(schedule);
     quern_schedule_destroy(schedule);
     assert_valid(world);
     return stats;

@@ -240,7 +240,7 @@ Test(captured, stages_of_the_profile_add_up_to_the_sync_point)
     quern_capture *capture = open_capture(NULL);
     must(quern_schedule_set_profiling(schedule, true));
     must(quern_schedule_run_captured(schedule, NULL, 0, capture));
-    const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
+    const quern_frame_profile frame = profile_of_frame(schedule);
     const uint64_t stages_ns = frame.gather_ns + frame.merge_ns + frame.resolve_ns + frame.apply_ns;
     cr_assert(stages_ns > 0 && stages_ns <= frame.sync_ns);
     cr_assert_leq(sum_of_links_ns(capture), frame.sync_ns);
@@ -439,7 +439,7 @@ static bool watch_with_failure(uint64_t call, quern_trace *trace)
     if (reached) cr_assert_eq(quern_world_hash(world), hash, "no system has run");
     failing_allocator_heal(memory);
     must_run(schedule, NULL);
-    cr_assert_gt(quern_schedule_frame_profile(schedule).time_ns, 0);
+    cr_assert_gt(profile_of_frame(schedule).time_ns, 0);
     close_program();
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
     cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
@@ -485,7 +485,7 @@ Test(captured, a_trace_without_memory_for_names_ends_the_frame_early)
     failing_allocator_fail_at(of_trace, failing_allocator_call_count(of_trace) + 1);
     assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_schedule_run(schedule, NULL, 0));
     must_run(schedule, NULL);
-    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0u);
+    cr_assert_gt(stats_of_trace(trace).event_count, 0u);
     quern_schedule_destroy(schedule);
     quern_trace_destroy(trace);
     failing_allocator_destroy(of_trace);

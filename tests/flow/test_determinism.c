@@ -26,8 +26,8 @@ static uint64_t hash_drops(const quern_schedule *schedule)
 {
     uint64_t hash = quern_schedule_drop_count(schedule);
     for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
-        quern_dropped dropped;
-        cr_assert_eq(quern_schedule_drop_at(schedule, i, &dropped), QUERN_OK);
+        quern_drop dropped;
+        cr_assert_eq(quern_schedule_get_drop(schedule, i, &dropped), QUERN_OK);
         hash = flow_mix(hash ^ dropped.system.bits);
         hash = flow_mix(hash ^ dropped.reason);
         hash = flow_mix(hash ^ dropped.count);
@@ -38,8 +38,8 @@ static uint64_t hash_drops(const quern_schedule *schedule)
 
 static outcome outcome_of(const flow_subject *subject)
 {
-    outcome it = {quern_world_hash(subject->world), quern_world_stats_get(subject->world).archetype_count,
-                  hash_drops(subject->schedule), quern_schedule_frame_stats(subject->schedule)};
+    outcome it = {quern_world_hash(subject->world), stats_of_world(subject->world).archetype_count,
+                  hash_drops(subject->schedule), stats_of_frame(subject->schedule)};
     it.stats.time_ns = 0;
     it.stats.sync_ns = 0;
     return it;

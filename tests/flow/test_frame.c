@@ -144,7 +144,7 @@ Test(frame, views_are_numbered_without_gaps_and_counted)
     quern_schedule *schedule = schedule_of(&def, &system);
     must_run(schedule, jobs);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_gt(stats.view_count, 30u, "the test needs many views");
     cr_assert_eq(stats.entity_count, (uint64_t)CROWD);
     cr_assert_eq(rows_seen, (uint64_t)CROWD);
@@ -321,7 +321,7 @@ static void assert_serial(const quern_system_def *def)
     quern_system system = setup_system(schedule, def);
     must_run(schedule, jobs);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(next_ordinal, stats.view_count);
     cr_assert_eq(overlap_count, 0u);
     quern_schedule_destroy(schedule);
@@ -611,7 +611,7 @@ Test(frame, a_system_may_run_a_parallel_loop)
     must_run(schedule, jobs);
     assert_visited(1);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(stats.command_count, stats.view_count * 2u, "each recorded into its own stream");
     quern_schedule_destroy(schedule);
 }
@@ -629,14 +629,14 @@ Test(frame, statistics_tell_what_happened)
     quern_system system = setup_system(schedule, &visitor);
     for (uint64_t frame = 0; frame < 3; frame++) {
         must_run(schedule, jobs);
-        quern_frame_stats all = quern_schedule_frame_stats(schedule);
+        quern_frame_stats all = stats_of_frame(schedule);
         cr_assert_eq(all.frame_index, frame);
         cr_assert_gt(all.time_ns, 0u);
         cr_assert_leq(all.sync_ns, all.time_ns);
         cr_assert_eq(all.command_count, 2u);
         cr_assert_eq(all.created_count, 1u);
         quern_system_stats stats;
-        must(quern_schedule_system_stats(schedule, system, &stats));
+        must(quern_schedule_get_system_stats(schedule, system, &stats));
         cr_assert_str_eq(stats.name, "visitor");
         cr_assert_eq(stats.phase, 0u);
         cr_assert_gt(stats.time_ns, 0u);
@@ -736,7 +736,7 @@ Test(frame, a_system_that_waits_has_its_context_afterwards, .timeout = 120)
         cr_assert_eq(nested_count, 0u, "a system began on a worker in the middle of another");
         for (uint32_t i = 0; i < WAITERS + OTHERS; i++) {
             quern_system_stats stats;
-            must(quern_schedule_system_stats(schedule, systems[i], &stats));
+            must(quern_schedule_get_system_stats(schedule, systems[i], &stats));
             cr_assert_eq(stats.command_count, i < WAITERS ? 2u : 1u, "%s", stats.name);
         }
     }

@@ -647,7 +647,7 @@ static void make_watchers(void)
 static void check_watcher(uint32_t which)
 {
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, watchers[which], &stats));
+    must(quern_schedule_get_system_stats(schedule, watchers[which], &stats));
     quern_term seconds[] = {quern_term_with(copy), quern_term_with(tag), quern_term_without(tag),
                             quern_term_without(wide)};
     quern_term terms[] = {quern_term_read(number), seconds[which]};
@@ -717,7 +717,7 @@ Test(fused, each_system_has_statistics_of_its_own)
         quern_system_stats stats[3];
         quern_system systems[] = {first, second, third};
         for (uint32_t i = 0; i < 3; i++)
-            must(quern_schedule_system_stats(schedule, systems[i], &stats[i]));
+            must(quern_schedule_get_system_stats(schedule, systems[i], &stats[i]));
         cr_assert_eq(stats[0].entity_count, (uint64_t)CROWD);
         cr_assert_eq(stats[1].entity_count, (uint64_t)CROWD / 2 - 1);
         cr_assert_gt(stats[0].view_count, stats[1].view_count);
@@ -832,7 +832,7 @@ static void run_filtered(const bool is_there[EYES], quern_system system, uint32_
         quern_system_stats stats;
         memset((void *)shown_counts, 0, sizeof shown_counts);
         run_frames(1);
-        must(quern_schedule_system_stats(schedule, system, &stats));
+        must(quern_schedule_get_system_stats(schedule, system, &stats));
         view_count = stats.view_count / runs_per_frame;
         cr_assert_gt(view_count, 30u, "the test needs many views");
         for (uint32_t which = 0; which < EYES; which++)

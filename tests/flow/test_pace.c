@@ -192,10 +192,10 @@ Test(interval, one_that_waits_is_left_out_with_views_and_end_and_those_beside_it
     quern_system_stats stats;
     cr_assert_str_eq(logged(0.25), "a");
     cr_assert(quern_schedule_are_fused(schedule, waiting, beside));
-    must(quern_schedule_system_stats(schedule, waiting, &stats));
+    must(quern_schedule_get_system_stats(schedule, waiting, &stats));
     cr_assert_eq(stats.view_count + stats.entity_count, 0u);
     cr_assert_str_eq(logged(0.25), "iiai");
-    must(quern_schedule_system_stats(schedule, waiting, &stats));
+    must(quern_schedule_get_system_stats(schedule, waiting, &stats));
     cr_assert_eq(stats.view_count, 1u);
     cr_assert_eq(stats.entity_count, 1u);
 }
@@ -249,7 +249,7 @@ Test(condition, a_system_runs_when_it_says_so_and_it_is_asked_once_before_begin)
             cr_assert_str_eq(logged(0.25), answer ? "?ccc" : "?", "%u: %s", i, letters);
             cr_assert_eq(asked_count, 1u);
             cr_assert_float_eq(asked_delta, 0.25, 0);
-            must(quern_schedule_system_stats(schedule, system, &stats));
+            must(quern_schedule_get_system_stats(schedule, system, &stats));
             cr_assert_eq(stats.view_count, answer ? 1u : 0u);
             cr_assert_eq(stats.entity_count, answer && has_terms ? 100u : 0u);
         }
@@ -469,16 +469,16 @@ Test(fixed_step, every_step_ends_at_a_sync_point)
     for (uint64_t i = 0; i < 4; i++)
         cr_assert_eq(seen_counts[i], i);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(stats.command_count, 8u, "of all steps");
-    cr_assert_eq(quern_schedule_frame_stats(schedule).created_count, 4u);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 0u, "the steps are one frame");
+    cr_assert_eq(stats_of_frame(schedule).created_count, 4u);
+    cr_assert_eq(stats_of_frame(schedule).frame_index, 0u, "the steps are one frame");
 }
 
 static void assert_views(quern_system system, uint32_t expected)
 {
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(stats.view_count, expected);
     cr_assert_eq(stats.entity_count, 2u * expected);
 }
@@ -562,7 +562,7 @@ Test(fixed_step, an_error_ends_the_steps_and_the_frame)
     quern_result result = quern_schedule_run(schedule, NULL, 2);
     refusal_end_code(&before, result, QUERN_ERROR_OUT_OF_MEMORY, __LINE__, "the frame");
     cr_assert_eq(begun_count, 3u);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).created_count, 2u * MANY);
+    cr_assert_eq(stats_of_frame(schedule).created_count, 2u * MANY);
     failing_allocator_heal(memory);
     begun_count = 3;
     must(quern_schedule_run(schedule, NULL, 0.25));
@@ -587,7 +587,7 @@ Test(fixed_step, a_frame_takes_no_time_that_is_not_finite_and_positive)
         assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_run(schedule, jobs, wrong[i]));
     cr_assert_str_eq(letters, "");
     cr_assert_str_eq(logged(0.25), "is", "time went on as if nothing had happened");
-    cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 1u);
+    cr_assert_eq(stats_of_frame(schedule).frame_index, 1u);
 }
 
 static void set_step_inside(quern_context *context)

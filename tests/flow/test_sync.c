@@ -197,7 +197,7 @@ static void play(uint32_t thread_count, bool is_first)
         uint64_t hash = quern_world_hash(world);
         if (is_first) hashes[frame] = hash;
         cr_assert_eq(hash, hashes[frame], "frame %u, %u threads", frame, thread_count);
-        cr_assert_gt(quern_schedule_frame_stats(schedule).command_count, 1000u);
+        cr_assert_gt(stats_of_frame(schedule).command_count, 1000u);
     }
     close_all();
     quern_jobs_destroy(jobs);
@@ -499,8 +499,8 @@ static void add_hook(const char *name, quern_system_hook *hook, uint32_t flags)
 static void assert_drop(uint32_t i, const char *system, quern_drop_reason reason, uint64_t count,
                         quern_entity first)
 {
-    quern_dropped dropped;
-    must(quern_schedule_drop_at(schedule, i, &dropped));
+    quern_drop dropped;
+    must(quern_schedule_get_drop(schedule, i, &dropped));
     cr_assert_str_eq(dropped.system_name, system);
     cr_assert_eq(dropped.system.bits, quern_schedule_find_system(schedule, system).bits);
     cr_assert_eq(dropped.reason, reason, "%s: %s", system, quern_drop_reason_string(dropped.reason));
@@ -523,7 +523,7 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     assert_drop(1, "set", QUERN_DROP_DESTROYED, 1, known[5]);
     assert_drop(2, "outlive", QUERN_DROP_DEAD, 1, known[9]);
     assert_drop(3, "greedy", QUERN_DROP_REFUSED, 4, known[20]);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).dropped_count, 8u);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 8u);
     enable_systems(false);
     must_run(schedule, NULL);
     cr_assert_eq(quern_schedule_drop_count(schedule), 0u, "the report is of the latest frame");
@@ -532,13 +532,13 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
 
 Test(sync, the_report_of_dropped_commands_refuses_wrong_arguments)
 {
-    quern_dropped dropped;
+    quern_drop dropped;
     open_with(NULL);
     assert_refused_value(NULL, quern_schedule_drop_count(NULL));
     assert_refused_value(NULL, quern_schedule_kept_command_count(NULL));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_drop_at(NULL, 0, &dropped));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_drop_at(schedule, 0, NULL));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_drop_at(schedule, 0, &dropped));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_drop(NULL, 0, &dropped));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_drop(schedule, 0, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_get_drop(schedule, 0, &dropped));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_discard_commands(NULL));
     cr_assert_str_eq(quern_drop_reason_string((quern_drop_reason)99), "unknown reason");
     close_all();
@@ -589,7 +589,7 @@ static void refuse_each(uint32_t thread_count, uint64_t step)
     open_failing(thread_count);
     must_run(schedule, jobs);
     uint64_t expected = quern_world_hash(world);
-    uint64_t command_count = quern_schedule_frame_stats(schedule).command_count;
+    uint64_t command_count = stats_of_frame(schedule).command_count;
     close_failing();
     uint32_t kept_count = 0;
     ending last = KEPT;
@@ -731,7 +731,7 @@ Test(sync_memory, frames_ask_for_no_memory_once_warm)
     uint64_t call_count = failing_allocator_call_count(memory);
     for (uint32_t frame = 0; frame < 8; frame++)
         must_run(schedule, NULL);
-    cr_assert_gt(quern_schedule_frame_stats(schedule).created_count, 10u);
+    cr_assert_gt(stats_of_frame(schedule).created_count, 10u);
     cr_assert_eq(failing_allocator_call_count(memory), call_count);
     close_failing();
 }

@@ -211,7 +211,7 @@ static void assert_views(const scene *opened, const char *name, uint32_t view_co
 static uint32_t chunk_count(const scene *opened)
 {
     quern_system_stats stats;
-    must(quern_schedule_system_stats(opened->schedule, opened->quick, &stats));
+    must(quern_schedule_get_system_stats(opened->schedule, opened->quick, &stats));
     return stats.view_count;
 }
 
@@ -219,14 +219,14 @@ static void check_trace(uint32_t thread_count)
 {
     scene opened = open_scene(thread_count);
     run_frames(&opened, 2);
-    cr_assert_eq(quern_trace_get_stats(opened.trace).event_count, 0, "it has not been started");
+    cr_assert_eq(stats_of_trace(opened.trace).event_count, 0, "it has not been started");
     quern_trace_start(opened.trace);
     run_frames(&opened, FRAMES);
     quern_trace_stop(opened.trace);
-    cr_assert_eq(quern_trace_get_stats(opened.trace).dropped_count, 0);
-    const uint64_t event_count = quern_trace_get_stats(opened.trace).event_count;
+    cr_assert_eq(stats_of_trace(opened.trace).dropped_count, 0);
+    const uint64_t event_count = stats_of_trace(opened.trace).event_count;
     run_frames(&opened, 1);
-    cr_assert_eq(quern_trace_get_stats(opened.trace).event_count, event_count, "it has been stopped");
+    cr_assert_eq(stats_of_trace(opened.trace).event_count, event_count, "it has been stopped");
     for (uint32_t track = 0; track < thread_count; track++) {
         track_events events = read_track(opened.trace, track);
         assert_nested(&events);
@@ -385,7 +385,7 @@ Test(watched, workers_without_a_track_are_left_out_and_named_once_per_start)
     quern_trace_start(trace);
     for (int i = 0; i < FRAMES; i++)
         must_run(schedule, jobs);
-    cr_assert_gt(quern_trace_get_stats(trace).event_count, 0);
+    cr_assert_gt(stats_of_trace(trace).event_count, 0);
     cr_assert_eq(reports.log_count, 1);
     cr_assert_eq(reports.assert_count, 0, "it is no misuse");
     cr_assert_not_null(strstr(reports.last, "on 3 threads"), "%s", reports.last);
@@ -408,7 +408,7 @@ Test(watched, a_trace_in_use_is_not_destroyed)
     cr_assert_eq(reports.log_count, 1);
     cr_assert_not_null(strstr(reports.last, "2 pools and schedules"), "%s", reports.last);
     run_frames(&opened, 1);
-    cr_assert_gt(quern_trace_get_stats(opened.trace).event_count, 0, "it is as it was");
+    cr_assert_gt(stats_of_trace(opened.trace).event_count, 0, "it is as it was");
     quern_schedule_destroy(opened.schedule);
     quern_trace_destroy(opened.trace);
     cr_assert_eq(reports.log_count, 2, "the pool has it");
@@ -426,7 +426,7 @@ Test(watched, a_trace_in_use_is_not_destroyed)
 static quern_system_stats stats_of(const scene *opened, quern_system system)
 {
     quern_system_stats stats;
-    must(quern_schedule_system_stats(opened->schedule, system, &stats));
+    must(quern_schedule_get_system_stats(opened->schedule, system, &stats));
     return stats;
 }
 
@@ -440,7 +440,7 @@ static void check_profile(uint32_t thread_count)
     scene opened = open_scene(thread_count);
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, FRAMES);
-    const quern_frame_profile frame = quern_schedule_frame_profile(opened.schedule);
+    const quern_frame_profile frame = profile_of_frame(opened.schedule);
     cr_assert_eq(frame.frame_index, FRAMES - 1);
     cr_assert_eq(frame.thread_count, thread_count);
     cr_assert_geq(frame.workers.busy_ns, (uint64_t)chunk_count(&opened) * 4 * WORK_NS);
@@ -452,7 +452,7 @@ static void check_profile(uint32_t thread_count)
     uint64_t busy_ns = 0;
     for (uint32_t i = 0; i < thread_count; i++) {
         quern_worker_profile worker;
-        must(quern_schedule_worker_profile(opened.schedule, i, &worker));
+        must(quern_schedule_get_worker_profile(opened.schedule, i, &worker));
         cr_assert_geq(total_of(&worker), frame.time_ns);
         busy_ns += worker.busy_ns;
     }
@@ -516,7 +516,7 @@ Test(watched, who_helps_with_a_loop_of_a_system_is_busy)
         must_run(schedule, jobs);
         for (uint32_t i = 0; i < THREADS; i++) {
             quern_worker_profile worker;
-            must(quern_schedule_worker_profile(schedule, i, &worker));
+            must(quern_schedule_get_worker_profile(schedule, i, &worker));
             cr_assert_geq(worker.busy_ns, LONG_WORK_NS, "worker %u", i);
         }
     }
@@ -553,7 +553,7 @@ Test(watched, without_profiling_there_are_no_times)
     scene opened = open_scene(1);
     run_frames(&opened, 1);
     cr_assert_eq(stats_of(&opened, opened.slow).time_ns, 0);
-    cr_assert_eq(quern_schedule_frame_profile(opened.schedule).time_ns, 0);
+    cr_assert_eq(profile_of_frame(opened.schedule).time_ns, 0);
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_frames(&opened, 2);
     cr_assert_gt(stats_of(&opened, opened.slow).time_ns, 0);
@@ -639,8 +639,8 @@ Test(watched, a_span_of_jobs_does_not_go_on_in_another_pool)
         quern_jobs *jobs = open_jobs(2, NULL);
         quern_system_stats stats;
         must_run(schedule, jobs);
-        must(quern_schedule_system_stats(schedule, quick, &stats));
-        const quern_frame_profile frame = quern_schedule_frame_profile(schedule);
+        must(quern_schedule_get_system_stats(schedule, quick, &stats));
+        const quern_frame_profile frame = profile_of_frame(schedule);
         cr_assert_leq(stats.time_ns, 2 * frame.time_ns);
         cr_assert_leq(frame.critical_path_ns, frame.time_ns);
         quern_jobs_destroy(jobs);
@@ -673,8 +673,8 @@ Test(watched, shares_follow_what_systems_take_now)
     has_changed_places = true;
     for (int i = 0; i < 10 * 16 && one.time_ns >= other.time_ns; i++) {
         must_run(schedule, NULL);
-        must(quern_schedule_system_stats(schedule, first, &one));
-        must(quern_schedule_system_stats(schedule, second, &other));
+        must(quern_schedule_get_system_stats(schedule, first, &one));
+        must(quern_schedule_get_system_stats(schedule, second, &other));
     }
     cr_assert_lt(one.time_ns, other.time_ns);
     quern_schedule_destroy(schedule);
@@ -703,10 +703,10 @@ Test(watched, a_frame_that_is_only_traced_has_no_profile)
     scene opened = open_scene(1);
     quern_trace_start(opened.trace);
     run_frames(&opened, 1);
-    cr_assert_eq(quern_schedule_frame_profile(opened.schedule).time_ns, 0);
+    cr_assert_eq(profile_of_frame(opened.schedule).time_ns, 0);
     quern_worker_profile worker;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_worker_profile(opened.schedule, 0, &worker));
+                   quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
     close_scene(&opened);
 }
 
@@ -731,11 +731,11 @@ Test(watched, misuse_is_refused)
     scene opened = open_scene(1);
     quern_worker_profile worker;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_set_profiling(NULL, true));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_worker_profile(NULL, 0, &worker));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_get_worker_profile(NULL, 0, &worker));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_worker_profile(opened.schedule, 0, NULL));
+                   quern_schedule_get_worker_profile(opened.schedule, 0, NULL));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_schedule_worker_profile(opened.schedule, 0, &worker));
+                   quern_schedule_get_worker_profile(opened.schedule, 0, &worker));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
                    quern_schedule_write_profile(opened.schedule, quern_sink_file(NULL)));
     close_scene(&opened);

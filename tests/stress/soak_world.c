@@ -97,7 +97,7 @@ static void check_memory(soak *s)
 {
     uint64_t held_bytes = failing_allocator_outstanding_bytes(s->allocator);
     assert_valid(s->world);
-    cr_assert_eq(quern_world_stats_get(s->world).entity_count, (uint64_t)ROOM_COUNT);
+    cr_assert_eq(stats_of_world(s->world).entity_count, (uint64_t)ROOM_COUNT);
     if (s->check_count++ < WARM_UP_CHECKS) {
         if (held_bytes > s->steady_bytes) s->steady_bytes = held_bytes;
         return;
@@ -155,7 +155,7 @@ Test(soak_world, archetypes_that_come_and_go_leave_no_memory_behind, .timeout = 
         cr_assert_eq(quern_world_remove_empty_archetypes(s->world, NULL), QUERN_OK, "%s",
                      quern_error_message());
         cr_assert_eq(quern_world_trim(s->world), QUERN_OK, "%s", quern_error_message());
-        cr_assert_leq(quern_world_stats_get(s->world).archetype_count, 2u);
+        cr_assert_leq(stats_of_world(s->world).archetype_count, 2u);
         check_memory(s);
     }
     close_soak(s);

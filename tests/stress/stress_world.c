@@ -91,7 +91,7 @@ static void crowd_toggle(crowd *all, uint32_t count)
 static void crowd_check(const crowd *all)
 {
     assert_valid(all->world);
-    cr_assert_eq(quern_world_stats_get(all->world).entity_count, all->count);
+    cr_assert_eq(stats_of_world(all->world).entity_count, all->count);
     for (uint32_t i = 0; i < all->count; i++)
         for (uint32_t t = 0; t < TYPE_COUNT; t++) {
             const uint64_t *value = quern_entity_get(all->world, all->entities[i], all->types[t]);
@@ -121,7 +121,7 @@ static void crowd_round(crowd *all)
 /* Memory that a world holds for entities that are gone: what a crowd of nobody may keep. */
 static void assert_gives_memory_back(const crowd *all)
 {
-    quern_world_stats stats = quern_world_stats_get(all->world);
+    quern_world_stats stats = stats_of_world(all->world);
     uint64_t record_bytes = (uint64_t)MAX_CROWD * 32;
     cr_assert_leq(stats.held_bytes, record_bytes + (8u << 20), "%llu bytes are held for nobody",
                   (unsigned long long)stats.held_bytes);

@@ -274,7 +274,7 @@ void model_check_entity(const model_world *model, uint32_t entity)
 void model_check(const model_world *model)
 {
     assert_valid(model->world);
-    cr_assert_eq(quern_world_stats_get(model->world).entity_count, model->alive_count, "entities alive");
+    cr_assert_eq(stats_of_world(model->world).entity_count, model->alive_count, "entities alive");
     for (uint32_t i = 0; i < model->entity_count; i++)
         model_check_entity(model, i);
     for (uint32_t type = 0; type < MODEL_TYPE_COUNT; type++)

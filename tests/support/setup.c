@@ -61,6 +61,34 @@ quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t t
     return query;
 }
 
+quern_world_stats stats_of_world(const quern_world *world)
+{
+    quern_world_stats told;
+    cr_assert_eq(quern_world_get_stats(world, &told), QUERN_OK, "%s", quern_error_message());
+    return told;
+}
+
+quern_frame_stats stats_of_frame(const quern_schedule *schedule)
+{
+    quern_frame_stats told;
+    cr_assert_eq(quern_schedule_get_frame_stats(schedule, &told), QUERN_OK, "%s", quern_error_message());
+    return told;
+}
+
+quern_frame_profile profile_of_frame(const quern_schedule *schedule)
+{
+    quern_frame_profile told;
+    cr_assert_eq(quern_schedule_get_frame_profile(schedule, &told), QUERN_OK, "%s", quern_error_message());
+    return told;
+}
+
+quern_trace_stats stats_of_trace(const quern_trace *trace)
+{
+    quern_trace_stats told;
+    cr_assert_eq(quern_trace_get_stats(trace, &told), QUERN_OK, "%s", quern_error_message());
+    return told;
+}
+
 void assert_valid(const quern_world *world)
 {
     quern_result result = quern_world_validate(world);

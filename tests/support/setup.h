@@ -7,7 +7,9 @@
 
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/profile.h>
 #include <quern/query.h>
+#include <quern/schedule.h>
 #include <quern/world.h>
 
 typedef struct vec3 {
@@ -22,6 +24,12 @@ quern_component setup_tag(quern_world *world, const char *name);
 quern_entity setup_entity(quern_world *world);
 quern_entity setup_entity_with(quern_world *world, const quern_component *components, uint32_t count);
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count);
+
+/* Likewise; what the getters tell, for use within an expression. */
+quern_world_stats stats_of_world(const quern_world *world);
+quern_frame_stats stats_of_frame(const quern_schedule *schedule);
+quern_frame_profile profile_of_frame(const quern_schedule *schedule);
+quern_trace_stats stats_of_trace(const quern_trace *trace);
 
 void assert_valid(const quern_world *world);
 

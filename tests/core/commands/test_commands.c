@@ -64,7 +64,7 @@ Test(commands, creates_give_distinct_provisional_handles)
 {
     quern_frame_stats stats = run_once(world, record_creates);
     cr_assert_eq(stats.created_count, 2u);
-    cr_assert_eq(quern_world_stats_get(world).entity_count, 3u);
+    cr_assert_eq(stats_of_world(world).entity_count, 3u);
 }
 
 static void use_own_handle(quern_context *context)
@@ -147,7 +147,7 @@ static void steal_handle(uint32_t thief_phase, uint32_t flags)
     setup_system(schedule, &maker);
     setup_system(schedule, &thief);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).command_count, 1u);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 1u);
     quern_schedule_destroy(schedule);
 }
 
@@ -210,7 +210,7 @@ Test(commands, a_provisional_handle_of_another_callback_or_view_of_the_system_is
     quern_system system = setup_system(schedule, &def);
     must_run(schedule, NULL);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_gt(stats.view_count, 2u, "the test needs several views");
     cr_assert_eq(stats.command_count, 1u + stats.view_count);
     quern_schedule_destroy(schedule);
@@ -412,7 +412,7 @@ Test(commands, a_stream_goes_on_over_many_blocks)
         cr_assert_eq(run_once(world, record_long_stream).command_count, 3u * LONG_COUNT);
         const vec3 *value = quern_entity_get(world, known, position);
         cr_assert_float_eq(value->x, (float)LONG_COUNT, 0);
-        cr_assert_eq(quern_world_stats_get(world).entity_count, 1u + frame * LONG_COUNT);
+        cr_assert_eq(stats_of_world(world).entity_count, 1u + frame * LONG_COUNT);
     }
 }
 
@@ -590,7 +590,7 @@ Test(commands_memory, a_command_without_memory_fails_the_frame_but_not_the_other
     assert_valid(world);
     cr_assert_gt(recorded_count, 0u);
     cr_assert_gt(refused_count, 0u);
-    cr_assert_eq(quern_world_stats_get(world).entity_count, recorded_count);
+    cr_assert_eq(stats_of_world(world).entity_count, recorded_count);
     cr_assert_eq(tracked_live_count(&counts), recorded_count);
     cr_assert_eq(counts.broken_count, 0u);
 }
@@ -618,5 +618,5 @@ Test(commands_memory, more_creates_than_memory_holds_are_refused_and_hold_none, 
     setup_system(schedule, &def);
     must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
     quern_schedule_destroy(schedule);
-    cr_assert_eq(quern_world_stats_get(world).entity_count, 1u);
+    cr_assert_eq(stats_of_world(world).entity_count, 1u);
 }

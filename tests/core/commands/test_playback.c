@@ -436,7 +436,7 @@ static void run_voters(quern_jobs *jobs, quern_system_hook *begin, quern_system_
     quern_system system = setup_system(schedule, &def);
     must_run(schedule, jobs);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     *out_view_count = stats.view_count;
     quern_schedule_destroy(schedule);
 }
@@ -769,7 +769,7 @@ Test(playback, a_new_entity_that_asks_for_too_many_components_does_not_live)
     setup_many();
     on_new_entity = true;
     assert_asks_for_too_much(ask_for_too_many_components, QUERN_ERROR_TOO_MANY_COMPONENTS);
-    cr_assert_eq(quern_world_stats_get(world).entity_count, 2u);
+    cr_assert_eq(stats_of_world(world).entity_count, 2u);
     const link3 *value = quern_entity_get(world, first, links);
     cr_assert_not(quern_entity_is_provisional(value->targets[0]));
     cr_assert_not(quern_entity_is_alive(world, value->targets[0]));
@@ -802,7 +802,7 @@ Test(playback, commands_on_an_entity_that_an_exclusive_system_destroyed_are_drop
     setup_system(schedule, &def);
     setup_system(schedule, &exclusive);
     must_run(schedule, NULL);
-    quern_frame_stats stats = quern_schedule_frame_stats(schedule);
+    quern_frame_stats stats = stats_of_frame(schedule);
     cr_assert_eq(stats.command_count, 3u);
     cr_assert_eq(stats.dropped_count, 1u);
     cr_assert(quern_entity_has(world, second, position));

@@ -121,7 +121,7 @@ Test(component, the_same_layout_again_gives_the_same_component)
     def.field_count = 2;
     quern_component first = must_register(def);
     cr_assert(quern_component_equal(must_register(def), first));
-    cr_assert_eq(quern_world_stats_get(world).component_count, 1u);
+    cr_assert_eq(stats_of_world(world).component_count, 1u);
 }
 
 Test(component, other_fields_under_the_same_name_are_another_layout)
@@ -225,7 +225,7 @@ Test(component, one_thousand_and_twenty_four_types_are_the_limit)
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_COMPONENTS"));
     cr_assert(quern_component_is_null(quern_component_find(world, "one_more")));
     must_register(def_of("type1023", 1023 % 8, 1));
-    cr_assert_eq(quern_world_stats_get(world).component_count, (uint32_t)QUERN_MAX_COMPONENTS);
+    cr_assert_eq(stats_of_world(world).component_count, (uint32_t)QUERN_MAX_COMPONENTS);
 }
 
 /* ------------------------------------------------------------------------------------------ fields */

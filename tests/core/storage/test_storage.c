@@ -204,7 +204,7 @@ Test(storage, create_with_nothing_is_create)
     must(quern_entity_create_with(world, NULL, NULL, 0, &entity));
     cr_assert(quern_entity_is_alive(world, entity));
     must(quern_entity_create_with(world, NULL, NULL, 0, NULL));
-    cr_assert_eq(quern_world_stats_get(world).entity_count, 2u);
+    cr_assert_eq(stats_of_world(world).entity_count, 2u);
 }
 
 Test(storage, create_with_a_component_twice_is_refused)
@@ -279,7 +279,7 @@ Test(storage, destroying_in_any_order_empties_the_chunks)
         entities[i] = entities[left - 1];
         if (left % 500 == 0) assert_valid(world);
     }
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, 0u);
+    cr_assert_eq(stats_of_world(world).chunk_count, 0u);
     assert_valid(world);
 }
 
@@ -304,7 +304,7 @@ Test(storage, all_chunks_but_the_last_stay_full)
     for (uint32_t left = MANY; left > 1; left--) {
         uint32_t first = 0, last = 0, views = count_views(query, &first, &last);
         cr_assert_eq((views - 1) * first + last, left);
-        cr_assert_eq(quern_world_stats_get(world).chunk_count, views);
+        cr_assert_eq(stats_of_world(world).chunk_count, views);
         must(quern_entity_destroy(world, entities[(left - 1) / 2]));
         memmove(&entities[(left - 1) / 2], &entities[(left - 1) / 2 + 1],
                 (left - 1 - (left - 1) / 2) * sizeof *entities);

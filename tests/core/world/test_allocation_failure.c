@@ -168,7 +168,7 @@ static quern_result destroy_every_second(script *s, uint32_t i)
 static quern_result count_matches(script *s, uint32_t i)
 {
     (void)i;
-    uint64_t expected = quern_world_stats_get(s->world).entity_count;
+    uint64_t expected = stats_of_world(s->world).entity_count;
     uint64_t count = quern_query_count(s->query);
     if (count == 0) return QUERN_ERROR_OUT_OF_MEMORY;
     cr_assert_eq(count, expected, "memory ran out, and some matches were left out silently");
@@ -182,7 +182,7 @@ static quern_result walk_matches(script *s, uint32_t i)
     quern_query_iterator it = quern_query_iterate(s->query);
     while (quern_query_next(&it))
         count += it.view.count;
-    if (it.result == QUERN_OK) cr_assert_eq(count, quern_world_stats_get(s->world).entity_count);
+    if (it.result == QUERN_OK) cr_assert_eq(count, stats_of_world(s->world).entity_count);
     return it.result;
 }
 

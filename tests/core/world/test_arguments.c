@@ -94,12 +94,14 @@ Test(arguments, of_worlds)
     quern_world_destroy(NULL);
     REFUSED_VALUE(quern_world_hash, NULL);
     REFUSED(NULL_ARGUMENT, quern_world_validate, NULL);
-    assert_refused_value(world, quern_world_stats_get(NULL).archetype_count);
+    quern_world_stats all;
+    REFUSED(NULL_ARGUMENT, quern_world_get_stats, NULL, &all);
+    REFUSED(NULL_ARGUMENT, quern_world_get_stats, world, NULL);
     REFUSED(NULL_ARGUMENT, quern_world_trim, NULL);
     REFUSED(NULL_ARGUMENT, quern_world_remove_empty_archetypes, NULL, NULL);
-    REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, NULL, 0, &stats);
-    REFUSED(NULL_ARGUMENT, quern_archetype_stats_get, world, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_archetype_stats_get, world, UINT32_MAX, &stats);
+    REFUSED(NULL_ARGUMENT, quern_world_get_archetype_stats, NULL, 0, &stats);
+    REFUSED(NULL_ARGUMENT, quern_world_get_archetype_stats, world, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_world_get_archetype_stats, world, UINT32_MAX, &stats);
     REFUSED_VALUE(quern_world_archetype_components, NULL, 0, list, 1);
     REFUSED_VALUE(quern_world_archetype_components, world, 1, NULL, UINT32_MAX);
     REFUSED_VALUE(quern_world_archetype_components, world, UINT32_MAX, list, 1);
@@ -437,19 +439,21 @@ Test(arguments, of_lists_in_a_system)
 
 Test(arguments, of_looking_at_schedules)
 {
-    quern_dropped dropped;
+    quern_drop dropped;
     quern_system_stats stats;
     const quern_system wild = {UINT32_MAX};
-    assert_refused_value(world, quern_schedule_frame_stats(NULL).frame_index);
+    quern_frame_stats frame;
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_stats, NULL, &frame);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_stats, schedule, NULL);
     REFUSED_VALUE(quern_schedule_drop_count, NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_drop_at, NULL, 0, &dropped);
-    REFUSED(NULL_ARGUMENT, quern_schedule_drop_at, schedule, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_drop_at, schedule, UINT32_MAX, &dropped);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_drop, NULL, 0, &dropped);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_drop, schedule, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_get_drop, schedule, UINT32_MAX, &dropped);
     REFUSED_VALUE(quern_schedule_kept_command_count, NULL);
     REFUSED(NULL_ARGUMENT, quern_schedule_discard_commands, NULL);
-    REFUSED(NULL_ARGUMENT, quern_schedule_system_stats, NULL, idle, &stats);
-    REFUSED(NULL_ARGUMENT, quern_schedule_system_stats, schedule, idle, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_system_stats, schedule, wild, &stats);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_system_stats, NULL, idle, &stats);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_system_stats, schedule, idle, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_get_system_stats, schedule, wild, &stats);
     cr_assert_eq(quern_schedule_system_count(NULL), 0u);
     cr_assert_eq(quern_schedule_system_at(NULL, 0).bits, 0u);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
@@ -474,14 +478,16 @@ Test(arguments, of_profiles)
     REFUSED(NULL_ARGUMENT, quern_schedule_set_profiling, NULL, true);
     REFUSED(NULL_ARGUMENT, quern_schedule_set_counting, NULL, NULL);
     assert_refused_value(world, quern_schedule_set_counting(schedule, &half) == QUERN_OK);
-    REFUSED(NULL_ARGUMENT, quern_schedule_system_counts, NULL, idle, counts);
-    REFUSED(NULL_ARGUMENT, quern_schedule_system_counts, schedule, idle, NULL);
-    REFUSED(UNKNOWN_SYSTEM, quern_schedule_system_counts, schedule, (quern_system){UINT32_MAX}, counts);
-    cr_assert_eq(quern_schedule_system_counts(schedule, idle, counts), QUERN_OK, "before any frame");
-    assert_refused_value(world, quern_schedule_frame_profile(NULL).time_ns);
-    REFUSED(NULL_ARGUMENT, quern_schedule_worker_profile, NULL, 0, &profile);
-    REFUSED(NULL_ARGUMENT, quern_schedule_worker_profile, schedule, 0, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_worker_profile, schedule, UINT32_MAX, &profile);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_system_counts, NULL, idle, counts);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_system_counts, schedule, idle, NULL);
+    REFUSED(UNKNOWN_SYSTEM, quern_schedule_get_system_counts, schedule, (quern_system){UINT32_MAX}, counts);
+    cr_assert_eq(quern_schedule_get_system_counts(schedule, idle, counts), QUERN_OK, "before any frame");
+    quern_frame_profile frame;
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_profile, NULL, &frame);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_profile, schedule, NULL);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_worker_profile, NULL, 0, &profile);
+    REFUSED(NULL_ARGUMENT, quern_schedule_get_worker_profile, schedule, 0, NULL);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_get_worker_profile, schedule, UINT32_MAX, &profile);
     REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, NULL, quern_sink_file(stdout));
     REFUSED(NULL_ARGUMENT, quern_schedule_write_profile, schedule, quern_sink_buffer(NULL));
 }
@@ -558,7 +564,9 @@ Test(arguments, of_traces)
     quern_trace_stop(NULL);
     quern_trace_destroy(NULL);
     cr_assert_not(quern_trace_is_running(NULL));
-    cr_assert_eq(quern_trace_get_stats(NULL).event_count, 0u);
+    quern_trace_stats stats;
+    REFUSED(NULL_ARGUMENT, quern_trace_get_stats, NULL, &stats);
+    REFUSED(NULL_ARGUMENT, quern_trace_get_stats, trace, NULL);
     quern_trace_zone zone = quern_trace_zone_begin(NULL, UINT32_MAX, UINT32_MAX);
     quern_trace_zone_end(&zone);
     quern_trace_zone_end(NULL);
@@ -574,7 +582,7 @@ Test(arguments, of_zones)
         quern_trace_zone zone = quern_trace_zone_begin(trace, wrong[i], UINT32_MAX);
         quern_trace_zone_end(&zone);
     }
-    cr_assert_eq(quern_trace_get_stats(trace).event_count, 0u);
+    cr_assert_eq(stats_of_trace(trace).event_count, 0u);
     cr_assert_eq(reports.log_count, 1u, "once");
     quern_trace_stop(trace);
     quern_log_set_handler(NULL, NULL);

@@ -55,7 +55,7 @@ static void must(quern_result result)
 
 static uint64_t alive_count(void)
 {
-    return quern_world_stats_get(world).entity_count;
+    return stats_of_world(world).entity_count;
 }
 
 static uint64_t number_of(quern_entity entity)
@@ -206,7 +206,7 @@ Test(create_many, continues_where_the_last_chunk_ends)
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
     uint32_t capacity = it.view.count;
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, (total + capacity - 1) / capacity);
+    cr_assert_eq(stats_of_world(world).chunk_count, (total + capacity - 1) / capacity);
     quern_query_destroy(query);
     close_bulk();
 }
@@ -216,13 +216,13 @@ Test(create_many, fills_chunks_to_the_row)
     create_numbered(0, 1, NULL, 0);
     quern_archetype_stats stats;
     quern_query *query = query_all(number);
-    must(quern_archetype_stats_get(world, quern_world_stats_get(world).archetype_count - 1, &stats));
+    must(quern_world_get_archetype_stats(world, stats_of_world(world).archetype_count - 1, &stats));
     create_numbered(1, stats.row_capacity - 1, NULL, 0);
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, 1u);
+    cr_assert_eq(stats_of_world(world).chunk_count, 1u);
     create_numbered(stats.row_capacity, stats.row_capacity, NULL, 0);
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, 2u);
+    cr_assert_eq(stats_of_world(world).chunk_count, 2u);
     create_numbered(2 * stats.row_capacity, 1, NULL, 0);
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, 3u);
+    cr_assert_eq(stats_of_world(world).chunk_count, 3u);
     assert_numbered(0, 2 * stats.row_capacity + 1);
     quern_query_destroy(query);
     close_bulk();
@@ -294,7 +294,7 @@ Test(create_many, of_very_many)
     cr_assert_eq(alive_count(), (uint64_t)HUGE_COUNT);
     must(quern_entity_destroy_many(world, entities, HUGE_COUNT));
     cr_assert_eq(alive_count(), 0u);
-    cr_assert_eq(quern_world_stats_get(world).chunk_count, 0u);
+    cr_assert_eq(stats_of_world(world).chunk_count, 0u);
     create_numbered(0, HUGE_COUNT, &tracked_type, 1);
     assert_numbered(0, HUGE_COUNT);
     close_bulk();

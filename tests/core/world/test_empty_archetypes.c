@@ -86,13 +86,13 @@ static uint64_t number_of(quern_entity entity)
 
 static quern_world_stats stats(void)
 {
-    return quern_world_stats_get(world);
+    return stats_of_world(world);
 }
 
 static quern_archetype_stats stats_of(uint32_t index)
 {
     quern_archetype_stats found;
-    quern_result result = quern_archetype_stats_get(world, index, &found);
+    quern_result result = quern_world_get_archetype_stats(world, index, &found);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     return found;
 }
@@ -318,11 +318,12 @@ Test(archetype_stats, out_of_range_are_refused)
     quern_archetype_stats found;
     quern_component component;
     uint32_t count = stats().archetype_count;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_archetype_stats_get(world, count, &found));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_archetype_stats_get(world, UINT32_MAX, &found));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_archetype_stats_get(NULL, 0, &found));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_archetype_stats_get(world, 0, NULL));
+                   quern_world_get_archetype_stats(world, count, &found));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_world_get_archetype_stats(world, UINT32_MAX, &found));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(NULL, 0, &found));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_get_archetype_stats(world, 0, NULL));
     assert_refused_value(world, quern_world_archetype_components(world, count, &component, 1));
     assert_refused_value(world, quern_world_archetype_components(NULL, 0, &component, 1));
     refusal before = refusal_begin(world);

@@ -106,7 +106,7 @@ Test(validate, a_world_with_retired_slots_is_valid)
     cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
     uint64_t before = quern_world_hash(world);
     cr_assert_eq(quern_entity_destroy(world, last_life), QUERN_OK);
-    cr_assert_eq(quern_world_stats_get(world).retired_count, 1u);
+    cr_assert_eq(stats_of_world(world).retired_count, 1u);
     cr_assert_neq(quern_world_hash(world), before);
     cr_assert_not(quern_entity_is_alive(world, last_life));
     for (uint32_t i = 0; i < 20; i++)
@@ -193,7 +193,7 @@ static void make_all_archetypes(quern_component *out_tags)
         if (result == QUERN_OK) continue;
         cr_assert_eq(result, QUERN_ERROR_LIMIT, "%s", quern_error_message());
     }
-    cr_assert_eq(quern_world_stats_get(world).archetype_count, (uint32_t)QUERN_MAX_ARCHETYPES);
+    cr_assert_eq(stats_of_world(world).archetype_count, (uint32_t)QUERN_MAX_ARCHETYPES);
 }
 
 /* Returns the mask of the next one. */

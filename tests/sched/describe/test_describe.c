@@ -864,9 +864,9 @@ Test(describe_json, measured_times_are_used_where_there_are_some)
     assert_times(root);
     assert_times(segment_of(root, 0, 0));
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, quern_schedule_find_system(schedule, "timed"), &stats));
+    must(quern_schedule_get_system_stats(schedule, quern_schedule_find_system(schedule, "timed"), &stats));
     assert_load(segment_of(root, 0, 0), (double)stats.time_ns, (double)stats.time_ns, 1);
-    double frame_ns = (double)(stats.time_ns + quern_schedule_frame_stats(schedule).sync_ns);
+    double frame_ns = (double)(stats.time_ns + stats_of_frame(schedule).sync_ns);
     assert_load(root, frame_ns, frame_ns, 1);
     cJSON_Delete(root);
     cr_assert_not_null(strstr(written(QUERN_DESCRIBE_TEXT), " us, critical path "));
@@ -999,7 +999,7 @@ Test(describe, it_is_refused_while_a_frame_runs)
     def.begin = describe_within;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).frame_index, 0u);
+    cr_assert_eq(stats_of_frame(schedule).frame_index, 0u);
     assert_message_has("frame");
 }
 

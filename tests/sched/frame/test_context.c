@@ -128,7 +128,7 @@ Test(context, commands_are_not_recorded_after_the_frame)
     cr_assert_eq(quern_schedule_kept_command_count(schedule), 0u);
     cr_assert_eq(quern_world_hash(world), hash);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).command_count, 1u, "its own create and no other");
+    cr_assert_eq(stats_of_frame(schedule).command_count, 1u, "its own create and no other");
     quern_schedule_destroy(schedule);
 }
 
@@ -151,7 +151,7 @@ Test(context, a_recorder_is_not_the_next_callbacks_before_it_has_asked)
     setup_system(schedule, &first);
     setup_system(schedule, &second);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).command_count, 2u);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
     quern_schedule_destroy(schedule);
 }
 
@@ -184,6 +184,6 @@ Test(context, one_that_is_lent_to_another_thread_is_noticed)
     def.user_data = &reports;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_frame_stats(schedule).command_count, 2u);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 2u);
     quern_schedule_destroy(schedule);
 }

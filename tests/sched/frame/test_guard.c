@@ -363,8 +363,8 @@ Test(guard, so_may_archetypes_that_go)
     schedule = setup_phases(world, 3);
     add_taker();
     add_system("use", use, 2, 0);
-    const uint32_t before = quern_world_stats_get(world).archetype_count;
+    const uint32_t before = stats_of_world(world).archetype_count;
     for (uint32_t i = 0; i < 60; i++)
         assert_nothing_found();
-    cr_assert_eq(quern_world_stats_get(world).archetype_count, before - PASSING_COUNT);
+    cr_assert_eq(stats_of_world(world).archetype_count, before - PASSING_COUNT);
 }

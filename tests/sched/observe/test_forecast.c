@@ -455,7 +455,7 @@ static void check_captured(uint32_t thread_count)
     quern_capture *capture = open_capture();
     must(quern_schedule_run_captured(schedule, jobs, 0.1, capture));
     quern_system_stats stats;
-    must(quern_schedule_system_stats(schedule, system, &stats));
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
     cr_assert_eq(capture->sections.count, 1);
     cr_assert_eq(capture->tasks.count, 1);
     cr_assert_str_eq(capture->tasks.items[0].name, "count");

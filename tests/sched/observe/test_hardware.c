@@ -289,7 +289,7 @@ static void run_until_counted(const scene *opened, quern_jobs *jobs, quern_syste
     double counts[QUERN_HARDWARE_EVENT_COUNT] = {NAN};
     for (int i = 0; i < MOST_FRAMES && !(counts[QUERN_HARDWARE_CYCLES] > 0); i++) {
         must_run(opened->schedule, jobs);
-        must(quern_schedule_system_counts(opened->schedule, system, counts));
+        must(quern_schedule_get_system_counts(opened->schedule, system, counts));
     }
     cr_assert(counts[QUERN_HARDWARE_CYCLES] > 0);
 }
@@ -304,7 +304,7 @@ static void run_until_all_are_counted(const scene *opened, quern_jobs *jobs)
 static double ratio_of(const scene *opened, quern_system system)
 {
     double counts[QUERN_HARDWARE_EVENT_COUNT];
-    must(quern_schedule_system_counts(opened->schedule, system, counts));
+    must(quern_schedule_get_system_counts(opened->schedule, system, counts));
     cr_expect(counts[QUERN_HARDWARE_CYCLES] > 0);
     cr_expect(isnan(counts[QUERN_HARDWARE_L1_MISSES]), "the processor does not count them");
     return counts[QUERN_HARDWARE_INSTRUCTIONS] / counts[QUERN_HARDWARE_CYCLES];
@@ -357,7 +357,7 @@ Test(counting, a_thread_that_is_refused_counts_nothing_and_disturbs_nobody)
     quern_jobs *jobs = setup_jobs(3);
     run_frames(&opened, jobs, FRAMES);
     quern_system_stats stats;
-    must(quern_schedule_system_stats(opened.schedule, opened.slow, &stats));
+    must(quern_schedule_get_system_stats(opened.schedule, opened.slow, &stats));
     cr_assert_gt(stats.time_ns, 0);
     quern_schedule_destroy(opened.schedule);
     quern_jobs_destroy(jobs);
@@ -371,10 +371,10 @@ Test(counting, systems_that_come_later_are_counted_and_the_others_keep_their_cou
     run_until_counted(&opened, NULL, opened.slow);
     const quern_system late = add(opened.schedule, "late", spend_once, false);
     double before[QUERN_HARDWARE_EVENT_COUNT], after[QUERN_HARDWARE_EVENT_COUNT];
-    must(quern_schedule_system_counts(opened.schedule, late, before));
+    must(quern_schedule_get_system_counts(opened.schedule, late, before));
     cr_expect(isnan(before[QUERN_HARDWARE_CYCLES]));
     run_frames(&opened, NULL, 1);
-    must(quern_schedule_system_counts(opened.schedule, opened.slow, after));
+    must(quern_schedule_get_system_counts(opened.schedule, opened.slow, after));
     cr_expect(after[QUERN_HARDWARE_CYCLES] > 0);
     run_until_counted(&opened, NULL, late);
     cr_assert_float_eq(ratio_of(&opened, late), 2, 1e-9);
@@ -386,18 +386,18 @@ Test(counting, without_profiling_or_a_source_nothing_is_counted)
     scene opened = open_scene();
     double counts[QUERN_HARDWARE_EVENT_COUNT];
     run_frames(&opened, NULL, FRAMES);
-    must(quern_schedule_system_counts(opened.schedule, opened.slow, counts));
+    must(quern_schedule_get_system_counts(opened.schedule, opened.slow, counts));
     cr_expect(isnan(counts[QUERN_HARDWARE_CYCLES]), "no source");
     must(quern_schedule_set_counting(opened.schedule, &source));
     must(quern_schedule_set_profiling(opened.schedule, false));
     run_frames(&opened, NULL, FRAMES);
-    must(quern_schedule_system_counts(opened.schedule, opened.slow, counts));
+    must(quern_schedule_get_system_counts(opened.schedule, opened.slow, counts));
     cr_expect(isnan(counts[QUERN_HARDWARE_CYCLES]), "no profile");
     must(quern_schedule_set_profiling(opened.schedule, true));
     run_until_counted(&opened, NULL, opened.slow);
     cr_assert_float_eq(ratio_of(&opened, opened.slow), 0.25, 1e-9);
     must(quern_schedule_set_counting(opened.schedule, NULL));
-    must(quern_schedule_system_counts(opened.schedule, opened.slow, counts));
+    must(quern_schedule_get_system_counts(opened.schedule, opened.slow, counts));
     cr_expect(isnan(counts[QUERN_HARDWARE_CYCLES]), "no longer");
     quern_schedule_destroy(opened.schedule);
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
@@ -469,11 +469,11 @@ Test(counting, misuse_is_refused)
     assert_refused(world, QUERN_ERROR_UNAVAILABLE, quern_schedule_set_counting(opened.schedule, &source));
     processor.is_unreadable = false;
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_system_counts(NULL, opened.slow, counts));
+                   quern_schedule_get_system_counts(NULL, opened.slow, counts));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_schedule_system_counts(opened.schedule, opened.slow, NULL));
+                   quern_schedule_get_system_counts(opened.schedule, opened.slow, NULL));
     assert_refused(world, QUERN_ERROR_UNKNOWN_SYSTEM,
-                   quern_schedule_system_counts(opened.schedule, (quern_system){.bits = 99}, counts));
+                   quern_schedule_get_system_counts(opened.schedule, (quern_system){.bits = 99}, counts));
     quern_schedule_destroy(opened.schedule);
     cr_expect_eq(atomic_load(&processor.opened_count), atomic_load(&processor.closed_count));
 }

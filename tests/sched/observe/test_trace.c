@@ -97,7 +97,7 @@ Test(trace, starting_again_forgets)
     quern_trace_start(trace);
     quern_trace_zone_end(&across);
     cr_assert_eq(count_events(trace, 0), 0);
-    cr_assert_eq(quern_trace_get_stats(trace).event_count, 0);
+    cr_assert_eq(stats_of_trace(trace).event_count, 0);
     record_zone(trace, 0, name);
     cr_assert_eq(count_events(trace, 0), 1);
     quern_trace_destroy(trace);
@@ -137,11 +137,11 @@ Test(trace, a_full_ring_drops_the_oldest_and_counts_them)
     for (uint32_t i = 0; i < 7; i++)
         cr_assert_eq(events[i].count, 13 + i);
     free(events);
-    const quern_trace_stats stats = quern_trace_get_stats(trace);
+    const quern_trace_stats stats = stats_of_trace(trace);
     cr_assert_eq(stats.event_count, 7);
     cr_assert_eq(stats.dropped_count, 13);
     quern_trace_start(trace);
-    cr_assert_eq(quern_trace_get_stats(trace).dropped_count, 0);
+    cr_assert_eq(stats_of_trace(trace).dropped_count, 0);
     quern_trace_destroy(trace);
 }
 
@@ -153,7 +153,6 @@ Test(trace, nothing_happens_without_a_trace)
     quern_trace_zone_end(NULL);
     cr_assert_not(quern_trace_is_running(NULL));
     record_zone(NULL, 0, 0);
-    cr_assert_eq(quern_trace_get_stats(NULL).event_count, 0);
 }
 
 Test(trace, a_track_that_is_not_there_is_reported_once_per_start)
@@ -168,7 +167,7 @@ Test(trace, a_track_that_is_not_there_is_reported_once_per_start)
         record_zone(trace, track, 0);
     cr_assert_eq(reports.log_count, 1);
     cr_assert_not_null(strstr(reports.last, "raise track_count"), "%s", reports.last);
-    cr_assert_eq(quern_trace_get_stats(trace).event_count, 0);
+    cr_assert_eq(stats_of_trace(trace).event_count, 0);
     quern_trace_start(trace);
     record_zone(trace, 2, 0);
     cr_assert_eq(reports.log_count, 2);
@@ -358,7 +357,7 @@ static void expect_whole(const quern__trace_event *events, uint32_t count)
 /* Events recorded so far. */
 static uint64_t recorded_count(const quern_trace *trace)
 {
-    const quern_trace_stats stats = quern_trace_get_stats(trace);
+    const quern_trace_stats stats = stats_of_trace(trace);
     return stats.event_count + stats.dropped_count;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/commands/playback.h"
+#include "core/commands/apply.h"
 
 /* For builds with QUERN_CHECKS: provisional handles in values where no field is described. A sync point
  * replaces handles in fields that are described as QUERN_FIELD_ENTITY; elsewhere they would stay
@@ -13,7 +13,7 @@
  * three, and the number of one of its creates below. */
 
 typedef struct finding {
-    const quern__playback *playback;
+    const quern__gathered *gathered;
     uint32_t lowest_serial, highest_serial; /* of streams that create something */
     uint64_t count;
     const quern__stream *stream; /* of the first: whose value it is, */
@@ -25,8 +25,8 @@ typedef struct finding {
 static void note_serials(finding *found)
 {
     found->lowest_serial = UINT32_MAX;
-    for (uint32_t i = 0; i < found->playback->streams.count; i++) {
-        const quern__stream *stream = found->playback->streams.items[i].stream;
+    for (uint32_t i = 0; i < found->gathered->streams.count; i++) {
+        const quern__stream *stream = found->gathered->streams.items[i].stream;
         if (stream->create_count == 0) continue;
         if (stream->origin.serial < found->lowest_serial) found->lowest_serial = stream->origin.serial;
         if (stream->origin.serial > found->highest_serial) found->highest_serial = stream->origin.serial;
@@ -39,8 +39,8 @@ static bool is_created(const finding *found, quern_entity entity)
     if (!quern_entity_is_provisional(entity) || serial < found->lowest_serial ||
         serial > found->highest_serial)
         return false;
-    for (uint32_t i = 0; i < found->playback->streams.count; i++) {
-        const quern__stream *stream = found->playback->streams.items[i].stream;
+    for (uint32_t i = 0; i < found->gathered->streams.count; i++) {
+        const quern__stream *stream = found->gathered->streams.items[i].stream;
         if (stream->origin.serial == serial) return quern_entity_index(entity) < stream->create_count;
     }
     return false;
@@ -72,12 +72,12 @@ static void look_at_run(finding *found, const quern__stream *stream, quern__run 
     }
 }
 
-void quern__playback_look_for_provisional(const quern__playback *playback)
+void quern__gathered_look_for_provisional(const quern__gathered *gathered)
 {
-    finding found = {.playback = playback};
+    finding found = {.gathered = gathered};
     note_serials(&found);
-    for (uint32_t i = 0; i < playback->streams.count; i++) {
-        const quern__stream *stream = playback->streams.items[i].stream;
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        const quern__stream *stream = gathered->streams.items[i].stream;
         quern__run *run = stream->first;
         for (uint32_t k = 0; k < stream->run_count; k++) {
             if (k > 0) run = quern__run_next(run);

@@ -259,7 +259,6 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
     if (chunk == NULL) return false;
     for (uint32_t i = 0; i < count; i++) {
         chunk->archetype = archetype;
-        chunk->sheet_index = 0;
         chunk->index = archetype->held_count;
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
         chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);

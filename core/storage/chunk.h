@@ -24,7 +24,6 @@ typedef struct quern__chunk {
     struct quern__archetype *archetype; /* that holds it */
     uint32_t index;                     /* in the archetype's table */
     uint32_t slab_index;
-    uint32_t sheet_index; /* a note of playback's: see quern__playback_sheet */
 } quern__chunk;
 
 typedef struct quern__slab {
@@ -61,6 +60,13 @@ void quern__slabs_trim(quern__slabs *slabs, const quern_allocator *allocator);
 static inline quern__chunk *quern__chunk_of(uintptr_t address)
 {
     return (quern__chunk *)(address & ~(uintptr_t)(QUERN__CHUNK_BYTES - 1));
+}
+
+/* A small number that no other chunk has at the time. */
+static inline uint32_t quern__chunk_number(const quern__chunk *chunk)
+{
+    return chunk->slab_index * QUERN__SLAB_CHUNKS +
+           (uint32_t)((uintptr_t)chunk / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS);
 }
 
 /* A row's location is the chunk's address with the row in the low bits (see entity.h). */

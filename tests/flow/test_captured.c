@@ -155,7 +155,7 @@ static void assert_alternating(const links *found)
         if (!found->is_gap[i]) cr_assert_gt(found->part_counts[i], 1);
         loop_count += !found->is_gap[i];
     }
-    cr_assert_geq(loop_count, 3, "streams, sheets, rows");
+    cr_assert_geq(loop_count, 3, "streams, chunks, rows");
 }
 
 typedef struct history {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_COMMANDS_COMMAND_H
-#define QUERN_CORE_COMMANDS_COMMAND_H
+#ifndef QUERN_CORE_COMMANDS_RECORD_H
+#define QUERN_CORE_COMMANDS_RECORD_H
 
 /* Recording commands. Each worker has one recorder with an arena of its own, so recording takes no lock.
- * What a callback records is one *stream*, known by its key; at the sync point playback.h sorts the streams
+ * What a callback records is one *stream*, known by its key; at the sync point gather.h sorts the streams
  * of all workers by key, and the threads that recorded them no longer matter.
  *
  * A stream is a list of *runs*: commands one after the other that do the same (see operation.h) share one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/commands/command.h"
+#include "core/commands/record.h"
 
 #include <quern/world.h>
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: the recorders. Out: their streams in order. What may fail: memory for the lists. */
+#include "core/commands/gather.h"
+
+void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &gathered->streams);
+    quern__array_release(allocator, &gathered->order);
+    quern__array_release(allocator, &gathered->order_scratch);
+}
+
+quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
+                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    gathered->streams.count = 0;
+    if (!quern__array_reserve(allocator, &gathered->streams, stream_count) ||
+        !quern__array_reserve(allocator, &gathered->order, stream_count) ||
+        !quern__array_reserve(allocator, &gathered->order_scratch, stream_count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather %u command streams",
+                           stream_count);
+    quern__sort_item *next = gathered->order.items;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < recorders[i].streams.count; k++) {
+            quern__stream *stream = &recorders[i].streams.items[k];
+            *next++ = (quern__sort_item){.key = stream->origin.key, .pointer = stream};
+        }
+    quern__sort(gathered->order.items, gathered->order_scratch.items, stream_count);
+    for (uint32_t i = 0; i < stream_count; i++) {
+        quern__stream *stream = gathered->order.items[i].pointer;
+        gathered->streams.items[gathered->streams.count++] = (quern__gathered_stream){
+            .stream = stream,
+            .is_located = stream->structure_version == storage->structure_version,
+        };
+    }
+    return QUERN_OK;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_COMMANDS_GATHER_H
+#define QUERN_CORE_COMMANDS_GATHER_H
+
+/* Gathering, the first stage of a sync point: the streams of all recorders, in the order of their keys. From
+ * here on it does not matter who recorded a stream. */
+
+#include "core/base/sort.h"
+#include "core/commands/record.h"
+
+typedef struct quern__gathered_stream {
+    quern__stream *stream;
+    bool is_located; /* the locations in its items hold: nothing has moved since they were recorded */
+} quern__gathered_stream;
+
+typedef struct quern__gathered {
+    QUERN__ARRAY(quern__gathered_stream) streams;
+    QUERN__ARRAY(quern__sort_item) order, order_scratch;
+} quern__gathered;
+
+void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator);
+
+/* The streams, stream_count in all, of `count` recorders that have been closed. Errors: OUT_OF_MEMORY. */
+quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
+                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count);
+
+#endif

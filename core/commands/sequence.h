@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_COMMANDS_SEQUENCE_H
+#define QUERN_CORE_COMMANDS_SEQUENCE_H
+
+/* Edit sequences: what the commands of one sync point do to an entity, one operation after the other. Most
+ * entities share their sequence with many others, so sequences are kept as a tree: a root for each archetype
+ * that entities come from, and below each sequence those that are longer by one operation. What a sequence
+ * comes to, archetype, plan, where each new value comes from, is found once and not for each entity.
+ *
+ * Each thread that merges has a tree of its own; two nodes of different trees may stand for the same
+ * sequence. */
+
+#include "core/commands/operation.h"
+#include "core/storage/plan.h"
+
+#define QUERN__SEQUENCE_NONE UINT32_MAX
+
+enum { QUERN__EDGE_CACHE = 64 };
+
+/* One value that a row gets at the end of the sequence: from the item of one of its operations, or
+ * constructed. */
+typedef struct quern__fill {
+    const quern__type *type;
+    uint16_t size_bytes;
+    uint16_t target_offset_bytes; /* of the column in a chunk */
+    uint16_t value_offset_bytes;  /* in the item; 0: there is none, construct */
+    uint16_t living_offset_bytes; /* of the byte to clear when the value has been moved out; 0: none */
+    uint32_t hop;                 /* the item, counted back from the sequence's last */
+    bool is_plain;
+    bool replaces; /* an old value stands there, to be destroyed */
+} quern__fill;
+
+typedef struct quern__sequence {
+    const quern__operation *operation; /* the sequence's last; NULL: a root */
+    uint32_t parent;
+    uint32_t depth;           /* operations in the sequence */
+    uint32_t next_same_key;   /* in the tree's map */
+    quern__archetype *source; /* NULL: created at this sync point */
+    bool is_destroyed;        /* the sequence ends the entity */
+
+    /* by resolving: */
+    bool is_resolved;
+    bool is_refused;
+    bool is_hooked; /* some hook will be called */
+    quern__archetype *target;
+    const quern__move_plan *plan; /* where source and target differ and both exist */
+    uint32_t first_fill, fill_count;
+
+    /* while edits are grouped: which, and the sequence's group there */
+    uint32_t grouped_edits, group;
+} quern__sequence;
+
+/* The last way found from a sequence to a longer one. */
+typedef struct quern__sequence_edge {
+    const quern__operation *operation;
+    uint32_t from, to;
+} quern__sequence_edge;
+
+typedef struct quern__sequences {
+    const quern_allocator *allocator;
+    QUERN__ARRAY(quern__sequence) list;
+    QUERN__ARRAY(quern__fill) fills;
+    quern__map map; /* of parent and operation -> first sequence */
+    quern__sequence_edge edges[QUERN__EDGE_CACHE];
+} quern__sequences;
+
+void quern__sequences_release(quern__sequences *sequences);
+
+/* Forgets all sequences and keeps the memory. */
+void quern__sequences_clear(quern__sequences *sequences);
+
+/* The root for entities of an archetype, or for new ones where that is NULL. SEQUENCE_NONE: no memory. */
+uint32_t quern__sequences_root(quern__sequences *sequences, quern__archetype *source);
+
+uint32_t quern__sequences_find_extended(quern__sequences *sequences, uint32_t from,
+                                        const quern__operation *operation);
+
+/* The sequence that is longer by one more operation. SEQUENCE_NONE: no memory. */
+static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint32_t from,
+                                               const quern__operation *operation)
+{
+    uint32_t place = (from * 7 + (uint32_t)((uintptr_t)operation >> 5)) % QUERN__EDGE_CACHE;
+    quern__sequence_edge *edge = &sequences->edges[place];
+    if (edge->operation == operation && edge->from == from) return edge->to;
+    uint32_t to = quern__sequences_find_extended(sequences, from, operation);
+    if (to != QUERN__SEQUENCE_NONE)
+        *edge = (quern__sequence_edge){.operation = operation, .from = from, .to = to};
+    return to;
+}
+
+/* Whether doing the operation once more, with other values, makes the first time void. */
+static inline bool quern__operation_replaces_itself(const quern__operation *operation)
+{
+    return operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0;
+}
+
+#endif

@@ -37,6 +37,9 @@ void quern__print_list(quern__printer *printer, const char *format, va_list argu
 
 void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes);
 
+/* units / 10^digits, whatever the locale, without zeros at the end; digits from 1 to 9. */
+void quern__print_decimal(quern__printer *printer, uint64_t units, uint32_t digits);
+
 /* Hands over what is left, and asks whether all has arrived. Errors: FILE, naming the function. */
 quern_result quern__printer_close(quern__printer *printer, const char *function);
 

@@ -3,6 +3,7 @@
 #include "core/base/printer.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* ------------------------------------------------------------------------------------------- sinks */
 
@@ -98,6 +99,20 @@ void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes)
     }
     memcpy(printer->text + printer->used_bytes, text, bytes);
     printer->used_bytes += (uint32_t)bytes;
+}
+
+void quern__print_decimal(quern__printer *printer, uint64_t units, uint32_t digits)
+{
+    uint64_t one = 1;
+    for (uint32_t i = 0; i < digits; i++)
+        one *= 10;
+    uint64_t fraction = units % one;
+    while (fraction > 0 && fraction % 10 == 0) {
+        fraction /= 10;
+        digits--;
+    }
+    quern__print(printer, "%" PRIu64, units / one);
+    if (fraction > 0) quern__print(printer, ".%0*" PRIu64, (int)digits, fraction);
 }
 
 quern_result quern__printer_close(quern__printer *printer, const char *function)

@@ -133,30 +133,23 @@ uint32_t quern__facts_chunk_count(const quern__system *system);
 
 /* ----------------------------------------------------------------------------------------- writing */
 
-typedef struct quern__writer {
-    quern__printer printer;
-    quern_describe_format format;
-} quern__writer;
-
-void quern__write(quern__writer *writer, const char *format, ...) QUERN__PRINTF(2, 3);
-
-/* A name as the format can hold it: without quotation marks around it. */
-void quern__write_name(quern__writer *writer, const char *name);
+/* A name in text: without quotation marks around it. */
+void quern__write_name(quern__printer *printer, const char *name);
 
 /* before, then the name in single quotation marks. */
-void quern__write_quoted(quern__writer *writer, const char *before, const char *name);
+void quern__write_quoted(quern__printer *printer, const char *before, const char *name);
 
-/* In decimals, whatever the locale. Up to 1e9 seconds, in steps of 1 ns. */
-void quern__write_seconds(quern__writer *writer, double seconds);
+/* In whole nanoseconds; at most 1e9 seconds. */
+uint64_t quern__seconds_to_ns(double seconds);
 
-/* "component 'position'". For text. The systems are those of the conflict, in their order. */
-void quern__write_cause(quern__writer *writer, const quern__system *earlier, const quern__system *later,
+/* "component 'position'". The systems are those of the conflict, in their order. */
+void quern__write_cause(quern__printer *printer, const quern__system *earlier, const quern__system *later,
                         quern__conflict conflict);
 
 /* The type over which there is a conflict, or NULL. */
 const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__conflict conflict);
 
-void quern__describe_text(quern__writer *writer, const quern__facts *facts);
-void quern__describe_json(quern__writer *writer, const quern__facts *facts);
+void quern__describe_text(quern__printer *printer, const quern__facts *facts);
+void quern__describe_json(quern__printer *printer, const quern__facts *facts);
 
 #endif

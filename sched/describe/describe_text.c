@@ -5,23 +5,23 @@
 /* The schedule as a text to be read, one line per thing, indented by what belongs to what. */
 
 /* "1 chunk", "2 chunks" */
-static void write_count(quern__writer *writer, uint64_t count, const char *what)
+static void write_count(quern__printer *printer, uint64_t count, const char *what)
 {
-    quern__write(writer, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
+    quern__print(printer, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
 }
 
-static void write_load(quern__writer *writer, const quern__facts *facts, quern__load load)
+static void write_load(quern__printer *printer, const quern__facts *facts, quern__load load)
 {
     if (load.path == 0) {
-        quern__write(writer, "nothing to do");
+        quern__print(printer, "nothing to do");
         return;
     }
     uint64_t tenths = (load.work * 10 + load.path / 2) / load.path;
-    quern__write(writer, "parallelism %llu.%llu (", (unsigned long long)(tenths / 10),
+    quern__print(printer, "parallelism %llu.%llu (", (unsigned long long)(tenths / 10),
                  (unsigned long long)(tenths % 10));
     const char *unit = facts->is_timed ? " us" : "";
     uint64_t scale = facts->is_timed ? 1000 : 1;
-    quern__write(writer, "work %llu%s, critical path %llu%s%s)",
+    quern__print(printer, "work %llu%s, critical path %llu%s%s)",
                  (unsigned long long)((load.work + scale / 2) / scale), unit,
                  (unsigned long long)((load.path + scale / 2) / scale), unit,
                  facts->is_timed ? "" : ", in calls");
@@ -33,17 +33,17 @@ static const char *const access_verbs[] = {
     [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
 
 /* "read", "optional write", "with", "without", "any" */
-static void write_term(quern__writer *writer, const quern_world *world, const quern_term *term)
+static void write_term(quern__printer *printer, const quern_world *world, const quern_term *term)
 {
     static const char *const matches[] = {
         [QUERN_MATCH_NONE] = "without", [QUERN_MATCH_OPTIONAL] = "optional", [QUERN_MATCH_ANY] = "any"};
     bool is_plain = term->match == QUERN_MATCH_ALL;
     const char *verb = term->access == QUERN_NO_ACCESS ? "with" : access_verbs[term->access];
-    if (!is_plain) quern__write(writer, "%s", matches[term->match]);
+    if (!is_plain) quern__print(printer, "%s", matches[term->match]);
     if (is_plain || term->access != QUERN_NO_ACCESS)
-        quern__write(writer, "%s%s", is_plain ? "" : " ", verb);
-    quern__write_quoted(writer, " ", quern_component_name(world, term->component));
-    if (term->changed) quern__write(writer, " if changed");
+        quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
+    quern__write_quoted(printer, " ", quern_component_name(world, term->component));
+    if (term->changed) quern__print(printer, " if changed");
 }
 
 /* The separator of what is already there and what comes. */
@@ -54,48 +54,48 @@ static const char *next(const char **separator)
     return now;
 }
 
-static void write_access(quern__writer *writer, const quern__system *system)
+static void write_access(quern__printer *printer, const quern__system *system)
 {
     const quern_world *world = system->plan->world;
     const char *separator = ": ";
     for (uint32_t i = 0; i < system->query.term_count; i++) {
-        quern__write(writer, "%s", next(&separator));
-        write_term(writer, world, &system->query.terms[i]);
+        quern__print(printer, "%s", next(&separator));
+        write_term(printer, world, &system->query.terms[i]);
     }
     for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
         if (!quern__bitset_has(system->access.lookups, i)) continue;
-        quern__write(writer, "%slook up", next(&separator));
-        quern__write_quoted(writer, " ", quern__components_type(&world->storage.components, i)->name);
+        quern__print(printer, "%slook up", next(&separator));
+        quern__write_quoted(printer, " ", quern__components_type(&world->storage.components, i)->name);
     }
     for (uint32_t i = 0; i < system->access.resource_count; i++) {
         const quern__resource_use *use = &system->access.resources[i];
-        quern__write(writer, "%s%s resource", next(&separator), access_verbs[use->access]);
-        quern__write_quoted(writer, " ", world->resources.list.items[use->index].type.name);
-        if (use->access == QUERN_WRITE_CONCURRENT) quern__write(writer, " concurrently");
+        quern__print(printer, "%s%s resource", next(&separator), access_verbs[use->access]);
+        quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
+        if (use->access == QUERN_WRITE_CONCURRENT) quern__print(printer, " concurrently");
     }
 }
 
-static void write_traits(quern__writer *writer, const quern__system *system)
+static void write_traits(quern__printer *printer, const quern__system *system)
 {
-    if (system->pass->lane_count > 1) quern__write(writer, "; lane %u", system->lane + 1);
-    if (system->condition != NULL) quern__write(writer, "; condition");
+    if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
+    if (system->condition != NULL) quern__print(printer, "; condition");
     if (system->interval_seconds > 0) {
-        quern__write(writer, "; every ");
-        quern__write_seconds(writer, system->interval_seconds);
-        quern__write(writer, " s");
+        quern__print(printer, "; every ");
+        quern__print_decimal(printer, quern__seconds_to_ns(system->interval_seconds), 9);
+        quern__print(printer, " s");
     }
-    if (system->begin != NULL) quern__write(writer, "; begin");
-    if (system->end != NULL) quern__write(writer, "; end");
+    if (system->begin != NULL) quern__print(printer, "; begin");
+    if (system->end != NULL) quern__print(printer, "; end");
     if (system->partial_bytes > 0) {
-        quern__write(writer, "; partial results of ");
-        write_count(writer, system->partial_bytes, "byte");
+        quern__print(printer, "; partial results of ");
+        write_count(printer, system->partial_bytes, "byte");
     }
-    if (!system->enabled) quern__write(writer, "; disabled");
+    if (!system->enabled) quern__print(printer, "; disabled");
 }
 
 /* ------------------------------------------------------------------------------------------- edges */
 
-static void write_edge(quern__writer *writer, const quern__facts *facts,
+static void write_edge(quern__printer *printer, const quern__facts *facts,
                        const quern__segment_facts *segment, const quern__system *earlier,
                        const quern__system *later)
 {
@@ -103,68 +103,68 @@ static void write_edge(quern__writer *writer, const quern__facts *facts,
     quern__facts_causes(earlier, later, &causes);
     if (causes.count == 0) return;
     quern__route route = quern__facts_route(facts, segment, earlier, later);
-    quern__write_quoted(writer, "        after ", earlier->name);
+    quern__write_quoted(printer, "        after ", earlier->name);
     if (route != QUERN__ROUTE_PASS)
-        quern__write(writer, " of pass %u", quern__facts_number(segment, earlier->pass) + 1);
+        quern__print(printer, " of pass %u", quern__facts_number(segment, earlier->pass) + 1);
     const char *separator = ": ";
     for (uint32_t i = 0; i < causes.count; i++) {
-        quern__write(writer, "%s", next(&separator));
-        quern__write_cause(writer, earlier, later, causes.items[i]);
+        quern__print(printer, "%s", next(&separator));
+        quern__write_cause(printer, earlier, later, causes.items[i]);
     }
-    quern__write(writer, " (%s%s)\n",
+    quern__print(printer, " (%s%s)\n",
                  quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind) ? "chunk-local"
                                                                                       : "whole",
                  route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
 }
 
 /* What keeps the system out of the pass. */
-static void write_apart(quern__writer *writer, const quern__segment_facts *segment,
+static void write_apart(quern__printer *printer, const quern__segment_facts *segment,
                         const quern__system *system, const quern__pass *pass, const quern__apart *apart)
 {
     uint32_t number = quern__facts_number(segment, pass) + 1;
     switch (apart->kind) {
     case QUERN__APART_CONFLICT:
-        quern__write_quoted(writer, "        not with ", apart->other->name);
-        quern__write(writer, " in pass %u: ", number);
-        quern__write_cause(writer, apart->other, system, apart->conflict);
+        quern__write_quoted(printer, "        not with ", apart->other->name);
+        quern__print(printer, " in pass %u: ", number);
+        quern__write_cause(printer, apart->other, system, apart->conflict);
         break;
     case QUERN__APART_ORDER:
-        quern__write(writer, "        not in pass %u:", number);
-        quern__write_quoted(writer, " ", apart->other->name);
-        quern__write(writer,
+        quern__print(printer, "        not in pass %u:", number);
+        quern__write_quoted(printer, " ", apart->other->name);
+        quern__print(printer,
                      " of pass %u must come first: ", quern__facts_number(segment, apart->other->pass) + 1);
-        quern__write_cause(writer, apart->other, system, apart->conflict);
+        quern__write_cause(printer, apart->other, system, apart->conflict);
         break;
     case QUERN__APART_CHOICE:
-        quern__write(writer, "        not in pass %u: %s", number,
+        quern__print(printer, "        not in pass %u: %s", number,
                      system->plan->shuffle_seed != 0 ? "chosen by the shuffle"
                                                      : "it shares as many components or more here");
         break;
     }
-    quern__write(writer, "\n");
+    quern__print(printer, "\n");
 }
 
-static void write_system(quern__writer *writer, const quern__facts *facts, uint32_t segment_index,
+static void write_system(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
                          const quern__system *system)
 {
     const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
     const quern__segment_facts *segment_facts = &facts->segments.items[segment_index];
-    quern__write_quoted(writer, "      ", system->name);
-    write_access(writer, system);
-    write_traits(writer, system);
-    quern__write(writer, "\n");
+    quern__write_quoted(printer, "      ", system->name);
+    write_access(printer, system);
+    write_traits(printer, system);
+    quern__print(printer, "\n");
     for (uint32_t i = segment_facts->first_pass; i < segment_facts->end_pass; i++) {
         quern__apart apart;
         if (quern__facts_is_apart(segment, system, facts->passes.items[i].pass, &apart))
-            write_apart(writer, segment_facts, system, facts->passes.items[i].pass, &apart);
+            write_apart(printer, segment_facts, system, facts->passes.items[i].pass, &apart);
     }
     for (uint32_t i = segment->first; i < system->position; i++)
-        write_edge(writer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
+        write_edge(printer, facts, segment_facts, facts->schedule->plan.order.items[i], system);
 }
 
 /* ------------------------------------------------------------------------------------------ passes */
 
-static void write_company(quern__writer *writer, const quern__pass *pass)
+static void write_company(quern__printer *printer, const quern__pass *pass)
 {
     static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
                                         [QUERN__ALONE_MAIN_THREAD] = "main thread",
@@ -175,75 +175,75 @@ static void write_company(quern__writer *writer, const quern__pass *pass)
     uint32_t resource;
     quern__alone alone = quern__facts_alone(pass, &resource);
     if (alone == QUERN__NOT_ALONE) {
-        write_count(writer, pass->systems.count, "system");
-        if (pass->systems.count > 1) quern__write(writer, " fused");
+        write_count(printer, pass->systems.count, "system");
+        if (pass->systems.count > 1) quern__print(printer, " fused");
     } else
-        quern__write(writer, "alone, %s", words[alone]);
+        quern__print(printer, "alone, %s", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
-        quern__write_quoted(writer, " ", pass->plan->world->resources.list.items[resource].type.name);
-    if (pass->lane_count > 1) quern__write(writer, ", %u lanes", pass->lane_count);
+        quern__write_quoted(printer, " ", pass->plan->world->resources.list.items[resource].type.name);
+    if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
 }
 
-static void write_waits(quern__writer *writer, const quern__facts *facts,
+static void write_waits(quern__printer *printer, const quern__facts *facts,
                         const quern__segment_facts *segment, uint32_t number)
 {
     const char *separator = "; waits for pass ";
     for (uint32_t i = segment->first_pass; i < number; i++)
-        if (quern__facts_waits(facts, number, i)) quern__write(writer, "%s%u", next(&separator), i + 1);
+        if (quern__facts_waits(facts, number, i)) quern__print(printer, "%s%u", next(&separator), i + 1);
 }
 
-static void write_pass(quern__writer *writer, const quern__facts *facts, uint32_t segment_index,
+static void write_pass(quern__printer *printer, const quern__facts *facts, uint32_t segment_index,
                        const quern__pass *pass)
 {
     const quern__segment_facts *segment = &facts->segments.items[segment_index];
     uint32_t number = quern__facts_number(segment, pass);
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
-    quern__write(writer, "    pass %u: ", number + 1);
-    write_company(writer, pass);
+    quern__print(printer, "    pass %u: ", number + 1);
+    write_company(printer, pass);
     if (pass->kind != QUERN__PASS_ONCE) {
-        quern__write(writer, "; ");
-        write_count(writer, pass_facts->archetype_count, "archetype");
-        quern__write(writer, ", ");
-        write_count(writer, pass_facts->chunk_count, "chunk");
+        quern__print(printer, "; ");
+        write_count(printer, pass_facts->archetype_count, "archetype");
+        quern__print(printer, ", ");
+        write_count(printer, pass_facts->chunk_count, "chunk");
     }
-    write_waits(writer, facts, segment, number);
-    quern__write(writer, "\n");
+    write_waits(printer, facts, segment, number);
+    quern__print(printer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)
-        write_system(writer, facts, segment_index, pass->systems.items[i]);
+        write_system(printer, facts, segment_index, pass->systems.items[i]);
 }
 
-static void write_segment(quern__writer *writer, const quern__facts *facts, uint32_t segment_index)
+static void write_segment(quern__printer *printer, const quern__facts *facts, uint32_t segment_index)
 {
     static const char *const names[] = {[QUERN__SEGMENT_RUN] = "run",
                                         [QUERN__SEGMENT_EXCLUSIVE] = "exclusive",
                                         [QUERN__SEGMENT_SYNC] = "sync"};
     const quern__segment *segment = &facts->schedule->plan.segments.items[segment_index];
-    quern__write(writer, "  %s", names[segment->kind]);
+    quern__print(printer, "  %s", names[segment->kind]);
     if (segment->kind == QUERN__SEGMENT_RUN) {
-        quern__write(writer, ": ");
-        write_load(writer, facts, facts->segments.items[segment_index].load);
+        quern__print(printer, ": ");
+        write_load(printer, facts, facts->segments.items[segment_index].load);
     }
-    quern__write(writer, "\n");
+    quern__print(printer, "\n");
     for (uint32_t i = 0; i < segment->passes.count; i++)
-        write_pass(writer, facts, segment_index, segment->passes.items[i]);
+        write_pass(printer, facts, segment_index, segment->passes.items[i]);
 }
 
 /* --------------------------------------------------------------------------------------------- all */
 
-static void write_phase(quern__writer *writer, const quern__facts *facts, const quern__phase *phase)
+static void write_phase(quern__printer *printer, const quern__facts *facts, const quern__phase *phase)
 {
-    quern__write_quoted(writer, "phase ", phase->name);
+    quern__write_quoted(printer, "phase ", phase->name);
     if (phase->step_seconds > 0) {
-        quern__write(writer, ", in steps of ");
-        quern__write_seconds(writer, phase->step_seconds);
-        quern__write(writer, " s, at most %u per frame", phase->max_step_count);
+        quern__print(printer, ", in steps of ");
+        quern__print_decimal(printer, quern__seconds_to_ns(phase->step_seconds), 9);
+        quern__print(printer, " s, at most %u per frame", phase->max_step_count);
     }
-    quern__write(writer, "\n");
+    quern__print(printer, "\n");
     for (uint32_t i = phase->first_segment; i < phase->end_segment; i++)
-        write_segment(writer, facts, i);
+        write_segment(printer, facts, i);
 }
 
-static void write_accidents(quern__writer *writer, const quern__facts *facts)
+static void write_accidents(quern__printer *printer, const quern__facts *facts)
 {
     const char *heading = "order by registration alone\n";
     for (uint32_t later = 1; later < facts->schedule->plan.order.count; later++)
@@ -251,24 +251,24 @@ static void write_accidents(quern__writer *writer, const quern__facts *facts)
             const quern__system *first = facts->schedule->plan.order.items[earlier];
             const quern__system *second = facts->schedule->plan.order.items[later];
             if (!quern__facts_is_accidental(facts, first, second)) continue;
-            quern__write(writer, "%s", heading);
+            quern__print(printer, "%s", heading);
             heading = "";
-            quern__write_quoted(writer, "  ", first->name);
-            quern__write_quoted(writer, " before ", second->name);
-            quern__write(writer, ": ");
-            quern__write_cause(writer, first, second,
+            quern__write_quoted(printer, "  ", first->name);
+            quern__write_quoted(printer, " before ", second->name);
+            quern__print(printer, ": ");
+            quern__write_cause(printer, first, second,
                                *quern__plan_conflict(&facts->schedule->plan, earlier, later));
-            quern__write(writer, "\n");
+            quern__print(printer, "\n");
         }
 }
 
-void quern__describe_text(quern__writer *writer, const quern__facts *facts)
+void quern__describe_text(quern__printer *printer, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
-        write_phase(writer, facts, &schedule->plan.phases[i]);
-    write_accidents(writer, facts);
-    quern__write(writer, "frame: ");
-    write_load(writer, facts, facts->load);
-    quern__write(writer, "\n");
+        write_phase(printer, facts, &schedule->plan.phases[i]);
+    write_accidents(printer, facts);
+    quern__print(printer, "frame: ");
+    write_load(printer, facts, facts->load);
+    quern__print(printer, "\n");
 }

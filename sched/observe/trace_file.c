@@ -4,8 +4,7 @@
  * microseconds; "M" names processes and threads. Viewers nest the events of a thread by their times, and
  * those that begin together in the order of the file: so they are sorted by begin, the longer one first. */
 #include "core/base/executor.h"
-#include "core/base/printer.h"
-#include "core/base/utf8.h"
+#include "core/base/json.h"
 #include "sched/observe/trace.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { EVENTS_ALIGNMENT_BYTES = 64 };
+enum { EVENTS_ALIGNMENT_BYTES = 64, LINE_DEPTH = 2 }; /* one event a line */
 
 static const char part_suffix[] = ".part";
 
@@ -41,9 +40,8 @@ static const char *const stages[] = {
 
 typedef struct trace_writer {
     quern_trace *trace;
-    quern__printer *printer;
+    quern__json json;
     quern__trace_event *events; /* room for a whole ring */
-    bool has_event;             /* the array has something that a comma must follow */
 } trace_writer;
 
 /* ------------------------------------------------------------------------------------------ sorting */
@@ -87,50 +85,32 @@ static void sort_events(quern__trace_event *events, uint32_t count)
 
 /* ------------------------------------------------------------------------------------------ writing */
 
-/* As a string of JSON, which is UTF-8. */
-static void write_text(quern__printer *printer, const char *text)
+static void open_event(quern__json *json, const char *phase, uint32_t track)
 {
-    quern__print(printer, "\"");
-    for (uint32_t bytes; *text != '\0'; text += bytes > 0 ? bytes : 1) {
-        const unsigned char byte = (unsigned char)*text;
-        bytes = quern__utf8_bytes(text);
-        if (bytes == 0)
-            quern__print(printer, QUERN__UTF8_REPLACEMENT);
-        else if (byte == '"' || byte == '\\')
-            quern__print(printer, "\\%c", byte);
-        else if (byte < ' ')
-            quern__print(printer, "\\u%04x", byte);
-        else
-            quern__print_bytes(printer, text, bytes);
-    }
-    quern__print(printer, "\"");
-}
-
-static void begin_event(trace_writer *writer, char phase, uint32_t track)
-{
-    quern__print(writer->printer, "%s\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%" PRIu32,
-                 writer->has_event ? "," : "", phase, track + 1);
-    writer->has_event = true;
+    quern__json_open(json, NULL, '{');
+    quern__json_text(json, "ph", phase);
+    quern__json_count(json, "pid", 1);
+    quern__json_count(json, "tid", track + 1);
 }
 
 static void write_track_name(trace_writer *writer, uint32_t index)
 {
+    quern__json *json = &writer->json;
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__trace_copy_track_name(writer->trace, index, name);
     if (name[0] == '\0') snprintf(name, sizeof name, "worker %" PRIu32, index);
-    begin_event(writer, 'M', index);
-    quern__print(writer->printer, ",\"name\":\"thread_name\",\"args\":{\"name\":");
-    write_text(writer->printer, name);
-    quern__print(writer->printer, "}}");
-    begin_event(writer, 'M', index);
-    quern__print(writer->printer, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%" PRIu32 "}}",
-                 index);
-}
-
-/* Nanoseconds as microseconds, to the last digit. */
-static void write_time(quern__printer *printer, const char *key, uint64_t time_ns)
-{
-    quern__print(printer, ",\"%s\":%" PRIu64 ".%03u", key, time_ns / 1000, (unsigned)(time_ns % 1000));
+    open_event(json, "M", index);
+    quern__json_text(json, "name", "thread_name");
+    quern__json_open(json, "args", '{');
+    quern__json_text(json, "name", name);
+    quern__json_close(json, '}');
+    quern__json_close(json, '}');
+    open_event(json, "M", index);
+    quern__json_text(json, "name", "thread_sort_index");
+    quern__json_open(json, "args", '{');
+    quern__json_count(json, "sort_index", index);
+    quern__json_close(json, '}');
+    quern__json_close(json, '}');
 }
 
 /* Of an event that was given none. */
@@ -143,12 +123,9 @@ static const char *name_of_kind(const quern__trace_event *event)
 static void write_name(trace_writer *writer, const quern__trace_event *event)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
-    if (event->name == QUERN__TRACE_NO_NAME) {
-        write_text(writer->printer, name_of_kind(event));
-        return;
-    }
-    quern__trace_copy_name(writer->trace, event->name, name);
-    write_text(writer->printer, name);
+    if (event->name != QUERN__TRACE_NO_NAME) quern__trace_copy_name(writer->trace, event->name, name);
+    quern__json_text(&writer->json, "name",
+                     event->name != QUERN__TRACE_NO_NAME ? name : name_of_kind(event));
 }
 
 /* Of a sync point only the whole of it has commands. */
@@ -158,26 +135,29 @@ static bool has_count(const quern__trace_event *event)
     return kinds[event->kind].count != NULL;
 }
 
-static void write_args(quern__printer *printer, const quern__trace_event *event)
+static void write_args(quern__json *json, const quern__trace_event *event)
 {
-    const char *ordinal = kinds[event->kind].ordinal;
     if (!has_count(event)) return;
-    quern__print(printer, ",\"args\":{");
-    if (ordinal != NULL) quern__print(printer, "\"%s\":%" PRIu32 ",", ordinal, event->ordinal);
-    quern__print(printer, "\"%s\":%" PRIu32 "}", kinds[event->kind].count, event->count);
+    quern__json_open(json, "args", '{');
+    const char *ordinal = kinds[event->kind].ordinal;
+    if (ordinal != NULL) quern__json_count(json, ordinal, event->ordinal);
+    quern__json_count(json, kinds[event->kind].count, event->count);
+    quern__json_close(json, '}');
 }
 
+/* Times in microseconds, to the last digit. */
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
 {
+    quern__json *json = &writer->json;
     const quern_trace *trace = writer->trace;
     const uint64_t start_ns = atomic_load_explicit(&trace->start_ns, memory_order_relaxed);
-    begin_event(writer, 'X', track);
-    quern__print(writer->printer, ",\"cat\":\"%s\",\"name\":", kinds[event->kind].category);
+    open_event(json, "X", track);
+    quern__json_text(json, "cat", kinds[event->kind].category);
     write_name(writer, event);
-    write_time(writer->printer, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0);
-    write_time(writer->printer, "dur", event->duration_ns);
-    write_args(writer->printer, event);
-    quern__print(writer->printer, "}");
+    quern__json_decimal(json, "ts", event->begin_ns > start_ns ? event->begin_ns - start_ns : 0, 3);
+    quern__json_decimal(json, "dur", event->duration_ns, 3);
+    write_args(json, event);
+    quern__json_close(json, '}');
 }
 
 static void write_tracks(trace_writer *writer)
@@ -212,12 +192,17 @@ static quern_result write_trace(trace_writer *writer, const char *function)
 {
     quern_trace_stats stats;
     (void)quern_trace_get_stats(writer->trace, &stats);
-    quern__print(writer->printer,
-                 "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[",
-                 stats.dropped_count);
+    quern__json *json = &writer->json;
+    quern__json_open(json, NULL, '{');
+    quern__json_text(json, "displayTimeUnit", "ns");
+    quern__json_open(json, "otherData", '{');
+    quern__json_count(json, "dropped", stats.dropped_count);
+    quern__json_close(json, '}');
+    quern__json_open(json, "traceEvents", '[');
     write_tracks(writer);
-    quern__print(writer->printer, "\n]}\n");
-    return quern__printer_close(writer->printer, function);
+    quern__json_close(json, ']');
+    quern__json_close(json, '}');
+    return quern__printer_close(json->printer, function);
 }
 
 quern_result quern_trace_write(quern_trace *trace, quern_sink sink)
@@ -227,8 +212,9 @@ quern_result quern_trace_write(quern_trace *trace, quern_sink sink)
     if (result != QUERN_OK) return result;
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    trace_writer writer = {
-        .trace = trace, .printer = &printer, .events = allocate_events(trace, "quern_trace_write")};
+    trace_writer writer = {.trace = trace,
+                           .json = {.printer = &printer, .line_depth = LINE_DEPTH},
+                           .events = allocate_events(trace, "quern_trace_write")};
     if (writer.events == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     result = write_trace(&writer, "quern_trace_write");
     release_events(trace, writer.events);
@@ -249,7 +235,8 @@ static quern_result save_as(quern_trace *trace, quern__trace_event *events, cons
     if (file == NULL) return fail_file(path, errno);
     quern__printer printer;
     quern__printer_open(&printer, quern_sink_file(file));
-    trace_writer writer = {.trace = trace, .printer = &printer, .events = events};
+    trace_writer writer = {
+        .trace = trace, .json = {.printer = &printer, .line_depth = LINE_DEPTH}, .events = events};
     const quern_result result = write_trace(&writer, "quern_trace_save");
     const bool is_closed = fclose(file) == 0;
     if (result != QUERN_OK) return fail_file(path, printer.error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* quern_bench: measures the library against hand-written code that does the same work.
- * docs/benchmarks.md says how, and how to read the figures. */
+ * docs/benchmarks/method.md says how, docs/benchmarks/using.md how to read the figures. */
 
 #include "bench/workloads.h"
 #include "quern_bench_build.h" /* made by CMake at each build */

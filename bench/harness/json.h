@@ -3,8 +3,8 @@
 #ifndef QUERN_BENCH_HARNESS_JSON_H
 #define QUERN_BENCH_HARNESS_JSON_H
 
-/* Results as JSON lines: the machine first, then one object for each record. docs/benchmarks.md lists the
- * fields. */
+/* Results as JSON lines: the machine first, then one object for each record. docs/benchmarks/using.md lists
+ * the fields. */
 
 #include <stdio.h>
 

@@ -24,7 +24,7 @@
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
- * docs/benchmarks.md says what is done with the samples. Everything here is for the main thread. */
+ * docs/benchmarks/method.md says what is done with the samples. Everything here is for the main thread. */
 
 #include <stdbool.h>
 #include <stddef.h>

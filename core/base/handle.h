@@ -4,7 +4,7 @@
 #define QUERN_CORE_BASE_HANDLE_H
 
 /* The 32 bits of component and resource handles: index + 1 below, world tag on top, zero in between. And
- * the upper half of entity handles, the stamp: generation below, world tag on top.
+ * the upper half of entity handles, handle_high: generation below, world tag on top.
  *
  * Tags are few and come back, so the slots of each world begin with another generation: worlds that have
  * the same tag, one after the other, begin at different multiples of QUERN__STRETCH_GENERATIONS, far from
@@ -40,28 +40,28 @@ static inline bool quern__handle_is_valid(uint32_t bits, uint32_t world_tag, uin
 /* What slots of the world begin with that is the n-th with its tag, from 0. The step from stretch to
  * stretch is odd, so that it takes QUERN__STRETCH_COUNT worlds to come back, and near the golden section of
  * all, so that none comes near one before it sooner than it must. Generation 0 is none. */
-static inline uint32_t quern__stamp_first(uint32_t world_tag, uint32_t n)
+static inline uint32_t quern__handle_high_first(uint32_t world_tag, uint32_t n)
 {
     const uint32_t stretch = n * 2531 % QUERN__STRETCH_COUNT;
     return world_tag << 24 | (stretch > 0 ? stretch * QUERN__STRETCH_GENERATIONS : 1);
 }
 
-/* Which life of its slot a generation is, from 1, in a world whose slots begin with that stamp. 0 for
+/* Which life of its slot a generation is, from 1, in a world whose slots begin with that. 0 for
  * generation 0, which handles do not have. */
-static inline uint32_t quern__stamp_life(uint32_t first_stamp, uint32_t generation)
+static inline uint32_t quern__generation_life(uint32_t first_handle_high, uint32_t generation)
 {
-    const uint32_t first = first_stamp & QUERN__MAX_GENERATION;
+    const uint32_t first = first_handle_high & QUERN__MAX_GENERATION;
     if (generation == 0) return 0;
     return generation - first + 1 + (generation < first ? QUERN__MAX_GENERATION : 0);
 }
 
 /* A handle for comparing with other worlds: index and life. Of handles that are another world's nothing is
  * known but the generation. */
-static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_stamp)
+static inline uint64_t quern__entity_relative(quern_entity entity, uint32_t first_handle_high)
 {
     uint32_t generation = quern_entity_generation(entity);
-    if (quern_entity_world_tag(entity) == first_stamp >> 24)
-        generation = quern__stamp_life(first_stamp, generation);
+    if (quern_entity_world_tag(entity) == first_handle_high >> 24)
+        generation = quern__generation_life(first_handle_high, generation);
     return (uint64_t)generation << 32 | quern_entity_index(entity);
 }
 

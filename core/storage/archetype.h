@@ -26,7 +26,7 @@
 #include "core/base/map.h"
 #include "core/storage/chunk.h"
 #include "core/storage/component.h"
-#include "core/storage/row.h"
+#include "core/storage/copy.h"
 #include "core/storage/version.h"
 
 #include <quern/id.h>

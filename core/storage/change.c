@@ -138,7 +138,7 @@ static void carry(const quern__move_plan *plan, uintptr_t to, uintptr_t from, ui
         return;
     }
     for (uint32_t i = 0; i < count; i++)
-        quern__copy_run(plan->carry, quern__row_of(to + i), quern__row_of(from + i));
+        quern__copy_row(plan->carry, quern__row_of(to + i), quern__row_of(from + i));
 }
 
 static void relocate_columns(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
@@ -198,7 +198,7 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
-        quern__copy_run(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
+        quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));
     place(storage, archetype, to, handles_at(archetype, from), count);
 }
 

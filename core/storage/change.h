@@ -14,7 +14,7 @@
  *
  *                          takes                                    leaves
  *   quern__rows_arrive     raw rows, and handles that were taken    rows of these new entities
- *   quern__rows_leave      rows of entities                         raw rows; the slots are still to be freed
+ *   quern__rows_leave      rows of entities                         raw rows; slots are still to be freed
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
  *   quern__rows_written    rows in which values were written        the same
  *
@@ -22,12 +22,13 @@
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
  *   quern__rows_cut        raw rows, the last of the archetype      no rows
  *
- * The upper four are what happens to entities. The lower three keep house: entities do not notice. The verbs
- * for one row, quern__row_..., do all that belongs to a change: they append, free the slot, close the gap.
+ * The upper four are what happens to entities. The lower three keep house: entities do not notice. The
+ * verbs for one row, quern__row_..., do all that belongs to a change: they append, free the slot, close the
+ * gap.
  *
  * Failure. Before a change begins, all that may fail is done: archetypes and plans found, rows and slots
- * reserved. No verb fails. During a change raw rows break the invariants of storage.h; when it is over there
- * are none, and quern_world_validate holds.
+ * reserved. No verb fails. During a change raw rows break the invariants of storage.h; when it is over
+ * there are none, and quern_world_validate holds.
  *
  * Values. Those that rows get by an arrival or a move are the caller's to write, and belong to it:
  * quern__rows_written does not tell of them. For a move of one call they are written before, since the user
@@ -36,15 +37,15 @@
  *
  * Threads. arrive, leave, move, written and relocate touch the rows that they are given, the records of the
  * entities there, and the versions of their chunks; so several threads may call them at a time, each for
- * other rows, as long as no type of these rows has hooks. All else, and the verbs for one row, belong to one
- * thread that has the storage to itself. So a change that is shared out begins on one thread, with append,
- * and ends on one, with cut, quern__slots_free and quern__structure_changed.
+ * other rows, as long as no type of these rows has hooks. All else, and the verbs for one row, belong to
+ * one thread that has the storage to itself. So a change that is shared out begins on one thread, with
+ * append, and ends on one, with cut, quern__slots_free and quern__structure_changed.
  *
  * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions: every path of a
- * verb goes through its own exactly once per run, and where nobody listens that costs one branch. A listener
- * must not fail, must bear the threads above, and must not look at values that the caller may still have to
- * write. A location that it notes may be relocated before the change is over; a handle stays good. Change
- * versions listen to all but leave. The end of a whole world is no change: nobody hears of it. */
+ * verb goes through its own exactly once per run, and where nobody listens that costs one branch. A
+ * listener must not fail, must bear the threads above, and must not look at values that the caller may
+ * still have to write. A location that it notes may be relocated before the change is over; a handle stays
+ * good. Change versions listen to all but leave. The end of a whole world is no change. */
 
 #include "core/storage/plan.h"
 
@@ -212,7 +213,7 @@ static inline quern_entity quern__row_arrive(quern__storage *storage, quern__arc
 /* A living entity leaves. */
 void quern__row_leave(quern__storage *storage, quern_entity entity);
 
-/* An entity moves to `to`, a raw row just appended to the plan's target, in which new values are written. */
+/* An entity moves to `to`, a raw row just appended to the plan's target, with its new values. */
 void quern__row_move(quern__storage *storage, quern_entity entity, quern__record *record,
                      const quern__move_plan *plan, uintptr_t to);
 
@@ -274,7 +275,7 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
         quern__entities_record(&storage->entities, quern_entity_index(moved))->location =
             quern__row_location(gap);
         if (is_plain)
-            quern__copy_run(archetype->relocation, gap, last);
+            quern__copy_row(archetype->relocation, gap, last);
         else
             quern__row_relocate_hooked(archetype, gap, last);
     }
@@ -292,7 +293,7 @@ static inline quern_result quern__row_move_plain(quern__storage *storage, quern_
     record->archetype_number = plan->target->number;
     storage->structure_version++;
     *quern__row_handle(plan->target, to) = entity;
-    quern__copy_run(plan->carry, to, from);
+    quern__copy_row(plan->carry, to, from);
     return quern__row_close_gap(storage, source, from, true);
 }
 

@@ -7,9 +7,9 @@
 enum { FIRST_PAGE_NEARLY_FULL = QUERN__PAGE_RECORDS / 4 * 3 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
-void quern__entities_init(quern__entities *entities, uint32_t first_stamp)
+void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 {
-    *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_stamp = first_stamp};
+    *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_handle_high = first_handle_high};
 }
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator)
@@ -72,22 +72,22 @@ quern_entity quern__entities_take(quern__entities *entities)
         if (QUERN__UNLIKELY(index == FIRST_PAGE_NEARLY_FULL))
             quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
         record = quern__entities_record(entities, index);
-        *record = (quern__record){.stamp = entities->first_stamp};
+        *record = (quern__record){.handle_high = entities->first_handle_high};
     }
-    return (quern_entity){(uint64_t)record->stamp << 32 | index};
+    return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
 void quern__entities_give(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);
     const uint32_t generation = quern__record_generation(record);
-    if (quern__stamp_life(entities->first_stamp, generation) == QUERN__MAX_GENERATION) {
+    if (quern__generation_life(entities->first_handle_high, generation) == QUERN__MAX_GENERATION) {
         record->location = 0;
         entities->retired_count++;
         return;
     }
     /* the world's tag stands above: generations must not run over into it */
-    if (generation == QUERN__MAX_GENERATION) record->stamp -= QUERN__MAX_GENERATION;
+    if (generation == QUERN__MAX_GENERATION) record->handle_high -= QUERN__MAX_GENERATION;
     quern__entities_free(entities, index, record);
 }
 
@@ -104,9 +104,9 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
             "the handle of a deferred create (number %u) is good only in the stream that made "
             "it, and until the sync point",
             index);
-    if (tag != entities->first_stamp >> 24)
+    if (tag != entities->first_handle_high >> 24)
         return quern__fail(QUERN_ERROR_FOREIGN_ENTITY,
                            "entity %u:%u belongs to world %u, not to this one (%u)", index, generation, tag,
-                           entities->first_stamp >> 24);
+                           entities->first_handle_high >> 24);
     return quern__fail(QUERN_ERROR_STALE_ENTITY, "entity %u:%u does not live any more", index, generation);
 }

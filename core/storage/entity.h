@@ -33,7 +33,7 @@ typedef struct quern__record {
     uint32_t archetype_number;
     /* The upper half of the handle, world tag and generation, so that one comparison tells whether it is
      * good. The generation is that of the living entity, or of the next one; 1 to QUERN__MAX_GENERATION. */
-    uint32_t stamp;
+    uint32_t handle_high;
 } quern__record;
 
 typedef struct quern__entities {
@@ -42,10 +42,10 @@ typedef struct quern__entities {
     uint32_t first_free; /* head of the free list: last freed, first reused */
     uint32_t free_count;
     uint32_t retired_count;
-    uint32_t first_stamp; /* of a slot that was never used */
+    uint32_t first_handle_high; /* of a slot that was never used */
 } quern__entities;
 
-void quern__entities_init(quern__entities *entities, uint32_t first_stamp);
+void quern__entities_init(quern__entities *entities, uint32_t first_handle_high);
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator);
 
@@ -72,7 +72,7 @@ static inline quern__record *quern__entities_record(const quern__entities *entit
 
 static inline uint32_t quern__record_generation(const quern__record *record)
 {
-    return record->stamp & QUERN__MAX_GENERATION;
+    return record->handle_high & QUERN__MAX_GENERATION;
 }
 
 static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t generation, uint32_t index)
@@ -85,7 +85,7 @@ static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t gener
  * needs to look for neither. */
 static inline bool quern__record_ends_stretch(const quern__record *record)
 {
-    return (record->stamp & (QUERN__STRETCH_GENERATIONS - 1)) == QUERN__STRETCH_GENERATIONS - 1;
+    return (record->handle_high & (QUERN__STRETCH_GENERATIONS - 1)) == QUERN__STRETCH_GENERATIONS - 1;
 }
 
 /* Frees the slot of a living entity, whose record this is and whose generation ends no stretch. */
@@ -93,7 +93,7 @@ static inline void quern__entities_free(quern__entities *entities, uint32_t inde
 {
     record->location = 0;
     record->archetype_number = entities->first_free;
-    record->stamp++;
+    record->handle_high++;
     entities->first_free = index;
     entities->free_count++;
 }
@@ -109,7 +109,7 @@ static inline quern__record *quern__entities_find(const quern__entities *entitie
     uint32_t index = (uint32_t)entity.bits;
     if (QUERN__UNLIKELY(index >= entities->slot_count)) return NULL;
     quern__record *record = quern__entities_record(entities, index);
-    return record->stamp == entity.bits >> 32 && record->location != 0 ? record : NULL;
+    return record->handle_high == entity.bits >> 32 && record->location != 0 ? record : NULL;
 }
 
 #endif

@@ -96,7 +96,7 @@ static void fill_step(void *argument, const quern__column *source, const quern__
     };
 }
 
-/* The program for the shared steps, unless hooks or large values are among the plan's. */
+/* The copy plan for the shared steps, unless hooks or large values are among the plan's. */
 static bool compile_carry(quern__move_plan *plan, const quern_allocator *allocator)
 {
     if (!plan->is_plain) return true;
@@ -169,7 +169,8 @@ quern_result quern__plan_between(quern__storage *storage, quern__archetype *sour
 }
 
 /* The source's set with one component put in or taken out. Returns its size. */
-static uint32_t toggled_set(const quern__archetype *source, uint16_t component_index, uint16_t *out_indices)
+static uint32_t set_with_or_without(const quern__archetype *source, uint16_t component_index,
+                                    uint16_t *out_indices)
 {
     uint32_t count = 0, i = 0;
     for (; i < source->component_count && source->component_indices[i] < component_index; i++)
@@ -192,7 +193,7 @@ static quern_result find_edge(quern__storage *storage, quern__archetype *source,
     if (*out_plan != NULL) return QUERN_OK;
 
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
-    uint32_t count = toggled_set(source, (uint16_t)component_index, set);
+    uint32_t count = set_with_or_without(source, (uint16_t)component_index, set);
     quern__archetype *target;
     quern_result result = quern__storage_archetype(storage, set, count, &target);
     if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);

@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_STORAGE_PLAN_H
 #define QUERN_CORE_STORAGE_PLAN_H
 
-/* Move plans: how a row comes from one archetype to another. Each archetype caches those that lead away from
- * it: under the target's number, and, where the two sets differ by one component, under that component too.
- * A plan is worked out once, so that a move looks at offsets and sizes and never at sets. */
+/* Move plans: how a row comes from one archetype to another. Each archetype caches those that lead away
+ * from it: under the target's number, and, where the two sets differ by one component, under that component
+ * too. A plan is worked out once, so that a move looks at offsets and sizes and never at sets. */
 
 #include "core/storage/storage.h"
 

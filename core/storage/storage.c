@@ -7,12 +7,13 @@
 /* ------------------------------------------------------------------------------------- life cycle */
 
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
-                                 uint32_t first_stamp)
+                                 uint32_t first_handle_high)
 {
-    *storage = (quern__storage){.allocator = *allocator,
-                                .components = {.first_bits = quern__handle_bits(first_stamp >> 24, 0)},
-                                .clock = 1};
-    quern__entities_init(&storage->entities, first_stamp);
+    *storage =
+        (quern__storage){.allocator = *allocator,
+                         .components = {.first_bits = quern__handle_bits(first_handle_high >> 24, 0)},
+                         .clock = 1};
+    quern__entities_init(&storage->entities, first_handle_high);
     quern__archetype *empty;
     return quern__storage_archetype(storage, NULL, 0, &empty);
 }
@@ -141,7 +142,7 @@ static void warn_if_crowded(quern__storage *storage)
                "quern_world_remove_empty_archetypes, or at "
                "sync points with "
                "empty_archetype_checks_per_sync of quern_world_def",
-               storage->entities.first_stamp >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
+               storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 
 static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,

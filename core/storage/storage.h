@@ -51,9 +51,9 @@ enum {
     QUERN__UNCROWDED_ARCHETYPES = QUERN_MAX_ARCHETYPES / 2
 };
 
-/* The stamp is that of slots that were never used: see handle.h. */
+/* first_handle_high: of slots that were never used; see handle.h. */
 quern_result quern__storage_init(quern__storage *storage, const quern_allocator *allocator,
-                                 uint32_t first_stamp);
+                                 uint32_t first_handle_high);
 
 /* Destroys all values and gives all memory back. Also fit for a storage whose init failed. */
 void quern__storage_release(quern__storage *storage);

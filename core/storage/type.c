@@ -142,24 +142,26 @@ void quern__type_destroy(const quern__type *type, void *values, uint32_t count)
 
 /* ----------------------------------------------------------------------------------------- fields */
 
-static uint64_t hash_field(const quern__field *field, uint64_t hash, const char *at, uint32_t first_stamp)
+static uint64_t hash_field(const quern__field *field, uint64_t hash, const char *at,
+                           uint32_t first_handle_high)
 {
     if (field->type != QUERN_FIELD_ENTITY)
         return quern__hash_bytes(hash, at, (size_t)field_bytes[field->type] * field->count);
     for (uint32_t i = 0; i < field->count; i++) {
         quern_entity entity;
         memcpy(&entity, at + i * sizeof entity, sizeof entity);
-        hash = quern__hash_word(hash, quern__entity_relative(entity, first_stamp));
+        hash = quern__hash_word(hash, quern__entity_relative(entity, first_handle_high));
     }
     return hash;
 }
 
-uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value, uint32_t first_stamp)
+uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value,
+                          uint32_t first_handle_high)
 {
     if (type->field_count == 0) return quern__hash_bytes(hash, value, type->size_bytes);
     for (uint32_t i = 0; i < type->field_count; i++)
         hash = hash_field(&type->fields[i], hash, (const char *)value + type->fields[i].offset_bytes,
-                          first_stamp);
+                          first_handle_high);
     return hash;
 }
 

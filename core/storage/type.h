@@ -59,7 +59,8 @@ void quern__type_move(const quern__type *type, void *targets, void *sources, uin
 void quern__type_destroy(const quern__type *type, void *values, uint32_t count);
 
 /* Described fields alone, or all bytes; of handles what quern__entity_relative tells. */
-uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value, uint32_t first_stamp);
+uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *value,
+                          uint32_t first_handle_high);
 
 /* Whether some described field has one of these bytes. */
 bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes);

@@ -12,9 +12,9 @@
  *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed
  *   items[slot * stride + 1 + c]  column c was written
  *
- * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync point,
- * where several threads may bring rows to one chunk and all write the same; hence the atomic store. The others
- * also by systems, each the columns that it may write, in the chunk that its job owns. */
+ * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync
+ * point, where several threads may bring rows to one chunk and all write the same; hence the atomic store.
+ * The others also by systems, each the columns that it may write, in the chunk that its job owns. */
 
 #include "core/base/base.h"
 

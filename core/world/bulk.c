@@ -233,49 +233,49 @@ quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_cou
 
 /* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
  * have it, the others lack it. */
-typedef struct toggle_all {
+typedef struct matching_change {
     quern_query *query;
     uint32_t component_index;
     bool adds;
     const void *value;
-} toggle_all;
+} matching_change;
 
-static bool is_source(const toggle_all *toggle, const quern__archetype *archetype)
+static bool is_source(const matching_change *change, const quern__archetype *archetype)
 {
     return quern__archetype_row_count(archetype) > 0 &&
-           quern__archetype_has(archetype, toggle->component_index) != toggle->adds;
+           quern__archetype_has(archetype, change->component_index) != change->adds;
 }
 
 /* Plan and room for one match. More rows than a promise can count are more than there are records. */
-static quern_result reserve_match(const toggle_all *toggle, quern__archetype *source)
+static quern_result reserve_match(const matching_change *change, quern__archetype *source)
 {
-    quern__storage *storage = toggle->query->storage;
+    quern__storage *storage = change->query->storage;
     const quern__move_plan *plan;
-    quern_result result = quern__plan_add_or_remove(storage, source, toggle->component_index, &plan);
+    quern_result result = quern__plan_add_or_remove(storage, source, change->component_index, &plan);
     if (result != QUERN_OK) return result;
     return quern__rows_reserve(storage, plan->target, (uint32_t)quern__archetype_row_count(source));
 }
 
 /* The plan of a match that has been reserved: it is there. */
-static const quern__move_plan *plan_of(const toggle_all *toggle, quern__archetype *source)
+static const quern__move_plan *plan_of(const matching_change *change, quern__archetype *source)
 {
     const quern__move_plan *plan = NULL;
-    quern__plan_add_or_remove(toggle->query->storage, source, toggle->component_index, &plan);
+    quern__plan_add_or_remove(change->query->storage, source, change->component_index, &plan);
     assert(plan != NULL);
     return plan;
 }
 
-static quern_result reserve_all(const toggle_all *toggle)
+static quern_result reserve_all(const matching_change *change)
 {
-    const quern_query *query = toggle->query;
+    const quern_query *query = change->query;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         quern__archetype *source = query->matches.items[i].archetype;
-        quern_result result = is_source(toggle, source) ? reserve_match(toggle, source) : QUERN_OK;
+        quern_result result = is_source(change, source) ? reserve_match(change, source) : QUERN_OK;
         if (result == QUERN_OK) continue;
         while (i-- > 0)
-            if (is_source(toggle, query->matches.items[i].archetype))
+            if (is_source(change, query->matches.items[i].archetype))
                 quern__rows_unreserve(query->storage,
-                                      plan_of(toggle, query->matches.items[i].archetype)->target);
+                                      plan_of(change, query->matches.items[i].archetype)->target);
         return result;
     }
     return QUERN_OK;
@@ -283,18 +283,18 @@ static quern_result reserve_all(const toggle_all *toggle)
 
 /* Three rounds, because value may lie in one of the rows: new values are copied before any row is moved,
  * and rows are moved before any chunk is given back. */
-static uint64_t move_all(const toggle_all *toggle)
+static uint64_t move_all(const matching_change *change)
 {
-    quern_query *query = toggle->query;
+    quern_query *query = change->query;
     uint64_t count = 0;
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t i = 0; i < query->matches.count; i++) {
             quern__archetype *source = query->matches.items[i].archetype;
-            if (!is_source(toggle, source)) continue;
+            if (!is_source(change, source)) continue;
             if (round == 0)
-                quern__rows_append_all(query->storage, plan_of(toggle, source), toggle->value);
+                quern__rows_append_all(query->storage, plan_of(change, source), change->value);
             else if (round == 1)
-                quern__rows_move_all(query->storage, plan_of(toggle, source));
+                quern__rows_move_all(query->storage, plan_of(change, source));
             else {
                 count += quern__archetype_row_count(source);
                 quern__rows_cut_all(query->storage, source);
@@ -303,11 +303,11 @@ static uint64_t move_all(const toggle_all *toggle)
     return count;
 }
 
-static quern_result run_toggle(const toggle_all *toggle, uint64_t *out_count)
+static quern_result run_change(const matching_change *change, uint64_t *out_count)
 {
-    quern_result result = reserve_all(toggle);
+    quern_result result = reserve_all(change);
     if (result != QUERN_OK) return result;
-    uint64_t count = move_all(toggle);
+    uint64_t count = move_all(change);
     if (out_count != NULL) *out_count = count;
     return QUERN_OK;
 }
@@ -326,8 +326,8 @@ static quern_result add_matching(quern_query *query, quern_component component, 
             "quern_entity_add_matching: '%s' has a destroy hook and no copy hook, so one value cannot be "
             "given to many entities",
             type->name);
-    toggle_all toggle = {.query = query, .component_index = index, .adds = true, .value = value};
-    return quern__in_call(run_toggle(&toggle, out_count), "quern_entity_add_matching");
+    matching_change change = {.query = query, .component_index = index, .adds = true, .value = value};
+    return quern__in_call(run_change(&change, out_count), "quern_entity_add_matching");
 }
 
 quern_result quern_entity_add_matching(quern_query *query, quern_component component, const void *value,
@@ -343,9 +343,9 @@ static quern_result remove_matching(quern_query *query, quern_component componen
     quern_result result = check_query(query, "quern_entity_remove_matching");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_remove_matching");
-    toggle_all toggle = {
+    matching_change change = {
         .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
-    return quern__in_call(run_toggle(&toggle, out_count), "quern_entity_remove_matching");
+    return quern__in_call(run_change(&change, out_count), "quern_entity_remove_matching");
 }
 
 quern_result quern_entity_remove_matching(quern_query *query, quern_component component,

@@ -83,37 +83,37 @@ static void fill_component(const quern_world *world, const quern__archetype *arc
         fill_value(quern__components_type(&world->storage.components, index), target, value);
 }
 
-static void write_recipe(quern_world *world, quern__archetype *archetype, const quern_component *components,
-                         uint32_t count)
+static void write_create_cache(quern_world *world, quern__archetype *archetype,
+                               const quern_component *components, uint32_t count)
 {
-    quern__recipe *recipe = &world->recipe;
-    recipe->archetype = archetype;
-    recipe->count = count;
+    quern__create_cache *cache = &world->create_cache;
+    cache->archetype = archetype;
+    cache->count = count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = quern__component_index(components[i]);
-        recipe->components[i] = components[i];
-        recipe->places[i] = archetype->places[index];
-        recipe->types[i] = quern__components_type(&world->storage.components, index);
+        cache->components[i] = components[i];
+        cache->places[i] = archetype->places[index];
+        cache->types[i] = quern__components_type(&world->storage.components, index);
     }
 }
 
-/* The recipe for this list, or NULL for a list that is too long to have one; *out_result says when it
- * fails. */
-static const quern__recipe *find_recipe(quern_world *world, const quern_component *components,
-                                        uint32_t count, quern_result *out_result)
+/* The cache, filled for this list, or NULL for a list that is too long to have one; *out_result says when
+ * it fails. */
+static const quern__create_cache *find_create_cache(quern_world *world, const quern_component *components,
+                                                    uint32_t count, quern_result *out_result)
 {
-    quern__recipe *recipe = &world->recipe;
+    quern__create_cache *cache = &world->create_cache;
     *out_result = QUERN_OK;
-    bool is_known = recipe->archetype != NULL && recipe->count == count;
+    bool is_known = cache->archetype != NULL && cache->count == count;
     for (uint32_t i = 0; is_known && i < count; i++)
-        is_known = recipe->components[i].bits == components[i].bits;
-    if (is_known) return recipe;
-    if (count > QUERN__RECIPE_COMPONENTS) return NULL;
+        is_known = cache->components[i].bits == components[i].bits;
+    if (is_known) return cache;
+    if (count > QUERN__CREATE_CACHE_COMPONENTS) return NULL;
     quern__archetype *archetype;
     *out_result = quern__world_archetype(world, components, count, &archetype);
     if (*out_result != QUERN_OK) return NULL;
-    write_recipe(world, archetype, components, count);
-    return recipe;
+    write_create_cache(world, archetype, components, count);
+    return cache;
 }
 
 /* A new entity in the archetype, its values raw memory. */
@@ -126,21 +126,21 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-static quern_result create_by_recipe(quern_world *world, const quern__recipe *recipe,
-                                     const void *const *values, quern_entity *out_entity)
+static quern_result create_by_cache(quern_world *world, const quern__create_cache *cache,
+                                    const void *const *values, quern_entity *out_entity)
 {
     uintptr_t location = 0;
-    quern_result result = create_raw(&world->storage, recipe->archetype, out_entity, &location);
+    quern_result result = create_raw(&world->storage, cache->archetype, out_entity, &location);
     if (result != QUERN_OK) return result;
-    for (uint32_t i = 0; i < recipe->count; i++) {
-        quern__place place = recipe->places[i];
+    for (uint32_t i = 0; i < cache->count; i++) {
+        quern__place place = cache->places[i];
         if (place.offset_bytes != 0)
-            fill_value(recipe->types[i], quern__place_value(place, location), values ? values[i] : NULL);
+            fill_value(cache->types[i], quern__place_value(place, location), values ? values[i] : NULL);
     }
     return QUERN_OK;
 }
 
-/* For lists too long for a recipe. */
+/* For lists too long for the cache. */
 static quern_result create_by_list(quern_world *world, const quern_component *components,
                                    const void *const *values, uint32_t count, quern_entity *out_entity)
 {
@@ -164,10 +164,10 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return quern__world_left(world, result);
     quern_entity entity;
-    const quern__recipe *recipe = find_recipe(world, components, count, &result);
+    const quern__create_cache *cache = find_create_cache(world, components, count, &result);
     if (result == QUERN_OK)
-        result = recipe ? create_by_recipe(world, recipe, values, &entity)
-                        : create_by_list(world, components, values, count, &entity);
+        result = cache ? create_by_cache(world, cache, values, &entity)
+                       : create_by_list(world, components, values, count, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK))
         return quern__world_left(world, quern__name_failure(result, function, NULL));
     if (out_entity != NULL) *out_entity = entity;
@@ -227,22 +227,22 @@ uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
         quern__fail_null("quern_entity_life", "world");
         return 0;
     }
-    const uint32_t first_stamp = world->storage.entities.first_stamp;
-    if (quern_entity_world_tag(entity) == first_stamp >> 24)
-        return quern__stamp_life(first_stamp, quern_entity_generation(entity));
+    const uint32_t first_handle_high = world->storage.entities.first_handle_high;
+    if (quern_entity_world_tag(entity) == first_handle_high >> 24)
+        return quern__generation_life(first_handle_high, quern_entity_generation(entity));
     quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
                 : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
                                                       : QUERN_ERROR_FOREIGN_ENTITY,
                 "quern_entity_life: handle %#llx is none of this world (%u)",
-                (unsigned long long)entity.bits, first_stamp >> 24);
+                (unsigned long long)entity.bits, first_handle_high >> 24);
     return 0;
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */
 
 /* Moves the entity to the archetype with this component put in, with a copy of value, or taken out. */
-static quern_result toggle(quern_world *world, quern_entity entity, quern__record *record,
-                           quern_component component, const void *value)
+static quern_result add_or_remove(quern_world *world, quern_entity entity, quern__record *record,
+                                  quern_component component, const void *value)
 {
     quern__storage *storage = &world->storage;
     quern__archetype *source = quern__storage_archetype_of(storage, record);
@@ -286,7 +286,7 @@ static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity
                            "new value",
                            quern_entity_index(entity), quern_entity_generation(entity),
                            component_name(world, component));
-    return quern__in_call(toggle(world, entity, record, component, value), "quern_entity_add");
+    return quern__in_call(add_or_remove(world, entity, record, component, value), "quern_entity_add");
 }
 
 static quern_result add(quern_world *world, quern_entity entity, quern_component component,
@@ -320,7 +320,7 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
         check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
     if (result != QUERN_OK) return result;
     if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
-    return quern__in_call(toggle(world, entity, record, component, NULL), "quern_entity_remove");
+    return quern__in_call(add_or_remove(world, entity, record, component, NULL), "quern_entity_remove");
 }
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
@@ -370,7 +370,7 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
         return quern__fail_null(function, "value");
     if (!has(world, record, component))
-        return quern__in_call(toggle(world, entity, record, component, value), function);
+        return quern__in_call(add_or_remove(world, entity, record, component, value), function);
     replace_value(world, record, component, value);
     return QUERN_OK;
 }

@@ -52,7 +52,8 @@ static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_w
     *world = (quern_world){.resources = {.world_tag = tag},
                            .next_serial = (uint64_t)tag << 16,
                            .empty_archetype_checks_per_sync = def->empty_archetype_checks_per_sync};
-    quern_result result = quern__storage_init(&world->storage, allocator, quern__stamp_first(tag, uses));
+    quern_result result =
+        quern__storage_init(&world->storage, allocator, quern__handle_high_first(tag, uses));
     if (result == QUERN_OK) {
         *out_world = world;
         return QUERN_OK;

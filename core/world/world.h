@@ -12,23 +12,23 @@
 
 #include <stdatomic.h>
 
-enum { QUERN__RECIPE_COMPONENTS = 16 };
+enum { QUERN__CREATE_CACHE_COMPONENTS = 16 };
 
-/* The latest list of components that quern_entity_create_with was given, and what came of it. A loop that
+/* The last list of components that quern_entity_create_with was given, and what came of it. A loop that
  * makes many entities of one kind finds its archetype here, without sorting and hashing the list each time.
- * Collecting archetypes drops the recipe when it names one of them. */
-typedef struct quern__recipe {
+ * Taking archetypes out clears the cache when it names one of them. */
+typedef struct quern__create_cache {
     quern__archetype *archetype; /* NULL: none yet */
-    uint32_t count;              /* at most QUERN__RECIPE_COMPONENTS */
-    quern_component components[QUERN__RECIPE_COMPONENTS];
-    quern__place places[QUERN__RECIPE_COMPONENTS];
-    const quern__type *types[QUERN__RECIPE_COMPONENTS];
-} quern__recipe;
+    uint32_t count;              /* at most QUERN__CREATE_CACHE_COMPONENTS */
+    quern_component components[QUERN__CREATE_CACHE_COMPONENTS];
+    quern__place places[QUERN__CREATE_CACHE_COMPONENTS];
+    const quern__type *types[QUERN__CREATE_CACHE_COMPONENTS];
+} quern__create_cache;
 
 struct quern_world {
     quern__storage storage;
     quern__resources resources;
-    quern__recipe recipe;
+    quern__create_cache create_cache;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     uint32_t user_count;  /* queries and schedules that hold on to the world */
 

@@ -10,7 +10,8 @@ static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
     hash = quern__hash_word(hash, entities->slot_count);
     for (uint32_t i = 0; i < entities->slot_count; i++) {
         const quern__record *record = quern__entities_record(entities, i);
-        const uint64_t life = quern__stamp_life(entities->first_stamp, quern__record_generation(record));
+        const uint64_t life =
+            quern__generation_life(entities->first_handle_high, quern__record_generation(record));
         hash = quern__hash_word(hash, life << 1 | (record->location != 0));
     }
     /* the order in which free slots will be reused decides about handles to come */
@@ -32,27 +33,27 @@ static uint64_t hash_names(const quern__storage *storage, const quern__archetype
 }
 
 static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_slot *slot, uint64_t hash,
-                          uint32_t first_stamp)
+                          uint32_t first_handle_high)
 {
     const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
     hash = quern__hash_word(hash, slot->row_count);
     for (uint32_t row = 0; row < slot->row_count; row++)
-        hash = quern__hash_word(hash, quern__entity_relative(entities[row], first_stamp));
+        hash = quern__hash_word(hash, quern__entity_relative(entities[row], first_handle_high));
     for (uint32_t c = 0; c < archetype->column_count; c++) {
         const quern__column *column = &archetype->columns[c];
         for (uint32_t row = 0; row < slot->row_count; row++)
             hash = quern__type_hash(column->type, hash, quern__column_value(column, slot->chunk, row),
-                                    first_stamp);
+                                    first_handle_high);
     }
     return hash;
 }
 
-static uint64_t hash_resources(const quern__resources *resources, uint64_t hash, uint32_t first_stamp)
+static uint64_t hash_resources(const quern__resources *resources, uint64_t hash, uint32_t first_handle_high)
 {
     for (uint32_t i = 0; i < resources->list.count; i++) {
         const quern__resource *resource = &resources->list.items[i];
         if (resource->type.field_count > 0)
-            hash = quern__type_hash(&resource->type, hash, resource->value, first_stamp);
+            hash = quern__type_hash(&resource->type, hash, resource->value, first_handle_high);
     }
     return hash;
 }
@@ -65,14 +66,14 @@ uint64_t quern_world_hash(const quern_world *world)
     }
     if (quern__world_check_unlocked(world, "quern_world_hash") != QUERN_OK) return 0;
     const quern__storage *storage = &world->storage;
-    const uint32_t first_stamp = storage->entities.first_stamp;
+    const uint32_t first_handle_high = storage->entities.first_handle_high;
     uint64_t hash = hash_slots(&storage->entities, 0);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         if (archetype->chunk_count == 0) continue;
         hash = hash_names(storage, archetype, hash);
         for (uint32_t k = 0; k < archetype->chunk_count; k++)
-            hash = hash_rows(archetype, &archetype->slots[k], hash, first_stamp);
+            hash = hash_rows(archetype, &archetype->slots[k], hash, first_handle_high);
     }
-    return hash_resources(&world->resources, hash, first_stamp);
+    return hash_resources(&world->resources, hash, first_handle_high);
 }

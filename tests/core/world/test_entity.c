@@ -275,11 +275,11 @@ static quern_entity take(quern__entities *entities)
 Test(entity, a_slot_whose_generations_ran_out_is_retired)
 {
     quern__entities entities;
-    quern__entities_init(&entities, quern__stamp_first(5, 0));
+    quern__entities_init(&entities, quern__handle_high_first(5, 0));
     quern_entity first = take(&entities);
     uint32_t slot = quern_entity_index(first);
     quern__entities_give(&entities, slot);
-    quern__entities_record(&entities, slot)->stamp |= QUERN__MAX_GENERATION;
+    quern__entities_record(&entities, slot)->handle_high |= QUERN__MAX_GENERATION;
 
     quern_entity last_life = take(&entities);
     cr_assert_eq(quern_entity_index(last_life), slot);
@@ -305,20 +305,20 @@ Test(entity, a_slot_lives_once_with_each_generation_wherever_they_begin)
 {
     for (uint32_t n = 1; n < 4; n++) {
         quern__entities entities;
-        const uint32_t first_stamp = quern__stamp_first(255, n);
-        quern__entities_init(&entities, first_stamp);
+        const uint32_t first_handle_high = quern__handle_high_first(255, n);
+        quern__entities_init(&entities, first_handle_high);
         quern_entity first = take(&entities);
-        cr_assert_eq(first.bits >> 32, first_stamp);
+        cr_assert_eq(first.bits >> 32, first_handle_high);
         quern_entity second = live_again(&entities, 0);
-        cr_assert_eq(second.bits >> 32, first_stamp + 1);
+        cr_assert_eq(second.bits >> 32, first_handle_high + 1);
 
-        quern__entities_record(&entities, 0)->stamp |= QUERN__MAX_GENERATION;
+        quern__entities_record(&entities, 0)->handle_high |= QUERN__MAX_GENERATION;
         quern_entity over = live_again(&entities, 0);
         cr_assert_eq(over.bits, quern__entity_make(255, 1, 0).bits, "the tag is not touched");
-        quern__entities_record(&entities, 0)->stamp = first_stamp - 2;
+        quern__entities_record(&entities, 0)->handle_high = first_handle_high - 2;
         quern_entity last = live_again(&entities, 0);
-        cr_assert_eq(last.bits >> 32, first_stamp - 1);
-        cr_assert_eq(quern__stamp_life(first_stamp, quern_entity_generation(last)), 0xFFFFFFu);
+        cr_assert_eq(last.bits >> 32, first_handle_high - 1);
+        cr_assert_eq(quern__generation_life(first_handle_high, quern_entity_generation(last)), 0xFFFFFFu);
         quern__entities_give(&entities, 0);
         cr_assert_eq(entities.retired_count, 1u);
         cr_assert_neq(quern_entity_index(take(&entities)), 0u);
@@ -330,12 +330,13 @@ Test(entity, first_generations_of_worlds_with_one_tag_are_all_different)
 {
     static bool seen[QUERN__STRETCH_COUNT];
     for (uint32_t n = 0; n < QUERN__STRETCH_COUNT; n++) {
-        const uint32_t stamp = quern__stamp_first(7, n), generation = stamp & QUERN__MAX_GENERATION;
-        cr_assert_eq(stamp >> 24, 7u);
+        const uint32_t handle_high = quern__handle_high_first(7, n),
+                       generation = handle_high & QUERN__MAX_GENERATION;
+        cr_assert_eq(handle_high >> 24, 7u);
         cr_assert(generation == 1 || (generation > 0 && generation % QUERN__STRETCH_GENERATIONS == 0));
         cr_assert_not(seen[generation / QUERN__STRETCH_GENERATIONS], "world %u", n);
         seen[generation / QUERN__STRETCH_GENERATIONS] = true;
-        cr_assert_eq(quern__stamp_life(stamp, generation), 1u);
+        cr_assert_eq(quern__generation_life(handle_high, generation), 1u);
     }
 }
 
@@ -379,7 +380,7 @@ Test(entity, a_life_is_told_of_own_handles_alone)
 Test(entity, no_slots_are_given_beyond_the_limit)
 {
     quern__entities entities;
-    quern__entities_init(&entities, quern__stamp_first(1, 0));
+    quern__entities_init(&entities, quern__handle_high_first(1, 0));
     entities.slot_count = QUERN_MAX_ENTITIES - 1;
     cr_assert_eq(quern__entities_reserve(&entities, allocator(), 2), QUERN_ERROR_LIMIT);
     cr_assert_not_null(strstr(quern_error_message(), "QUERN_MAX_ENTITIES"));

@@ -78,7 +78,7 @@ Test(validate, sees_damaged_records)
     quern__record *alive = quern__entities_record(slots, 5),
                   *dead = quern__entities_record(slots, COUNT - 1);
     assert_damage_seen(alive->location);
-    assert_damage_seen(alive->stamp);
+    assert_damage_seen(alive->handle_high);
     assert_damage_seen(alive->archetype_number);
     assert_damage_seen(dead->location);
     assert_damage_seen(dead->archetype_number);
@@ -101,7 +101,7 @@ Test(validate, a_world_with_retired_slots_is_valid)
 {
     uint32_t slot = quern_entity_index(entities[0]);
     cr_assert_eq(quern_entity_destroy(world, entities[0]), QUERN_OK);
-    quern__entities_record(&world->storage.entities, slot)->stamp |= QUERN__MAX_GENERATION;
+    quern__entities_record(&world->storage.entities, slot)->handle_high |= QUERN__MAX_GENERATION;
     quern_entity last_life = setup_entity_with(world, &number, 1);
     cr_assert_eq(quern_entity_generation(last_life), 0xFFFFFFu);
     uint64_t before = quern_world_hash(world);

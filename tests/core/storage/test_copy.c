@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/storage/row.h"
+#include "core/storage/copy.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
 
@@ -25,7 +25,7 @@ static void close_memory(void)
     failing_allocator_destroy(memory);
 }
 
-TestSuite(row, .init = open_memory);
+TestSuite(copy, .init = open_memory);
 
 /* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target
  * should become. */
@@ -73,11 +73,11 @@ static void check_columns(uint32_t wanted, uint32_t (*size_of)(random_source *),
     const uint32_t count = lay_out(copies, wanted, size_of, random);
     const uint32_t to = random_below(random, ROWS), from = random_below(random, ROWS);
     expect_copies(copies, count, to, from);
-    quern__copy_word *program = quern__copy_compile(&allocator, copies, count);
-    cr_assert_not_null(program);
-    quern__copy_run(program, (quern__row){target, to}, (quern__row){source, from});
+    quern__copy_word *plan = quern__copy_compile(&allocator, copies, count);
+    cr_assert_not_null(plan);
+    quern__copy_row(plan, (quern__row){target, to}, (quern__row){source, from});
     cr_assert_arr_eq(target, expected, sizeof expected, "%u columns, row %u to row %u", count, from, to);
-    quern__copy_release(&allocator, program);
+    quern__copy_release(&allocator, plan);
 }
 
 static uint32_t any_size(random_source *random)
@@ -95,7 +95,7 @@ static uint32_t tiny_size(random_source *random)
     return 1 + random_below(random, 3);
 }
 
-Test(row, values_of_all_sizes_arrive_and_nothing_else_changes)
+Test(copy, values_of_all_sizes_arrive_and_nothing_else_changes)
 {
     random_source random = {1};
     for (uint32_t i = 0; i < 200; i++)
@@ -103,7 +103,7 @@ Test(row, values_of_all_sizes_arrive_and_nothing_else_changes)
     close_memory();
 }
 
-Test(row, columns_of_the_usual_sizes_share_groups)
+Test(copy, columns_of_the_usual_sizes_share_groups)
 {
     random_source random = {2};
     for (uint32_t i = 0; i < 200; i++)
@@ -111,7 +111,7 @@ Test(row, columns_of_the_usual_sizes_share_groups)
     close_memory();
 }
 
-Test(row, values_that_no_register_has_the_size_of_arrive)
+Test(copy, values_that_no_register_has_the_size_of_arrive)
 {
     random_source random = {3};
     for (uint32_t i = 0; i < 100; i++)
@@ -127,7 +127,7 @@ static uint32_t one_size(random_source *random)
     return next_size;
 }
 
-Test(row, each_size_by_itself)
+Test(copy, each_size_by_itself)
 {
     random_source random = {4};
     for (next_size = 1; next_size <= MAX_SIZE; next_size++) {
@@ -137,31 +137,31 @@ Test(row, each_size_by_itself)
     close_memory();
 }
 
-Test(row, a_row_without_columns_copies_nothing)
+Test(copy, a_row_without_columns_copies_nothing)
 {
     random_source random = {5};
     check_columns(0, any_size, &random);
     close_memory();
 }
 
-Test(row, equal_sizes_stand_in_one_group)
+Test(copy, equal_sizes_stand_in_one_group)
 {
     quern__copy copies[] = {{64, 640, 12}, {128, 704, 4}, {192, 768, 12}, {256, 832, 64}};
-    quern__copy_word *program = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
-    cr_assert_not_null(program);
-    cr_assert_eq(program[0].group.value_bytes, 4u);
-    cr_assert_eq(program[0].group.piece_count, 1u);
-    cr_assert_eq(program[2].group.piece_bytes, 12u);
-    cr_assert_eq(program[2].group.piece_count, 2u);
-    cr_assert_eq(program[5].group.value_bytes, 64u);
-    cr_assert_eq(program[5].group.piece_bytes, 16u);
-    cr_assert_eq(program[5].group.piece_count, 4u);
-    cr_assert_eq(program[10].group.piece_count, 0u);
-    quern__copy_release(&allocator, program);
+    quern__copy_word *plan = quern__copy_compile(&allocator, copies, QUERN__COUNT_OF(copies));
+    cr_assert_not_null(plan);
+    cr_assert_eq(plan[0].group.value_bytes, 4u);
+    cr_assert_eq(plan[0].group.step_count, 1u);
+    cr_assert_eq(plan[2].group.step_bytes, 12u);
+    cr_assert_eq(plan[2].group.step_count, 2u);
+    cr_assert_eq(plan[5].group.value_bytes, 64u);
+    cr_assert_eq(plan[5].group.step_bytes, 16u);
+    cr_assert_eq(plan[5].group.step_count, 4u);
+    cr_assert_eq(plan[10].group.step_count, 0u);
+    quern__copy_release(&allocator, plan);
     close_memory();
 }
 
-Test(row, no_memory_is_reported)
+Test(copy, no_memory_is_reported)
 {
     quern__copy copies[] = {{64, 640, 12}};
     failing_allocator_fail_from(memory, 1);
@@ -170,7 +170,7 @@ Test(row, no_memory_is_reported)
     close_memory();
 }
 
-Test(row, values_by_themselves_are_copied_whole)
+Test(copy, values_by_themselves_are_copied_whole)
 {
     random_source random = {6};
     fill_with_noise(&random, source);

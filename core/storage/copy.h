@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#ifndef QUERN_CORE_STORAGE_ROW_H
-#define QUERN_CORE_STORAGE_ROW_H
+#ifndef QUERN_CORE_STORAGE_COPY_H
+#define QUERN_CORE_STORAGE_COPY_H
 
-/* Bringing the values of one row, plain bytes, to another place, by a program that was compiled beforehand:
- * a list of pieces of a register or two. Pieces of columns whose values have the same size stand together,
- * so that the way from a column's start to the row is worked out once for them.
+/* Copy plans: how the values of one row, plain bytes, come to another row. A plan is compiled beforehand,
+ * into steps of a register or two. Steps of columns whose values have the same size stand together, so that
+ * the way from a column's start to the row is worked out once for them.
  *
- *   program:  group, its pieces, group, its pieces, ..., group of 0 pieces
+ *   copy plan:  group, its steps, group, its steps, ..., group of 0 steps
  *
  * Nothing here calls a function: what it is inlined into need not save registers. */
 
@@ -32,31 +32,31 @@ static inline uintptr_t quern__row_location(quern__row row)
 /* What fits a byte; larger values are better copied by memcpy. */
 enum { QUERN__COPY_MAX_BYTES = UINT8_MAX };
 
-/* What is known of one column when a program is compiled. */
+/* What a copy plan is compiled from: one column. */
 typedef struct quern__copy {
     uint16_t source_offset_bytes; /* from the chunk */
     uint16_t target_offset_bytes;
     uint16_t size_bytes; /* of one value; at most QUERN__COPY_MAX_BYTES */
 } quern__copy;
 
-/* One word of a program. */
+/* One word of a copy plan. */
 typedef union quern__copy_word {
     struct {
-        uint8_t value_bytes;  /* of the columns */
-        uint8_t piece_bytes;  /* 16, 12, 8, 4 or 1 */
-        uint16_t piece_count; /* that follow; 0: the end */
+        uint8_t value_bytes; /* of the columns */
+        uint8_t step_bytes;  /* 16, 12, 8, 4 or 1 */
+        uint16_t step_count; /* that follow; 0: the end */
     } group;
     struct {
         uint16_t source_offset_bytes, target_offset_bytes;
-    } piece;
+    } step;
 } quern__copy_word;
 
-/* The program for some columns, or NULL when there is no memory. Sorts the copies. */
+/* The copy plan for some columns, or NULL when there is no memory. Sorts the copies. */
 quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies,
                                       uint32_t count);
 
 /* NULL is allowed. */
-void quern__copy_release(const quern_allocator *allocator, quern__copy_word *program);
+void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan);
 
 /* Copies a value of any size; the places do not overlap. */
 static inline void quern__copy_value(char *target, const char *source, size_t size_bytes)
@@ -81,37 +81,38 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
     if (size_bytes & 1) *target = *source;
 }
 
-/* The pieces of one group. to and from: where the row would be in a column at offset 0; piece_bytes
+/* The steps of one group. to and from: where the row would be in a column at offset 0; step_bytes
  * is a constant. */
-static inline void quern__copy_pieces(const quern__copy_word *word, const quern__copy_word *end, char *to,
-                                      const char *from, size_t piece_bytes)
+static inline void quern__copy_steps(const quern__copy_word *word, const quern__copy_word *end, char *to,
+                                     const char *from, size_t step_bytes)
 {
     do
-        memcpy(to + word->piece.target_offset_bytes, from + word->piece.source_offset_bytes, piece_bytes);
+        memcpy(to + word->step.target_offset_bytes, from + word->step.source_offset_bytes, step_bytes);
     while (++word < end);
 }
 
-static inline void quern__copy_run(const quern__copy_word *program, quern__row target, quern__row source)
+/* Carries out a copy plan. */
+static inline void quern__copy_row(const quern__copy_word *plan, quern__row target, quern__row source)
 {
-    for (const quern__copy_word *group = program, *end; group->group.piece_count > 0; group = end) {
-        end = group + 1 + group->group.piece_count;
+    for (const quern__copy_word *group = plan, *end; group->group.step_count > 0; group = end) {
+        end = group + 1 + group->group.step_count;
         char *to = target.chunk + target.index * group->group.value_bytes;
         const char *from = source.chunk + source.index * group->group.value_bytes;
-        switch (group->group.piece_bytes) {
+        switch (group->group.step_bytes) {
         case 16:
-            quern__copy_pieces(group + 1, end, to, from, 16);
+            quern__copy_steps(group + 1, end, to, from, 16);
             break;
         case 12:
-            quern__copy_pieces(group + 1, end, to, from, 12);
+            quern__copy_steps(group + 1, end, to, from, 12);
             break;
         case 8:
-            quern__copy_pieces(group + 1, end, to, from, 8);
+            quern__copy_steps(group + 1, end, to, from, 8);
             break;
         case 4:
-            quern__copy_pieces(group + 1, end, to, from, 4);
+            quern__copy_steps(group + 1, end, to, from, 4);
             break;
         default:
-            quern__copy_pieces(group + 1, end, to, from, 1);
+            quern__copy_steps(group + 1, end, to, from, 1);
             break;
         }
     }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/copy.h"
+
+enum { ALIGNMENT_BYTES = 8 };
+
+static void sort_by_size(quern__copy *copies, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        const quern__copy copy = copies[i];
+        uint32_t place = i;
+        for (; place > 0 && copies[place - 1].size_bytes > copy.size_bytes; place--)
+            copies[place] = copies[place - 1];
+        copies[place] = copy;
+    }
+}
+
+/* A plan while it is written, or only counted. */
+typedef struct plan_writer {
+    quern__copy_word *out; /* or NULL */
+    uint32_t count;
+} plan_writer;
+
+static void put(plan_writer *to, quern__copy_word word)
+{
+    if (to->out != NULL) to->out[to->count] = word;
+    to->count++;
+}
+
+/* Columns of one size. */
+typedef struct column_run {
+    const quern__copy *copies;
+    uint32_t count;
+} column_run;
+
+/* The part of the values that begins at this byte, in as many steps of that size as fit. Returns
+ * where it ends. */
+static uint32_t put_steps(plan_writer *to, const column_run *run, uint32_t begin_bytes, uint32_t step_bytes)
+{
+    const uint32_t step_count = (run->copies->size_bytes - begin_bytes) / step_bytes;
+    const uint32_t end_bytes = begin_bytes + step_count * step_bytes;
+    if (step_count == 0) return end_bytes;
+    put(to, (quern__copy_word){.group = {.value_bytes = (uint8_t)run->copies->size_bytes,
+                                         .step_bytes = (uint8_t)step_bytes,
+                                         .step_count = (uint16_t)(run->count * step_count)}});
+    for (uint32_t i = 0; i < run->count; i++)
+        for (uint32_t at = begin_bytes; at < end_bytes; at += step_bytes) {
+            const quern__copy *copy = &run->copies[i];
+            put(to, (quern__copy_word){
+                        .step = {.source_offset_bytes = (uint16_t)(copy->source_offset_bytes + at),
+                                 .target_offset_bytes = (uint16_t)(copy->target_offset_bytes + at)}});
+        }
+    return end_bytes;
+}
+
+static void put_run(plan_writer *to, const column_run *run)
+{
+    static const uint32_t steps_bytes[] = {16, 12, 8, 4, 1};
+    uint32_t begin_bytes = 0;
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(steps_bytes); i++)
+        begin_bytes = put_steps(to, run, begin_bytes, steps_bytes[i]);
+}
+
+/* Returns the number of words; out may be NULL. */
+static uint32_t write_plan(const quern__copy *copies, uint32_t count, quern__copy_word *out)
+{
+    plan_writer writer = {.out = out};
+    for (uint32_t i = 0, run_count; i < count; i += run_count) {
+        for (run_count = 1; i + run_count < count; run_count++)
+            if (copies[i + run_count].size_bytes != copies[i].size_bytes) break;
+        put_run(&writer, &(column_run){.copies = copies + i, .count = run_count});
+    }
+    put(&writer, (quern__copy_word){.group = {.step_count = 0}});
+    return writer.count;
+}
+
+quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__copy *copies, uint32_t count)
+{
+    sort_by_size(copies, count);
+    const uint32_t word_count = write_plan(copies, count, NULL);
+    quern__copy_word *plan = quern__allocate(allocator, word_count * sizeof *plan, ALIGNMENT_BYTES);
+    if (plan != NULL) write_plan(copies, count, plan);
+    return plan;
+}
+
+void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan)
+{
+    if (plan == NULL) return;
+    uint32_t word_count = 1;
+    while (plan[word_count - 1].group.step_count > 0)
+        word_count += plan[word_count - 1].group.step_count + 1u;
+    quern__release(allocator, plan, word_count * sizeof *plan, ALIGNMENT_BYTES);
+}

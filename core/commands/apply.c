@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Applying: everything has been found and reserved, and nothing can fail.
+/* In: resolved sequences, groups and archetype deltas, and room for all that they ask for. Out: the world as the
+ * commands want it. Nothing may fail.
  *
  *   1. creates take their handles, and provisional handles inside values become these
- *   2. each chunk that commands touch: rows that go to other archetypes are copied behind the rows there, values
- *      are set in place, rows that are left are listed as gaps
- *   3. new entities fill gaps, or the rows behind
+ *   2. each chunk that commands touch: rows that go to other archetypes are copied after the rows there,
+ *      values are set in place, rows that are left are listed as gaps
+ *   3. new entities fill gaps, or the rows after the last
  *   4. the last rows of each archetype fill the gaps that are left, and the archetype ends there
  *   5. slots of destroyed entities are freed
  *
- * Steps 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else
- * touches, and what a step reads the steps before have written. Where hooks are called, the same is done on
- * the caller alone, in the same order, after the threads have done the rest: hooks see one order at every
- * number of threads. */
+ * 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else touches,
+ * and what is read was written before. Where hooks are called, the same is done on the caller alone, in the
+ * same order, after the threads have done the rest: hooks see one order at every number of threads. */
 
 #include "core/commands/apply.h"
+
 #include "core/storage/change.h"
 
 /* What all functions here work with. */
@@ -30,14 +31,6 @@ enum { EDITS_PER_CALL = 4, MOVES_PER_CALL = 1024 };
 
 /* --------------------------------------------------------------------------------------------- values */
 
-static inline void fill_plain(const quern__fill *fill, char *target, const char *item)
-{
-    if (fill->value_offset_bytes != 0)
-        quern__copy_value(target, item + fill->value_offset_bytes, fill->size_bytes);
-    else
-        memset(target, 0, fill->size_bytes);
-}
-
 static void fill_hooked(const quern__fill *fill, char *target, char *item)
 {
     if (fill->replaces) quern__type_destroy(fill->type, target, 1);
@@ -51,10 +44,12 @@ static void fill_hooked(const quern__fill *fill, char *target, char *item)
 
 static inline void fill_value(const quern__fill *fill, char *target, char *item)
 {
-    if (fill->is_plain)
-        fill_plain(fill, target, item);
-    else
+    if (!fill->is_plain)
         fill_hooked(fill, target, item);
+    else if (fill->value_offset_bytes != 0)
+        quern__copy_value(target, item + fill->value_offset_bytes, fill->size_bytes);
+    else
+        memset(target, 0, fill->size_bytes);
 }
 
 /* All values of one row; its sequence has several operations. */
@@ -66,9 +61,9 @@ static void fill_row(const quern__scratch *scratch, const quern__sequence *seque
     uint32_t hop = 0, earlier = edit->earlier;
     for (const quern__fill *end = fill + sequence->fill_count; fill < end; fill++) {
         for (; hop < fill->hop; hop++) {
-            const quern__earlier_item *link = &scratch->earlier_items.items[earlier];
-            item = link->item;
-            earlier = link->earlier;
+            const quern__earlier_item *before = &scratch->earlier_items.items[earlier];
+            item = before->item;
+            earlier = before->earlier;
         }
         fill_value(fill, quern__location_value(to, fill->target_offset_bytes, fill->size_bytes), item);
     }
@@ -100,31 +95,18 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the latest sync point, the last one first. Their list is still
- * there, and the free list is a chain: without a hint each link of it would be waited for. */
-static void fetch_freed(const applying *all, uint32_t wanted_count)
-{
-    const quern__entities *entities = &all->storage->entities;
-    uint32_t first =
-        all->resolved->freed_count > wanted_count ? all->resolved->freed_count - wanted_count : 0;
-    for (uint32_t i = first; i < all->resolved->freed_count; i++)
-        __builtin_prefetch(quern__entities_record(entities, all->resolved->destroyed.items[i]), 1);
-}
-
-/* Of all streams. */
-static uint32_t created_count(const applying *all)
-{
-    if (all->merged->create_edits_count == 0) return 0;
-    const quern__chunk_edits *last = &all->merged->edits.items[all->merged->create_edits_count - 1];
-    return (uint32_t)last->first_created + last->row_count;
-}
-
+/* Most slots taken now are those freed by the last sync point, the last one first. Their list is still there,
+ * and the free list is a chain: without a hint each of its slots would be waited for. */
 static void take_handles(const applying *all)
 {
-    const uint32_t count = created_count(all);
-    fetch_freed(all, count);
-    quern__slots_take(all->storage, count, all->resolved->created.items);
-    all->resolved->created.count = count;
+    quern__resolved *resolved = all->resolved;
+    const uint32_t count = (uint32_t)resolved->created_count;
+    const uint32_t freed_count = resolved->freed_count;
+    for (uint32_t i = freed_count > count ? freed_count - count : 0; i < freed_count; i++)
+        __builtin_prefetch(quern__entities_record(&all->storage->entities, resolved->destroyed.items[i]),
+                           1);
+    quern__slots_take(all->storage, count, resolved->created.items);
+    resolved->created.count = count;
 }
 
 /* Provisional handles of one stream become real; the recorder has let no others pass. */
@@ -167,15 +149,7 @@ static void remap_streams(void *argument, uint32_t begin, uint32_t end, uint32_t
         remap_stream(all, i);
 }
 
-/* --------------------------------------------------------------------------------------------- edits */
-
-/* Edits being applied. */
-typedef struct apply {
-    const applying *all;
-    const quern__chunk_edits *edits;
-    uintptr_t *gap; /* where the next one is listed; NULL: nobody asks */
-    uint32_t *destroyed;
-} apply;
+/* --------------------------------------------------------------------------------------------- chunks */
 
 /* A part of a list that may be empty: then it has no memory, and NULL is not counted from. */
 static uint32_t *destroyed_of(const applying *all, const quern__chunk_edits *edits)
@@ -184,14 +158,7 @@ static uint32_t *destroyed_of(const applying *all, const quern__chunk_edits *edi
                                               : NULL;
 }
 
-static uintptr_t *gaps_of(const applying *all, const quern__archetype_delta *delta,
-                          const quern__chunk_edits *edits)
-{
-    if (delta->is_emptied || delta->leaving_count == 0) return NULL;
-    return all->resolved->gaps.items + delta->first_gap + edits->first_gap;
-}
-
-/* Where the next row that comes to a target goes, and how many go behind it in the same chunk. */
+/* Where the next row that comes to a target goes, and how many fit there in the same chunk. */
 static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_delta *delta,
                               uint32_t wanted, uint32_t *out_count)
 {
@@ -207,14 +174,14 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     return at;
 }
 
-static void move_rows(const apply *it, const quern__sequence *sequence, quern__edit_group *leader,
-                      uint32_t row, uint32_t count)
+/* A run of rows that go to another archetype. */
+static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+                      const quern__sequence *sequence, quern__edit_group *leader)
 {
-    const quern__chunk_edits *edits = it->edits;
-    const quern__archetype_delta *delta = quern__resolved_delta(it->all->resolved, sequence->target);
-    for (uint32_t end = row + count, fitting; row < end; row += fitting) {
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
         uintptr_t to = next_arrival(leader, delta, end - row, &fitting);
-        quern__rows_move(it->all->storage, sequence->plan, to, quern__location_make(edits->chunk, row),
+        quern__rows_move(all->storage, sequence->plan, to, quern__location_make(edits->chunk, row),
                          fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
     }
@@ -233,44 +200,40 @@ static void tell_written(const quern__chunk_edits *edits, const quern__sequence 
     }
 }
 
-static void apply_rows(apply *it, const quern__row_run *run)
-{
-    const quern__chunk_edits *edits = it->edits;
-    quern__edit_group *groups = edits->scratch->groups.items;
-    const quern__sequence *sequence = &edits->scratch->sequences.list.items[groups[run->group].sequence];
-    uint32_t row = run->row, count = run->count;
-    uintptr_t location = quern__location_make(edits->chunk, row);
-    if (!sequence->is_destroyed && sequence->target == edits->archetype) {
-        fill_rows(edits->scratch, sequence, location, edits->rows + row, count);
-        if (quern__writes_are_heard(edits->archetype)) tell_written(edits, sequence, location, count);
-        return;
-    }
-    if (sequence->is_destroyed) {
-        quern__rows_leave(edits->archetype, location, count);
-        assert(it->destroyed != NULL);
-        for (uint32_t i = 0; i < count; i++)
-            *it->destroyed++ =
-                quern_entity_index(((const quern__item *)(const void *)edits->rows[row + i].item)->entity);
-    } else {
-        move_rows(it, sequence, &groups[groups[run->group].leader], row, count);
-    }
-    for (uint32_t i = 0; i < count && it->gap != NULL; i++)
-        *it->gap++ = location + i;
-}
-
 static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
 {
     const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, edits->archetype);
-    apply it = {.all = all,
-                .edits = edits,
-                .gap = gaps_of(all, delta, edits),
-                .destroyed = destroyed_of(all, edits)};
+    const bool lists_gaps = delta->leaving_count > 0 && !delta->is_emptied;
+    uintptr_t *gap = lists_gaps ? all->resolved->gaps.items + delta->first_gap + edits->first_gap : NULL;
+    uint32_t *destroyed = destroyed_of(all, edits);
+    quern__edit_group *groups = edits->scratch->groups.items;
     const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
-    for (const quern__row_run *end = run + edits->run_count; run < end; run++)
-        apply_rows(&it, run);
+    for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
+        const quern__sequence *sequence =
+            &edits->scratch->sequences.list.items[groups[run->group].sequence];
+        const uintptr_t location = quern__location_make(edits->chunk, run->row);
+        const quern__edit *rows = edits->rows + run->row;
+        if (!sequence->is_destroyed && sequence->target == edits->archetype) {
+            fill_rows(edits->scratch, sequence, location, rows, run->count);
+            if (quern__writes_are_heard(edits->archetype))
+                tell_written(edits, sequence, location, run->count);
+            continue;
+        }
+        if (sequence->is_destroyed) {
+            quern__rows_leave(edits->archetype, location, run->count);
+            assert(destroyed != NULL);
+            for (uint32_t i = 0; i < run->count; i++)
+                *destroyed++ =
+                    quern_entity_index(((const quern__item *)(const void *)rows[i].item)->entity);
+        } else {
+            move_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
+        }
+        for (uint32_t i = 0; i < run->count && gap != NULL; i++)
+            *gap++ = location + i;
+    }
 }
 
-static void apply_all_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void apply_chunks(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
     const applying *all = argument;
@@ -281,7 +244,7 @@ static void apply_all_chunks(void *argument, uint32_t begin, uint32_t end, uint3
 
 /* -------------------------------------------------------------------------------------------- creates */
 
-/* Where the next new entity goes: a gap, or behind all rows. */
+/* Where the next new entity goes: a gap, or after all rows. */
 static uintptr_t next_created(const applying *all, quern__edit_group *leader,
                               const quern__archetype_delta *delta, uint32_t wanted, uint32_t *out_count)
 {
@@ -297,43 +260,43 @@ static uintptr_t next_created(const applying *all, quern__edit_group *leader,
     return next_arrival(leader, delta, wanted, out_count);
 }
 
-static void create_rows(const apply *it, const quern__sequence *sequence, quern__edit_group *leader,
-                        uint32_t row, uint32_t count)
+static void create_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
+                        const quern__sequence *sequence, quern__edit_group *leader)
 {
-    const quern__chunk_edits *edits = it->edits;
-    const quern__archetype_delta *delta = quern__resolved_delta(it->all->resolved, sequence->target);
-    const quern_entity *handles = it->all->resolved->created.items + edits->first_created;
-    for (uint32_t end = row + count, fitting; row < end; row += fitting) {
-        uintptr_t to = next_created(it->all, leader, delta, end - row, &fitting);
-        quern__rows_arrive(it->all->storage, sequence->target, to, handles + row, fitting);
+    const quern__archetype_delta *delta = quern__resolved_delta(all->resolved, sequence->target);
+    const quern_entity *handles = all->resolved->created.items + edits->first_created;
+    for (uint32_t row = run->row, end = row + run->count, fitting; row < end; row += fitting) {
+        uintptr_t to = next_created(all, leader, delta, end - row, &fitting);
+        quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
     }
 }
 
-static void apply_creates(const applying *all, const quern__chunk_edits *edits)
+/* What one stream creates. */
+static void apply_stream(const applying *all, const quern__chunk_edits *edits)
 {
-    apply it = {.all = all, .edits = edits, .destroyed = destroyed_of(all, edits)};
+    const quern_entity *handles = all->resolved->created.items + edits->first_created;
+    uint32_t *destroyed = destroyed_of(all, edits);
     quern__edit_group *groups = edits->scratch->groups.items;
     const quern__row_run *run = &edits->scratch->runs.items[edits->first_run];
     for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
         const quern__sequence *sequence =
             &edits->scratch->sequences.list.items[groups[run->group].sequence];
-        assert(it.destroyed != NULL || !sequence->is_destroyed);
-        if (sequence->is_destroyed)
-            for (uint32_t i = 0; i < run->count; i++)
-                *it.destroyed++ =
-                    quern_entity_index(all->resolved->created.items[edits->first_created + run->row + i]);
+        assert(destroyed != NULL || !sequence->is_destroyed);
+        if (!sequence->is_destroyed)
+            create_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);
         else
-            create_rows(&it, sequence, &groups[groups[run->group].leader], run->row, run->count);
+            for (uint32_t i = 0; i < run->count; i++)
+                *destroyed++ = quern_entity_index(handles[run->row + i]);
     }
 }
 
-static void apply_all_creates(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
     const applying *all = argument;
     for (uint32_t i = begin; i < end; i++)
-        if (!all->merged->edits.items[i].is_hooked) apply_creates(all, &all->merged->edits.items[i]);
+        if (!all->merged->edits.items[i].is_hooked) apply_stream(all, &all->merged->edits.items[i]);
 }
 
 /* ---------------------------------------------------------------------------------------- compaction */
@@ -407,55 +370,36 @@ static void compact(const applying *all, const quern__archetype_delta *delta)
                         &it);
 }
 
-static void finish_archetype(const applying *all, const quern__archetype_delta *delta)
-{
-    if (delta->left_over_count > 0 && !delta->is_emptied) compact(all, delta);
-    quern__rows_cut(all->storage, delta->archetype, delta->left_over_count);
-}
-
 /* --------------------------------------------------------------------------------------------- apply */
-
-static void extend_archetypes(const applying *all)
-{
-    for (uint32_t i = 0; i < all->resolved->deltas.count; i++)
-        quern__rows_append_reserved(all->storage, all->resolved->deltas.items[i].archetype);
-}
-
-static void apply_hooked_chunks(const applying *all)
-{
-    for (uint32_t i = 0; i < all->merged->chunk_edits.count; i++)
-        if (all->merged->chunk_edits.items[i]->is_hooked)
-            apply_chunk(all, all->merged->chunk_edits.items[i]);
-}
-
-static void apply_hooked_creates(const applying *all)
-{
-    for (uint32_t i = 0; i < all->merged->create_edits_count; i++)
-        if (all->merged->edits.items[i].is_hooked) apply_creates(all, &all->merged->edits.items[i]);
-}
 
 void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor)
 {
-    applying it = {.resolved = resolved,
-                   .merged = merged,
-                   .gathered = gathered,
-                   .storage = storage,
-                   .executor = executor};
-    applying *all = &it;
-    take_handles(all);
-    if (QUERN_CHECKS && all->resolved->created.count > 0) quern__gathered_look_for_provisional(gathered);
-    if (all->resolved->created.count > 0)
-        quern__executor_run(executor, all->gathered->streams.count, EDITS_PER_CALL, remap_streams, all);
-    extend_archetypes(all);
-    quern__executor_run(executor, all->merged->chunk_edits.count, EDITS_PER_CALL, apply_all_chunks, all);
-    apply_hooked_chunks(all);
-    quern__executor_run(executor, all->merged->create_edits_count, EDITS_PER_CALL, apply_all_creates, all);
-    apply_hooked_creates(all);
-    for (uint32_t i = 0; i < all->resolved->deltas.count; i++)
-        finish_archetype(all, &all->resolved->deltas.items[i]);
-    quern__slots_free(all->storage, all->resolved->destroyed.items, all->resolved->destroyed.count);
-    all->resolved->freed_count = all->resolved->destroyed.count;
-    quern__structure_changed(all->storage);
+    applying all = {.resolved = resolved,
+                    .merged = merged,
+                    .gathered = gathered,
+                    .storage = storage,
+                    .executor = executor};
+    if (resolved->created_count > 0) {
+        take_handles(&all);
+        if (QUERN_CHECKS) quern__gathered_look_for_provisional(gathered);
+        quern__executor_run(executor, gathered->streams.count, EDITS_PER_CALL, remap_streams, &all);
+    }
+    for (uint32_t i = 0; i < resolved->deltas.count; i++)
+        quern__rows_append_reserved(storage, resolved->deltas.items[i].archetype);
+    quern__executor_run(executor, merged->chunk_edits.count, EDITS_PER_CALL, apply_chunks, &all);
+    for (uint32_t i = 0; i < merged->chunk_edits.count; i++)
+        if (merged->chunk_edits.items[i]->is_hooked) apply_chunk(&all, merged->chunk_edits.items[i]);
+    quern__executor_run(executor, merged->create_edits_count, EDITS_PER_CALL, apply_creates, &all);
+    for (uint32_t i = 0; i < merged->create_edits_count; i++)
+        if (merged->edits.items[i].is_hooked) apply_stream(&all, &merged->edits.items[i]);
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        const quern__archetype_delta *delta = &resolved->deltas.items[i];
+        if (delta->left_over_count > 0 && !delta->is_emptied) compact(&all, delta);
+        quern__rows_cut(storage, delta->archetype, delta->left_over_count);
+    }
+    quern__slots_free(storage, resolved->destroyed.items, resolved->destroyed.count);
+    resolved->freed_count = resolved->destroyed.count;
+    quern__structure_changed(storage);
 }

@@ -50,7 +50,7 @@ static void close_run(quern_commands *commands)
     commands->operation = NULL;
 }
 
-static void close_stream(quern_commands *commands)
+void quern__commands_close(quern_commands *commands)
 {
     close_run(commands);
     commands->is_open = false;
@@ -58,14 +58,14 @@ static void close_stream(quern_commands *commands)
 
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
 {
-    close_stream(commands);
+    quern__commands_close(commands);
     commands->origin = *origin;
     commands->holder = quern__this_thread();
 }
 
 void quern__commands_end(quern_commands *commands)
 {
-    close_stream(commands);
+    quern__commands_close(commands);
     commands->holder = NULL;
 }
 
@@ -80,7 +80,7 @@ quern__suspension quern__commands_suspend(quern_commands *commands)
         commands->next += left < sizeof(quern__run) ? left : sizeof(quern__run);
         suspension.next = commands->next;
     }
-    close_stream(commands);
+    quern__commands_close(commands);
     return suspension;
 }
 
@@ -93,7 +93,7 @@ static void swap_streams(quern__stream *a, quern__stream *b)
 
 void quern__commands_resume(quern_commands *commands, const quern__suspension *suspension)
 {
-    close_stream(commands);
+    quern__commands_close(commands);
     commands->origin = suspension->origin;
     commands->holder = suspension->holder;
     if (suspension->jump == NULL) return;
@@ -105,11 +105,6 @@ void quern__commands_resume(quern_commands *commands, const quern__suspension *s
     else
         *(quern__run *)(void *)suspension->jump =
             (quern__run){.next = (quern__run *)(void *)commands->next};
-}
-
-void quern__commands_close(quern_commands *commands)
-{
-    close_stream(commands);
 }
 
 static void destroy_item_values(const quern__operation *operation, char *item)
@@ -144,7 +139,7 @@ static void use_block(quern_commands *commands, uint32_t index)
 
 void quern__commands_reset(quern_commands *commands)
 {
-    close_stream(commands);
+    quern__commands_close(commands);
     for (uint32_t i = 0; i < commands->streams.count; i++)
         quern__stream_destroy_values(&commands->streams.items[i]);
     commands->streams.count = 0;
@@ -244,15 +239,6 @@ static void next_block(quern_commands *commands)
     *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
 }
 
-static void begin_stream(quern_commands *commands, quern__run *first)
-{
-    commands->streams.items[commands->streams.count++] =
-        (quern__stream){.origin = commands->origin,
-                        .first = first,
-                        .structure_version = commands->storage->structure_version};
-    commands->is_open = true;
-}
-
 /* Begins a run, and the stream where it is the first, in room that has been prepared. */
 static void begin_run(quern_commands *commands, const quern__operation *operation)
 {
@@ -262,7 +248,12 @@ static void begin_run(quern_commands *commands, const quern__operation *operatio
     uintptr_t behind = (uintptr_t)(run + 1);
     size_t padding = quern__align_up(behind, operation->alignment_bytes) - behind;
     *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
-    if (!commands->is_open) begin_stream(commands, run);
+    if (!commands->is_open)
+        commands->streams.items[commands->streams.count++] =
+            (quern__stream){.origin = commands->origin,
+                            .first = run,
+                            .structure_version = commands->storage->structure_version};
+    commands->is_open = true;
     quern__stream *stream = open_stream(commands);
     stream->run_count++;
     stream->has_entity_fields |= operation->has_entity_fields;

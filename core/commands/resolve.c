@@ -40,13 +40,18 @@ typedef struct effect {
     /* present because of an add without a value, which leaves the value that an earlier operation decides
      * on */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint32_t present_count;
+    bool removes;                            /* a component that the source has */
+    bool keeps_set;                          /* what comes out has the components of the source */
     quern__fill fills[QUERN_MAX_COMPONENTS]; /* of components with a fresh value, half filled in */
 } effect;
 
 static void decide(effect *it, uint32_t component_index, bool is_present)
 {
     quern__bitset_add(it->decided, component_index);
-    if (is_present) quern__bitset_add(it->present, component_index);
+    if (!is_present) return;
+    quern__bitset_add(it->present, component_index);
+    it->present_count++;
 }
 
 static void decide_value(effect *it, const quern__operation *operation, uint32_t i, uint32_t hop)
@@ -91,9 +96,13 @@ static void read_sequence(effect *it, const quern__storage *storage, const quern
          at = &sequences->list.items[at->parent])
         read_operation(it, at->operation, hop++);
     const quern__archetype *source = sequence->source;
-    for (uint32_t i = 0; source != NULL && i < source->component_count; i++)
-        if (!quern__bitset_has(it->decided, source->component_indices[i]))
-            decide(it, source->component_indices[i], true);
+    for (uint32_t i = 0; source != NULL && i < source->component_count; i++) {
+        const uint32_t index = source->component_indices[i];
+        if (!quern__bitset_has(it->decided, index))
+            decide(it, index, true);
+        else if (!quern__bitset_has(it->present, index))
+            it->removes = true;
+    }
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->pending); word++) {
         uint64_t left = it->pending[word] & ~it->decided[word];
         while (left != 0) {
@@ -104,6 +113,7 @@ static void read_sequence(effect *it, const quern__storage *storage, const quern
             it->fills[index] = (quern__fill){.type = type, .size_bytes = (uint16_t)type->size_bytes};
         }
     }
+    it->keeps_set = source != NULL && !it->removes && it->present_count == source->component_count;
 }
 
 /* Sorted by hop, so that one walk along an edit's earlier_items meets them all. */
@@ -147,6 +157,10 @@ static bool has_hooks(const quern__move_plan *plan)
 
 static quern_result find_target(quern__storage *storage, const effect *it, quern__sequence *sequence)
 {
+    if (it->keeps_set) {
+        sequence->target = sequence->source;
+        return QUERN_OK;
+    }
     uint16_t set[QUERN_MAX_COMPONENTS];
     uint32_t count = 0;
     for (uint32_t word = 0; word < QUERN__COUNT_OF(it->present); word++) {
@@ -155,8 +169,7 @@ static quern_result find_target(quern__storage *storage, const effect *it, quern
             set[count++] = (uint16_t)(word * 64 + quern__bitset_take_lowest(&left));
     }
     quern_result result = quern__storage_archetype(storage, set, count, &sequence->target);
-    if (result != QUERN_OK || sequence->source == NULL || sequence->source == sequence->target)
-        return result;
+    if (result != QUERN_OK || sequence->source == NULL) return result;
     result = quern__plan_between(storage, sequence->source, sequence->target, &sequence->plan);
     if (result == QUERN_OK) sequence->is_hooked = has_hooks(sequence->plan);
     return result;

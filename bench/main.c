@@ -22,15 +22,14 @@ static void fix_memory_policy(void)
 int main(int argc, char **argv)
 {
     fix_memory_policy();
-    quern_bench_suite suite = quern_bench_suite_default();
-    suite.program = "quern_bench";
-    suite.summary =
-        "Measures workloads on quern and on hand-written arrays (raw), in turn, in one process.";
-    suite.workloads = bench_workloads;
-    suite.workload_count = bench_workload_count;
-    suite.subject_names[BENCH_RAW] = "raw";
-    suite.subject_names[BENCH_QUERN] = "quern";
-    suite.flags = QUERN_BENCH_FLAGS;
-    suite.commit = QUERN_BENCH_COMMIT;
+    const quern_bench_suite suite = {
+        .program = "quern_bench",
+        .summary = "Measures workloads on quern and on hand-written arrays (raw), in turn, in one process.",
+        .workloads = bench_workloads,
+        .workload_count = bench_workload_count,
+        .subject_names = {[BENCH_RAW] = "raw", [BENCH_QUERN] = "quern"},
+        .flags = QUERN_BENCH_FLAGS,
+        .commit = QUERN_BENCH_COMMIT,
+    };
     return quern_bench_main(&suite, argc, argv);
 }

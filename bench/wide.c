@@ -180,19 +180,14 @@ static void add_system(quern_frame *frame, frame_system *system)
 {
     const wide_system *wide = system->wide;
     const quern_component component = component_of(&frame->bench, wide->component);
-    quern_term terms[2];
-    quern_system_def def = quern_system_def_default();
-    def.name = wide->name;
-    def.user_data = system;
-    def.terms = terms;
-    def.term_count = 1;
-    terms[0] = wide->kind == WIDE_WRITE ? quern_term_write(component) : quern_term_read(component);
+    quern_system_def def = {.name = wide->name, .user_data = system};
+    def.terms[0] = wide->kind == WIDE_WRITE ? quern_term_write(component) : quern_term_read(component);
     def.run = wide->kind == WIDE_WRITE ? run_write : run_sum;
     if (wide->kind == WIDE_SUM) {
         def.end = end_sum;
         def.partial_bytes = sizeof(uint32_t);
     } else if (wide->read != WIDE_NOTHING) {
-        terms[def.term_count++] = quern_term_read(component_of(&frame->bench, wide->read));
+        def.terms[1] = quern_term_read(component_of(&frame->bench, wide->read));
     }
     REQUIRE(quern_schedule_add_system(frame->schedule, &def, NULL));
 }
@@ -213,8 +208,7 @@ static void create_wide(bench_world *bench, uint32_t i)
 
 static void open_trace(quern_frame *frame, uint32_t thread_count)
 {
-    quern_trace_def def = quern_trace_def_default();
-    def.track_count = thread_count;
+    quern_trace_def def = {.track_count = thread_count};
     REQUIRE(quern_trace_create(&def, &frame->trace));
     quern_trace_start(frame->trace);
 }
@@ -224,9 +218,7 @@ static void open_schedule(quern_frame *frame, const bench_case *scene, wide_way 
     if (way == WIDE_TRACED) open_trace(frame, scene->thread_count);
     quern_trace *trace = frame->trace != NULL ? frame->trace : quern_bench_trace();
     frame->jobs = bench_jobs_create_with(scene->thread_count, trace);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.fuse = way != WIDE_UNFUSED;
-    def.trace = trace;
+    quern_schedule_def def = {.no_fuse = way == WIDE_UNFUSED, .trace = trace};
     REQUIRE(quern_schedule_create(frame->bench.world, &def, &frame->schedule));
     quern_bench_set_schedule(frame->schedule);
     REQUIRE(quern_schedule_set_profiling(frame->schedule, way == WIDE_PROFILED));

@@ -135,23 +135,15 @@ static void open_world(command_scene *scene, const bench_case *size)
 /* With two phases, so that each half of add_remove_deferred has its sync point. */
 static void open_schedule(command_scene *scene)
 {
-    quern_schedule_def def = quern_schedule_def_default();
-    def.phases = (const char *const[]){"first", "second"};
-    def.phase_count = 2;
+    quern_schedule_def def = {.phases = {"first", "second"}};
     REQUIRE(quern_schedule_create(scene->bench.world, &def, &scene->schedule));
     quern_bench_set_schedule(scene->schedule);
 }
 
-static quern_system_def system_def(const char *name, quern_system_function *run, const quern_term *term,
+static quern_system_def system_def(const char *name, quern_system_function *run, quern_term term,
                                    command_scene *scene)
 {
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
-    def.terms = term;
-    def.term_count = 1;
-    def.user_data = scene;
-    return def;
+    return (quern_system_def){.name = name, .run = run, .terms = {term}, .user_data = scene};
 }
 
 static void enter_quern(void *state)
@@ -245,11 +237,9 @@ static void *open_add_remove(const bench_case *size)
     bench_world_open(&scene->bench);
     open_world(scene, size);
     open_schedule(scene);
-    const quern_term position = quern_term_with(scene->bench.position);
-    const quern_term health = quern_term_with(scene->bench.health);
-    quern_system_def def = system_def("add", add_health, &position, scene);
+    quern_system_def def = system_def("add", add_health, quern_term_with(scene->bench.position), scene);
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
-    def = system_def("remove", remove_health, &health, scene);
+    def = system_def("remove", remove_health, quern_term_with(scene->bench.health), scene);
     def.phase = 1;
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     return scene;
@@ -307,13 +297,12 @@ static void run_record(void *state, uint32_t frame_count)
 static void *open_record(const bench_case *size)
 {
     command_scene *scene = bench_allocate(1, sizeof *scene);
-    quern_world_def world_def = quern_world_def_default();
-    world_def.allocator = (quern_allocator){.allocate = allocate, .release = release, .user_data = scene};
+    quern_world_def world_def = {
+        .allocator = (quern_allocator){.allocate = allocate, .release = release, .user_data = scene}};
     bench_world_open_with(&scene->bench, &world_def);
     open_world(scene, size);
     open_schedule(scene);
-    const quern_term position = quern_term_with(scene->bench.position);
-    quern_system_def def = system_def("add", add_health, &position, scene);
+    quern_system_def def = system_def("add", add_health, quern_term_with(scene->bench.position), scene);
     def.end = refuse_memory;
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     return scene;
@@ -420,10 +409,8 @@ static void *open_mixed(const bench_case *size)
     bench_world_open(&scene->bench);
     open_world(scene, size);
     open_schedule(scene);
-    const quern_term terms[] = {quern_term_read(scene->bench.position),
-                                quern_term_read(scene->bench.velocity)};
-    quern_system_def def = system_def("first", mix_first, terms, scene);
-    def.term_count = 2;
+    quern_system_def def = system_def("first", mix_first, quern_term_read(scene->bench.position), scene);
+    def.terms[1] = quern_term_read(scene->bench.velocity);
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     def.name = "second";
     def.run = mix_second;

@@ -88,10 +88,7 @@ static void register_slot(empty_scene *empty, uint32_t i)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
     snprintf(name, sizeof name, "Slot%u", i);
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = sizeof(Slot);
-    def.alignment_bytes = _Alignof(Slot);
+    quern_component_def def = {.name = name, .size_bytes = sizeof(Slot), .alignment_bytes = _Alignof(Slot)};
     REQUIRE(quern_component_register(empty->world, &def, &empty->slots[i]));
 }
 

@@ -194,13 +194,10 @@ static void age(quern_context *context, const quern_view *view)
 
 static void add_age(spawn_scene *spawn)
 {
-    const quern_term terms[] = {quern_term_write(spawn->bench.life)};
-    quern_system_def def = quern_system_def_default();
-    def.name = "age";
-    def.run = age;
-    def.terms = terms;
-    def.term_count = 1;
-    def.user_data = &spawn->bench;
+    quern_system_def def = {.name = "age",
+                            .run = age,
+                            .terms = {quern_term_write(spawn->bench.life)},
+                            .user_data = &spawn->bench};
     REQUIRE(quern_schedule_add_system(spawn->schedule, &def, NULL));
 }
 

@@ -53,14 +53,11 @@ typedef struct sync_scene {
 
 static void *open_quern(const bench_case *scene)
 {
-    static const char *const names[PHASE_COUNT] = {"p0",  "p1",  "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
-                                                   "p8",  "p9",  "p10", "p11", "p12", "p13", "p14", "p15",
-                                                   "p16", "p17", "p18", "p19", "p20", "p21", "p22", "p23",
-                                                   "p24", "p25", "p26", "p27", "p28", "p29", "p30", "p31"};
+    static const quern_schedule_def def = {
+        .phases = {"p0",  "p1",  "p2",  "p3",  "p4",  "p5",  "p6",  "p7",  "p8",  "p9",  "p10",
+                   "p11", "p12", "p13", "p14", "p15", "p16", "p17", "p18", "p19", "p20", "p21",
+                   "p22", "p23", "p24", "p25", "p26", "p27", "p28", "p29", "p30", "p31"}};
     sync_scene *sync = bench_allocate(1, sizeof *sync);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.phases = names;
-    def.phase_count = PHASE_COUNT;
     REQUIRE(quern_world_create(NULL, &sync->world));
     REQUIRE(quern_schedule_create(sync->world, &def, &sync->schedule));
     sync->jobs = bench_jobs_create(scene->thread_count);

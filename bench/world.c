@@ -40,9 +40,8 @@ void bench_world_close(bench_world *bench)
 
 quern_query *bench_world_query(bench_world *bench, const quern_term *terms, uint32_t term_count)
 {
-    quern_query_def def = quern_query_def_default();
-    def.terms = terms;
-    def.term_count = term_count;
+    quern_query_def def = {0};
+    memcpy(def.terms, terms, term_count * sizeof terms[0]);
     quern_query *query;
     REQUIRE(quern_query_create(bench->world, &def, &query));
     return query;
@@ -66,12 +65,8 @@ uint64_t bench_world_checksum_moving(bench_world *bench)
 void bench_add_writer(quern_schedule *schedule, const char *name, quern_system_function *run,
                       quern_component written, quern_component read)
 {
-    const quern_term terms[] = {quern_term_write(written), quern_term_read(read)};
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
-    def.terms = terms;
-    def.term_count = quern_component_is_null(read) ? 1 : 2;
+    quern_system_def def = {.name = name, .run = run, .terms = {quern_term_write(written)}};
+    if (!quern_component_is_null(read)) def.terms[1] = quern_term_read(read);
     REQUIRE(quern_schedule_add_system(schedule, &def, NULL));
 }
 

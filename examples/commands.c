@@ -77,30 +77,21 @@ static Types register_types(quern_world *world)
 {
     Types types;
     check(QUERN_COMPONENT_REGISTER(world, Fuse, &types.fuse));
-    const quern_field fields[] = {{"next", QUERN_FIELD_ENTITY, offsetof(Shard, next), 1},
-                                  {"angle", QUERN_FIELD_F32, offsetof(Shard, angle), 1}};
-    quern_component_def def = quern_component_def_default();
-    def.name = "Shard";
-    def.size_bytes = sizeof(Shard);
-    def.alignment_bytes = _Alignof(Shard);
-    def.fields = fields;
-    def.field_count = 2;
-    check(quern_component_register(world, &def, &types.shard));
-    def = quern_component_def_default();
-    def.name = "Burning"; /* a tag */
-    check(quern_component_register(world, &def, &types.burning));
+    const quern_component_def shard = {.name = "Shard",
+                                       .size_bytes = sizeof(Shard),
+                                       .alignment_bytes = _Alignof(Shard),
+                                       .fields = {{"next", QUERN_FIELD_ENTITY, offsetof(Shard, next), 1},
+                                                  {"angle", QUERN_FIELD_F32, offsetof(Shard, angle), 1}}};
+    check(quern_component_register(world, &shard, &types.shard));
+    check(quern_component_register(world, &(quern_component_def){.name = "Burning"},
+                                   &types.burning)); /* a tag */
     return types;
 }
 
 static void add_system(quern_schedule *schedule, const char *name, quern_system_function *run,
                        quern_term term, Types *types)
 {
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
-    def.terms = &term;
-    def.term_count = 1;
-    def.user_data = types;
+    const quern_system_def def = {.name = name, .run = run, .terms = {term}, .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -27,9 +27,7 @@ static void nothing(quern_context *context, const quern_view *view)
 static quern_component component(quern_world *world, const char *name, uint32_t size_bytes)
 {
     quern_component handle;
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = size_bytes;
+    const quern_component_def def = {.name = name, .size_bytes = size_bytes};
     check(quern_component_register(world, &def, &handle));
     return handle;
 }
@@ -37,21 +35,9 @@ static quern_component component(quern_world *world, const char *name, uint32_t 
 static quern_resource resource(quern_world *world, const char *name)
 {
     quern_resource handle;
-    quern_resource_def def = quern_resource_def_default();
-    def.name = name;
-    def.size_bytes = sizeof(uint64_t);
+    const quern_resource_def def = {.name = name, .size_bytes = sizeof(uint64_t)};
     check(quern_resource_register(world, &def, &handle));
     return handle;
-}
-
-static quern_system_def system_on(const char *name, const quern_term *terms, uint32_t term_count)
-{
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = nothing;
-    def.terms = terms;
-    def.term_count = term_count;
-    return def;
 }
 
 /* explain [--json] */
@@ -72,36 +58,24 @@ int main(int argument_count, char **arguments)
     quern_schedule *schedule;
     check(quern_schedule_create(world, NULL, &schedule));
 
-    quern_term fly_terms[] = {quern_term_write(velocity)};
-    quern_system_def fly = system_on("fly", fly_terms, 1);
-    check(quern_schedule_add_system(schedule, &fly, NULL));
-
-    quern_term move_terms[] = {quern_term_write(position), quern_term_read(velocity)};
-    quern_system_def move = system_on("move", move_terms, 2);
-    check(quern_schedule_add_system(schedule, &move, NULL));
-
-    quern_term heal_terms[] = {quern_term_write(health)};
-    quern_system_def heal = system_on("heal", heal_terms, 1);
-    check(quern_schedule_add_system(schedule, &heal, NULL));
-
-    /* It looks where another ship is, wherever that is stored: all of them must have moved. */
-    quern_term aim_terms[] = {quern_term_read(target), quern_term_write(velocity)};
-    quern_system_def aim = system_on("aim", aim_terms, 2);
-    aim.lookups = &position;
-    aim.lookup_count = 1;
-    check(quern_schedule_add_system(schedule, &aim, NULL));
-
-    quern_term burn_terms[] = {quern_term_write(health), quern_term_read(velocity)};
-    quern_system_def burn = system_on("burn", burn_terms, 2);
-    check(quern_schedule_add_system(schedule, &burn, NULL));
-
-    /* One writer of a resource: its views come one after another. */
-    quern_term count_terms[] = {quern_term_read(health)};
-    quern_resource_access count_access = {score, QUERN_WRITE};
-    quern_system_def count = system_on("count", count_terms, 1);
-    count.resources = &count_access;
-    count.resource_count = 1;
-    check(quern_schedule_add_system(schedule, &count, NULL));
+    const quern_system_def systems[] = {
+        {.name = "fly", .run = nothing, .terms = {quern_term_write(velocity)}},
+        {.name = "move", .run = nothing, .terms = {quern_term_write(position), quern_term_read(velocity)}},
+        {.name = "heal", .run = nothing, .terms = {quern_term_write(health)}},
+        /* It looks where another ship is, wherever that is stored: all of them must have moved. */
+        {.name = "aim",
+         .run = nothing,
+         .terms = {quern_term_read(target), quern_term_write(velocity)},
+         .lookups = {position}},
+        {.name = "burn", .run = nothing, .terms = {quern_term_write(health), quern_term_read(velocity)}},
+        /* One writer of a resource: its views come one after another. */
+        {.name = "count",
+         .run = nothing,
+         .terms = {quern_term_read(health)},
+         .resources = {{score, QUERN_WRITE}}},
+    };
+    for (uint32_t i = 0; i < sizeof systems / sizeof systems[0]; i++)
+        check(quern_schedule_add_system(schedule, &systems[i], NULL));
 
     check(quern_schedule_describe(schedule, as_json ? QUERN_DESCRIBE_JSON : QUERN_DESCRIBE_TEXT,
                                   quern_sink_file(stdout)));

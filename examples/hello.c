@@ -52,12 +52,8 @@ int main(void)
     quern_schedule *schedule;
     check(quern_schedule_create(world, NULL, &schedule));
 
-    quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
-    quern_system_def def = quern_system_def_default();
-    def.name = "move";
-    def.run = move;
-    def.terms = terms;
-    def.term_count = 2;
+    const quern_system_def def = {
+        .name = "move", .run = move, .terms = {quern_term_write(position), quern_term_read(velocity)}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 
     quern_jobs *jobs; /* as many threads as there are processors */

@@ -57,9 +57,7 @@ static void *open_world(const quern_bench_case *asked)
         const Heat heat = i * 2654435761u;
         require(quern_entity_create_with(scene->world, components, (const void *[]){&heat, NULL}, 2, NULL));
     }
-    quern_query_def def = quern_query_def_default();
-    def.terms = (quern_term[]){quern_term_write(scene->heat), quern_term_write(scene->wear)};
-    def.term_count = 2;
+    const quern_query_def def = {.terms = {quern_term_write(scene->heat), quern_term_write(scene->wear)}};
     require(quern_query_create(scene->world, &def, &scene->query));
     return scene;
 }
@@ -108,31 +106,23 @@ static void run_loop(void *state, uint32_t pass_count)
 
 /* -------------------------------------------------------------------------- the subject: a schedule */
 
-static void add_system(quern_schedule *schedule, const char *name, quern_system_function *run,
-                       const quern_term *terms, uint32_t term_count)
-{
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
-    def.terms = terms;
-    def.term_count = term_count;
-    require(quern_schedule_add_system(schedule, &def, NULL));
-}
-
 /* Pool and schedule show what they do in the harness's trace, which is NULL without --trace. */
 static void *open_schedule(const quern_bench_case *asked)
 {
     item_scene *scene = open_world(asked);
     quern_jobs_def jobs = {.thread_count = asked->thread_count, .trace = quern_bench_trace()};
     require(quern_jobs_create(&jobs, &scene->jobs));
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = quern_bench_trace();
+    const quern_schedule_def def = {.trace = quern_bench_trace()};
     require(quern_schedule_create(scene->world, &def, &scene->schedule));
     quern_bench_set_schedule(scene->schedule);
-    const quern_term cooled = quern_term_write(scene->heat);
-    const quern_term worn[] = {quern_term_read(scene->heat), quern_term_write(scene->wear)};
-    add_system(scene->schedule, "cool", cool, &cooled, 1);
-    add_system(scene->schedule, "wear out", wear_out, worn, 2);
+    const quern_system_def systems[] = {
+        {.name = "cool", .run = cool, .terms = {quern_term_write(scene->heat)}},
+        {.name = "wear out",
+         .run = wear_out,
+         .terms = {quern_term_read(scene->heat), quern_term_write(scene->wear)}},
+    };
+    for (uint32_t i = 0; i < 2; i++)
+        require(quern_schedule_add_system(scene->schedule, &systems[i], NULL));
     return scene;
 }
 
@@ -173,10 +163,9 @@ static const quern_bench_workload items = {
 int main(int argc, char **argv)
 {
     static const quern_bench_workload *const workloads[] = {&items};
-    quern_bench_suite suite = quern_bench_suite_default();
-    suite.program = "own_bench";
-    suite.summary = "Measures a schedule against a plain loop over a query.";
-    suite.workloads = workloads;
-    suite.workload_count = sizeof workloads / sizeof workloads[0];
+    const quern_bench_suite suite = {.program = "own_bench",
+                                     .summary = "Measures a schedule against a plain loop over a query.",
+                                     .workloads = workloads,
+                                     .workload_count = sizeof workloads / sizeof workloads[0]};
     return quern_bench_main(&suite, argc, argv);
 }

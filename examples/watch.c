@@ -65,8 +65,7 @@ static void fall(quern_context *context, const quern_view *view)
 /* A track for each worker of the pool, which has a thread for each processor, or fewer. */
 static void open_trace(Game *game)
 {
-    quern_trace_def def = quern_trace_def_default();
-    def.track_count = quern_processor_count();
+    const quern_trace_def def = {.track_count = quern_processor_count()};
     check(quern_trace_create(&def, &game->trace));
     check(quern_trace_add_name(game->trace, "draw", &game->draw_zone));
     check(quern_trace_add_name(game->trace, "bounce", &game->bounce_zone));
@@ -77,8 +76,7 @@ static void open_schedule(Game *game)
 {
     quern_jobs_def jobs_def = {.trace = game->trace};
     check(quern_jobs_create(&jobs_def, &game->jobs));
-    quern_schedule_def schedule_def = quern_schedule_def_default();
-    schedule_def.trace = game->trace;
+    const quern_schedule_def schedule_def = {.trace = game->trace};
     check(quern_schedule_create(game->world, &schedule_def, &game->schedule));
 
     check(quern_schedule_set_profiling(game->schedule, true));
@@ -86,16 +84,14 @@ static void open_schedule(Game *game)
     if (quern_schedule_set_counting(game->schedule, &source) != QUERN_OK) puts(quern_error_message());
 }
 
-static void add_system(Game *game, const char *name, quern_system_function *run, uint32_t term_count)
+static void add_systems(Game *game)
 {
-    const quern_term term = quern_term_write(game->ball);
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
-    def.terms = &term;
-    def.term_count = term_count;
-    def.user_data = game;
-    check(quern_schedule_add_system(game->schedule, &def, NULL));
+    const quern_system_def systems[] = {
+        {.name = "spawn", .run = spawn, .user_data = game},
+        {.name = "fall", .run = fall, .terms = {quern_term_write(game->ball)}, .user_data = game},
+    };
+    for (uint32_t i = 0; i < 2; i++)
+        check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
 }
 
 /* Whoever runs frames is worker 0 of them; so track 0 is this thread's, between frames as well. */
@@ -119,8 +115,7 @@ int main(int argc, char **argv)
     check(QUERN_COMPONENT_REGISTER(game.world, Ball, &game.ball));
     open_trace(&game);
     open_schedule(&game);
-    add_system(&game, "spawn", spawn, 0);
-    add_system(&game, "fall", fall, 1);
+    add_systems(&game);
     for (int frame = 0; frame < FRAMES; frame++) {
         if (frame == TRACE_BEGIN) quern_trace_start(game.trace);
         if (frame == TRACE_END) quern_trace_stop(game.trace);

@@ -327,21 +327,26 @@ static void run(program *bench)
     quern__bench_tracing_close();
 }
 
-int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv)
+int quern_bench_main(const quern_bench_suite *given, int argc, char **argv)
 {
+    if (given == NULL) {
+        quern__bench_note("quern_bench_main: the suite is NULL");
+        return QUERN_BENCH_EXIT_USAGE;
+    }
+    const quern_bench_suite suite = quern__bench_suite_fill(given);
     char message[QUERN__BENCH_MESSAGE_BYTES];
-    if (!quern__bench_suite_check(suite, message)) {
+    if (!quern__bench_suite_check(&suite, message)) {
         quern__bench_note("quern_bench_main: %s", message);
         return QUERN_BENCH_EXIT_USAGE;
     }
-    quern__bench_set_program(suite->program);
-    program bench = {.suite = suite};
-    if (!quern__bench_options_parse(&bench.options, suite, argc, argv, message)) {
-        quern__bench_note("%s\nTry '%s --help'.", message, suite->program);
+    quern__bench_set_program(suite.program);
+    program bench = {.suite = &suite};
+    if (!quern__bench_options_parse(&bench.options, &suite, argc, argv, message)) {
+        quern__bench_note("%s\nTry '%s --help'.", message, suite.program);
         return QUERN_BENCH_EXIT_USAGE;
     }
     if (bench.options.help || bench.options.list) {
-        bench.options.help ? quern__bench_options_print_help(suite) : quern__bench_suite_list(suite);
+        bench.options.help ? quern__bench_options_print_help(&suite) : quern__bench_suite_list(&suite);
         return quern__bench_stdout_check() ? QUERN_BENCH_EXIT_OK : QUERN_BENCH_EXIT_FAILED;
     }
     run(&bench);

@@ -8,6 +8,9 @@
 #include "bench/harness/options.h"
 #include "bench/harness/results.h"
 
+/* The suite with its defaults in place of what is zero. */
+quern_bench_suite quern__bench_suite_fill(const quern_bench_suite *suite);
+
 /* Of the workload's subject, by the workload or by the suite. */
 const char *quern__bench_subject_name(const quern_bench_suite *suite, const quern_bench_workload *workload,
                                       uint32_t index);

@@ -15,8 +15,7 @@ struct quern_trace *quern_bench_trace(void)
 
 bool quern__bench_tracing_open(uint32_t thread_count)
 {
-    quern_trace_def def = quern_trace_def_default();
-    def.track_count = thread_count;
+    quern_trace_def def = {.track_count = thread_count};
     if (quern_trace_create(&def, &trace) == QUERN_OK) return true;
     quern__bench_note("%s", quern_error_message());
     return false;

@@ -120,6 +120,27 @@ quern_result quern__check_cookie(uint32_t cookie, const char *function, const ch
                        "%s: the definition is not initialised; start from %s()", function, maker);
 }
 
+quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
+                               const char *what, const char *owner, uint32_t *out_count)
+{
+    uint32_t count = 0;
+    while (count < capacity && !is_end(list, count))
+        count++;
+    for (uint32_t i = count; i < capacity; i++)
+        if (!is_end(list, i))
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s%s%s%s %u is zero, which ends the list, and %s %u stands after it",
+                               owner ? "'" : "", owner ? owner : "", owner ? "': " : "", what, count, what,
+                               i);
+    *out_count = count;
+    return QUERN_OK;
+}
+
+bool quern__is_end_of_names(const void *list, uint32_t i)
+{
+    return ((const char *const *)list)[i] == NULL;
+}
+
 quern_result quern__check_name(const char *name, const char *what)
 {
     if (name == NULL || name[0] == '\0')
@@ -264,4 +285,16 @@ quern_result quern__check_allocator(const quern_allocator *allocator, const char
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                        "%s: the allocator lacks its %s function; give both, or quern_allocator_default()",
                        function, allocator->allocate ? "release" : "allocate");
+}
+
+quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
+                                     quern_allocator *out_allocator)
+{
+    const bool is_zero = given->allocate == NULL && given->release == NULL && given->context == NULL;
+    if (!is_zero && (given->allocate == NULL || given->release == NULL))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the allocator lacks its %s function; give both, or nothing for the default",
+                           function, given->allocate ? "release" : "allocate");
+    *out_allocator = is_zero ? quern_allocator_default() : *given;
+    return QUERN_OK;
 }

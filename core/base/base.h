@@ -58,6 +58,18 @@ static inline quern_result quern__in_call(quern_result result, const char *funct
 /* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
 quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);
 
+/* Whether the i-th element of a list is zero, and so ends it. */
+typedef bool quern__is_end_function(const void *list, uint32_t i);
+
+/* How many elements a list of a definition has: it ends at the first zero one, or when it is full. What an
+ * element is, and whose the list is, is said when one is set after the end; owner may be NULL. Errors:
+ * INVALID_ARGUMENT. */
+quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
+                               const char *what, const char *owner, uint32_t *out_count);
+
+/* For a list of names. */
+bool quern__is_end_of_names(const void *list, uint32_t i);
+
 /* 1 to QUERN_MAX_NAME_BYTES bytes. `what` names the kind of thing in the message. */
 quern_result quern__check_name(const char *name, const char *what);
 
@@ -97,6 +109,11 @@ quern_result quern__choose_allocator(const quern_allocator *given, const char *f
 
 /* Both functions of a user's allocator must be there. */
 quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
+
+/* The one that a definition gives, or the default where it gives none. Errors: INVALID_ARGUMENT, when it gives
+ * half of one. */
+quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
+                                     quern_allocator *out_allocator);
 
 static inline size_t quern__align_up(size_t value, size_t alignment)
 {

@@ -2,11 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/component.h"
 
-quern_component_def quern_component_def_default(void)
-{
-    return (quern_component_def){.alignment_bytes = 1, .cookie = QUERN__COOKIE};
-}
-
 quern_component quern__component_handle(const quern__components *components, uint32_t index)
 {
     return (quern_component){.bits = components->first_bits + index};
@@ -92,8 +87,8 @@ static quern_result init(quern__component *component, const quern_allocator *all
                            def->name ? def->name : "");
     quern_result result =
         quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
-                         def->alignment_bytes, &def->hooks, def->fields, def->field_count);
-    if (result == QUERN_OK && def->size_bytes % def->alignment_bytes != 0)
+                         def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
+    if (result == QUERN_OK && def->size_bytes % component->type.alignment_bytes != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has %u bytes, which is not a multiple of its alignment %u",
                            def->name, def->size_bytes, def->alignment_bytes);

@@ -2,10 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/resource.h"
 
-quern_resource_def quern_resource_def_default(void)
-{
-    return (quern_resource_def){.alignment_bytes = 16, .cookie = QUERN__COOKIE};
-}
+enum { DEFAULT_ALIGNMENT_BYTES = 16 };
 
 static quern_resource handle_of(const quern__resources *resources, uint32_t index)
 {
@@ -69,7 +66,8 @@ quern_result quern__resources_register(quern__resources *resources, const quern_
     if (result != QUERN_OK) return result;
     quern__resource resource = {0};
     result = quern__type_init(&resource.type, allocator, "resource", def->name, def->size_bytes,
-                              def->alignment_bytes, &def->hooks, def->fields, def->field_count);
+                              def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES,
+                              &def->hooks, def->fields);
     if (result != QUERN_OK) return result;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
     if (resource.value == NULL ||

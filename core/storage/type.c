@@ -17,7 +17,7 @@ static quern_result check_field(const quern_field *field, const char *owner, uin
 {
     quern_result result = quern__check_name(field->name, "field");
     if (result != QUERN_OK) return result;
-    if ((size_t)field->type >= QUERN__COUNT_OF(field_bytes))
+    if (field->type < QUERN_FIELD_BOOL || (size_t)field->type >= QUERN__COUNT_OF(field_bytes))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s': field '%s' has unknown type %d", owner,
                            field->name, (int)field->type);
     uint64_t bytes = (uint64_t)field_bytes[field->type] * (field->count ? field->count : 1);
@@ -26,6 +26,12 @@ static quern_result check_field(const quern_field *field, const char *owner, uin
                            "'%s': field '%s' ends at byte %llu, beyond the size of %u bytes", owner,
                            field->name, (unsigned long long)(field->offset_bytes + bytes), size_bytes);
     return QUERN_OK;
+}
+
+static bool is_end_of_fields(const void *list, uint32_t i)
+{
+    const quern_field *field = &((const quern_field *)list)[i];
+    return field->name == NULL && field->type == 0 && field->offset_bytes == 0 && field->count == 0;
 }
 
 static quern_result check_alignment(const char *what, const char *name, uint32_t alignment_bytes)
@@ -60,19 +66,14 @@ static quern_result copy_fields(quern__type *type, const quern_allocator *alloca
 
 quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
                               const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
-                              const quern_hooks *hooks, const quern_field *fields, uint32_t field_count)
+                              const quern_hooks *hooks, const quern_field *fields)
 {
+    uint32_t field_count = 0;
     quern_result result = quern__check_name(name, what);
     if (result == QUERN_OK) result = check_alignment(what, name, alignment_bytes);
+    if (result == QUERN_OK)
+        result = quern__list_count(fields, QUERN_MAX_FIELDS, is_end_of_fields, "field", name, &field_count);
     if (result != QUERN_OK) return result;
-    if (field_count > QUERN_MAX_FIELDS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s '%s' describes %u fields; the limit is %d "
-                           "(QUERN_MAX_FIELDS)",
-                           what, name, field_count, QUERN_MAX_FIELDS);
-    if (field_count > 0 && fields == NULL)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s '%s': 'fields' is NULL, but field_count is %u",
-                           what, name, field_count);
     for (uint32_t i = 0; i < field_count; i++) {
         result = check_field(&fields[i], name, size_bytes);
         if (result != QUERN_OK) return result;

@@ -28,11 +28,11 @@ typedef struct quern__type {
 } quern__type;
 
 /* Checks the parts that components and resources share, and copies them. `what` is "component" or
- * "resource".
+ * "resource"; fields as in a definition.
  * Errors: INVALID_ARGUMENT, BAD_ALIGNMENT, OUT_OF_MEMORY; the type is then released already. */
 quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
                               const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
-                              const quern_hooks *hooks, const quern_field *fields, uint32_t field_count);
+                              const quern_hooks *hooks, const quern_field *fields);
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator);
 

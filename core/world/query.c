@@ -8,9 +8,24 @@ enum { PREFETCH_MATCHES = 4 };
 
 /* ------------------------------------------------------------------------------------- definition */
 
+static bool is_end_of_terms(const void *list, uint32_t i)
+{
+    const quern_term *term = &((const quern_term *)list)[i];
+    return quern_component_is_null(term->component) && term->match == 0 &&
+           term->access == QUERN_NO_ACCESS && !term->changed;
+}
+
+quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
+{
+    return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
+}
+
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
 {
     const quern_term *term = &terms[i];
+    if (quern_component_is_null(term->component))
+        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "term %u names no component: was it registered?",
+                           i);
     quern_result result = quern__components_check(&storage->components, term->component);
     if (result != QUERN_OK) return result;
     const char *name =
@@ -79,9 +94,6 @@ static quern_result filter(quern__storage *storage, const quern_term *terms, uin
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count)
 {
-    if (term_count > QUERN_MAX_TERMS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%u terms; the limit is %d (QUERN_MAX_TERMS)",
-                           term_count, QUERN_MAX_TERMS);
     for (uint32_t i = 0; i < term_count; i++) {
         quern_result result = check_term(storage, terms, i);
         if (result != QUERN_OK) return result;
@@ -94,8 +106,11 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
                             .filter_count = filter_count,
                             .entries_version = QUERN__NO_VERSION,
                             .walked_version = QUERN__NO_VERSION};
-    if (term_count > 0) memcpy(query->terms, terms, term_count * sizeof *terms);
-    query->driver = find_driver(storage, terms, term_count);
+    for (uint32_t i = 0; i < term_count; i++) {
+        query->terms[i] = terms[i];
+        if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
+    }
+    query->driver = find_driver(storage, query->terms, term_count);
     query->next = storage->first_query;
     if (query->next != NULL) query->next->previous = query;
     storage->first_query = query;
@@ -297,36 +312,24 @@ void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access acc
 
 /* -------------------------------------------------------------------------------------- public calls */
 
-quern_query_def quern_query_def_default(void)
-{
-    return (quern_query_def){.cookie = QUERN__COOKIE};
-}
-
-static quern_result check_def(const quern_query_def *def)
-{
-    quern_result result = quern__check_cookie(def->cookie, "quern_query_create", "quern_query_def_default");
-    if (result != QUERN_OK) return result;
-    if (def->term_count == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_query_create: a query needs at least one term");
-    if (def->terms == NULL) return quern__fail_null("quern_query_create", "def->terms");
-    return QUERN_OK;
-}
-
 static quern_result create(quern_world *world, const quern_query_def *def, quern_query **out_query)
 {
     if (world == NULL) return quern__fail_null("quern_query_create", "world");
     if (def == NULL) return quern__fail_null("quern_query_create", "def");
     if (out_query == NULL) return quern__fail_null("quern_query_create", "out_query");
     quern_result result = quern__world_check_unlocked(world, "quern_query_create");
-    if (result == QUERN_OK) result = check_def(def);
-    if (result != QUERN_OK) return result;
+    uint32_t term_count = 0;
+    if (result == QUERN_OK) result = quern__terms_count(def->terms, &term_count);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_query_create");
+    if (term_count == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_query_create: a query needs at least one term");
 
     const quern_allocator *allocator = &world->storage.allocator;
     quern__query *query = quern__allocate(allocator, sizeof *query, _Alignof(quern__query));
     if (query == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_query_create: no memory for a query");
-    result = quern__query_init(query, &world->storage, def->terms, def->term_count);
+    result = quern__query_init(query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK) {
         query->world = world;
         result = quern__query_refresh(query);

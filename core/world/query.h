@@ -59,6 +59,9 @@ typedef struct quern__scope {
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
+/* Of those of a definition. Errors: INVALID_ARGUMENT (one stands after the end). */
+quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count);
+
 void quern__query_release(quern__query *query);
 
 /* Forgets the matches whose archetype is_removed, none of which comes before `first` in the order. All

@@ -37,14 +37,9 @@ static void tag_give(uint32_t tag)
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
-quern_world_def quern_world_def_default(void)
+static quern_result world_init(const quern_world_def *def, const quern_allocator *allocator, uint32_t tag,
+                               quern_world **out_world)
 {
-    return (quern_world_def){.allocator = quern_allocator_default(), .cookie = QUERN__COOKIE};
-}
-
-static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_world **out_world)
-{
-    const quern_allocator *allocator = &def->allocator;
     const uint32_t uses = atomic_fetch_add_explicit(&tag_uses[tag], 1, memory_order_relaxed);
     quern_world *world = quern__allocate(allocator, sizeof *world, _Alignof(quern_world));
     if (world == NULL)
@@ -65,11 +60,11 @@ static quern_result world_init(const quern_world_def *def, uint32_t tag, quern_w
 
 quern_result quern_world_create(const quern_world_def *def, quern_world **out_world)
 {
-    quern_world_def defaults = quern_world_def_default();
+    static const quern_world_def defaults;
     if (def == NULL) def = &defaults;
     if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
-    quern_result result = quern__check_cookie(def->cookie, "quern_world_create", "quern_world_def_default");
-    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_world_create");
+    quern_allocator allocator;
+    quern_result result = quern__choose_allocator(&def->allocator, "quern_world_create", &allocator);
     if (result != QUERN_OK) return result;
 
     uint32_t tag = tag_take();
@@ -77,7 +72,7 @@ quern_result quern_world_create(const quern_world_def *def, quern_world **out_wo
         return quern__fail(QUERN_ERROR_LIMIT,
                            "quern_world_create: %d worlds are alive already (QUERN_MAX_WORLDS)",
                            QUERN_MAX_WORLDS);
-    result = world_init(def, tag, out_world);
+    result = world_init(def, &allocator, tag, out_world);
     if (result != QUERN_OK) tag_give(tag);
     return quern__in_call(result, "quern_world_create");
 }
@@ -152,9 +147,7 @@ static quern_result register_component(quern_world *world, const quern_component
     if (world == NULL) return quern__fail_null("quern_component_register", "world");
     if (def == NULL) return quern__fail_null("quern_component_register", "def");
     if (out_component == NULL) return quern__fail_null("quern_component_register", "out_component");
-    quern_result result =
-        quern__check_cookie(def->cookie, "quern_component_register", "quern_component_def_default");
-    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_component_register");
+    quern_result result = quern__world_check_unlocked(world, "quern_component_register");
     if (result != QUERN_OK) return result;
     result = quern__components_register(&world->storage.components, &world->storage.allocator, def,
                                         out_component);
@@ -171,10 +164,11 @@ quern_result quern_component_register(quern_world *world, const quern_component_
 quern_result quern__component_register_plain(quern_world *world, const char *name, size_t size_bytes,
                                              size_t alignment_bytes, quern_component *out_component)
 {
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes;
-    def.alignment_bytes = alignment_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)alignment_bytes;
+    const quern_component_def def = {
+        .name = name,
+        .size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes,
+        .alignment_bytes = alignment_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)alignment_bytes,
+    };
     return quern_component_register(world, &def, out_component);
 }
 
@@ -206,9 +200,7 @@ static quern_result register_resource(quern_world *world, const quern_resource_d
     if (world == NULL) return quern__fail_null("quern_resource_register", "world");
     if (def == NULL) return quern__fail_null("quern_resource_register", "def");
     if (out_resource == NULL) return quern__fail_null("quern_resource_register", "out_resource");
-    quern_result result =
-        quern__check_cookie(def->cookie, "quern_resource_register", "quern_resource_def_default");
-    if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_resource_register");
+    quern_result result = quern__world_check_unlocked(world, "quern_resource_register");
     if (result != QUERN_OK) return result;
     result = quern__resources_register(&world->resources, &world->storage.allocator, def, out_resource);
     return quern__in_call(result, "quern_resource_register");

@@ -4,42 +4,29 @@
 
 #include "check.h"
 
-static quern_component register_described(quern_world *world, quern_component_def def,
-                                          const quern_field *fields, uint32_t field_count)
-{
-    quern_component component;
-    def.alignment_bytes = _Alignof(quern_entity);
-    def.fields = fields;
-    def.field_count = field_count;
-    check(quern_component_register(world, &def, &component));
-    return component;
-}
-
 /* The fields of these are described, so that a handle which a command makes becomes a real one inside
  * the value too. */
 static void register_handles(Types *types, quern_world *world)
 {
-    static const quern_field lineage_fields[] = {
-        {"mother", QUERN_FIELD_ENTITY, offsetof(Lineage, mother), 1},
-        {"last_child", QUERN_FIELD_ENTITY, offsetof(Lineage, last_child), 1},
-    };
-    static const quern_field target_fields[] = {
-        {"prey", QUERN_FIELD_ENTITY, offsetof(Target, prey), 1},
-    };
-    quern_component_def def = quern_component_def_default();
-    def.name = "Lineage";
-    def.size_bytes = sizeof(Lineage);
-    types->lineage = register_described(world, def, lineage_fields, 2);
-    def.name = "Target";
-    def.size_bytes = sizeof(Target);
-    types->target = register_described(world, def, target_fields, 1);
+    const quern_component_def lineage = {
+        .name = "Lineage",
+        .size_bytes = sizeof(Lineage),
+        .alignment_bytes = _Alignof(Lineage),
+        .fields = {{"mother", QUERN_FIELD_ENTITY, offsetof(Lineage, mother), 1},
+                   {"last_child", QUERN_FIELD_ENTITY, offsetof(Lineage, last_child), 1}}};
+    const quern_component_def target = {
+        .name = "Target",
+        .size_bytes = sizeof(Target),
+        .alignment_bytes = _Alignof(Target),
+        .fields = {{"prey", QUERN_FIELD_ENTITY, offsetof(Target, prey), 1}}};
+    check(quern_component_register(world, &lineage, &types->lineage));
+    check(quern_component_register(world, &target, &types->target));
 }
 
 static quern_component register_tag(quern_world *world, const char *name)
 {
     quern_component component;
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
+    quern_component_def def = {.name = name};
     check(quern_component_register(world, &def, &component));
     return component;
 }

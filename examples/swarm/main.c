@@ -52,8 +52,8 @@ static quern_trace *start_trace(const Options *options)
 {
     quern_trace *trace = NULL;
     if (options->trace == NULL) return NULL;
-    quern_trace_def def = quern_trace_def_default();
-    def.track_count = options->thread_count != 0 ? options->thread_count : quern_processor_count();
+    quern_trace_def def = {.track_count = options->thread_count != 0 ? options->thread_count
+                                                                     : quern_processor_count()};
     check(quern_trace_create(&def, &trace));
     quern_trace_start(trace);
     return trace;

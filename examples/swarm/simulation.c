@@ -25,37 +25,27 @@ static void grid_destroy_hook(void *values, uint32_t count, void *user_data)
 static void register_grid(Types *types, quern_world *world, const Rules *rules)
 {
     Grid grid = grid_make((uint32_t)rules->width + 1, (uint32_t)rules->height + 1);
-    quern_resource_def def = quern_resource_def_default();
-    def.name = "Grid";
-    def.size_bytes = sizeof grid;
-    def.value = &grid;
+    quern_resource_def def = {.name = "Grid", .size_bytes = sizeof grid, .value = &grid};
     def.hooks.destroy = grid_destroy_hook;
     check(quern_resource_register(world, &def, &types->grid));
 }
 
 static void register_rules(Types *types, quern_world *world, const Rules *rules)
 {
-    quern_resource_def def = quern_resource_def_default();
-    def.name = "Rules";
-    def.size_bytes = sizeof *rules;
-    def.value = rules;
+    quern_resource_def def = {.name = "Rules", .size_bytes = sizeof *rules, .value = rules};
     check(quern_resource_register(world, &def, &types->rules));
 }
 
 /* Described, so that it is part of the world's hash. */
 static void register_census(Types *types, quern_world *world)
 {
-    static const quern_field fields[] = {
-        {"prey_count", QUERN_FIELD_U64, offsetof(Census, prey_count), 1},
-        {"hunter_count", QUERN_FIELD_U64, offsetof(Census, hunter_count), 1},
-        {"prey_energy", QUERN_FIELD_F64, offsetof(Census, prey_energy), 1},
-        {"hunter_energy", QUERN_FIELD_F64, offsetof(Census, hunter_energy), 1},
-    };
-    quern_resource_def def = quern_resource_def_default();
-    def.name = "Census";
-    def.size_bytes = sizeof(Census);
-    def.fields = fields;
-    def.field_count = 4;
+    quern_resource_def def = {
+        .name = "Census",
+        .size_bytes = sizeof(Census),
+        .fields = {{"prey_count", QUERN_FIELD_U64, offsetof(Census, prey_count), 1},
+                   {"hunter_count", QUERN_FIELD_U64, offsetof(Census, hunter_count), 1},
+                   {"prey_energy", QUERN_FIELD_F64, offsetof(Census, prey_energy), 1},
+                   {"hunter_energy", QUERN_FIELD_F64, offsetof(Census, hunter_energy), 1}}};
     check(quern_resource_register(world, &def, &types->census));
 }
 
@@ -75,15 +65,13 @@ static void populate(Simulation *simulation, const Rules *rules, uint32_t agent_
 
 static void create_schedule(Simulation *simulation, quern_trace *trace)
 {
-    static const char *const phases[PHASE_COUNT] = {
-        [PHASE_SENSE] = "sense", [PHASE_THINK] = "think",     [PHASE_MOVE] = "move",
-        [PHASE_LIFE] = "life",   [PHASE_OBSERVE] = "observe",
-    };
-    quern_schedule_def def = quern_schedule_def_default();
-    def.phases = phases;
-    def.phase_count = PHASE_COUNT;
-    def.timing = true;
-    def.trace = trace;
+    const quern_schedule_def def = {.phases = {[PHASE_SENSE] = "sense",
+                                               [PHASE_THINK] = "think",
+                                               [PHASE_MOVE] = "move",
+                                               [PHASE_LIFE] = "life",
+                                               [PHASE_OBSERVE] = "observe"},
+                                    .timing = true,
+                                    .trace = trace};
     check(quern_schedule_create(simulation->world, &def, &simulation->schedule));
     systems_add_grid(simulation->schedule, &simulation->types);
     systems_add_flock(simulation->schedule, &simulation->types);

@@ -16,11 +16,4 @@ void systems_add_motion(quern_schedule *schedule, Types *types);
 void systems_add_life(quern_schedule *schedule, Types *types);
 void systems_add_population(quern_schedule *schedule, Types *types);
 
-/* Hands an array and its length to a quern_system_def. */
-#define SET_ARRAY(field, count, array) \
-    ((field) = (array), (count) = (uint32_t)(sizeof(array) / sizeof((array)[0])))
-#define SET_TERMS(def, array)     SET_ARRAY((def).terms, (def).term_count, array)
-#define SET_LOOKUPS(def, array)   SET_ARRAY((def).lookups, (def).lookup_count, array)
-#define SET_RESOURCES(def, array) SET_ARRAY((def).resources, (def).resource_count, array)
-
 #endif

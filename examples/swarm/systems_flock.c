@@ -95,23 +95,18 @@ static void flock(quern_context *context, const quern_view *view)
 
 static void add_flock(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [FLOCK_POSITION] = quern_term_read(types->position),
-        [FLOCK_VELOCITY] = quern_term_read(types->velocity),
-        [FLOCK_CELL] = quern_term_read(types->cell),
-        [FLOCK_GENES] = quern_term_read(types->genes),
-        [FLOCK_STEERING] = quern_term_write(types->steering),
-        [FLOCK_CROWD] = quern_term_write(types->crowd),
-        [FLOCK_PREY] = quern_term_with(types->prey),
-    };
-    const quern_resource_access resources[] = {{types->grid, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "flock";
-    def.phase = PHASE_THINK;
-    def.run = flock;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "flock",
+                                  .phase = PHASE_THINK,
+                                  .run = flock,
+                                  .user_data = types,
+                                  .terms = {[FLOCK_POSITION] = quern_term_read(types->position),
+                                            [FLOCK_VELOCITY] = quern_term_read(types->velocity),
+                                            [FLOCK_CELL] = quern_term_read(types->cell),
+                                            [FLOCK_GENES] = quern_term_read(types->genes),
+                                            [FLOCK_STEERING] = quern_term_write(types->steering),
+                                            [FLOCK_CROWD] = quern_term_write(types->crowd),
+                                            [FLOCK_PREY] = quern_term_with(types->prey)},
+                                  .resources = {{types->grid, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -138,21 +133,16 @@ static void follow_mother(quern_context *context, const quern_view *view)
 
 static void add_follow_mother(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [FOLLOW_POSITION] = quern_term_read(types->position),
-        [FOLLOW_AGE] = quern_term_read(types->age),
-        [FOLLOW_LINEAGE] = quern_term_read(types->lineage),
-        [FOLLOW_STEERING] = quern_term_write(types->steering),
-        [FOLLOW_PREY] = quern_term_with(types->prey),
-    };
-    const quern_component lookups[] = {types->position};
-    quern_system_def def = quern_system_def_default();
-    def.name = "follow mother";
-    def.phase = PHASE_THINK;
-    def.run = follow_mother;
-    SET_TERMS(def, terms);
-    SET_LOOKUPS(def, lookups);
-    def.user_data = types;
+    const quern_system_def def = {.name = "follow mother",
+                                  .phase = PHASE_THINK,
+                                  .run = follow_mother,
+                                  .user_data = types,
+                                  .terms = {[FOLLOW_POSITION] = quern_term_read(types->position),
+                                            [FOLLOW_AGE] = quern_term_read(types->age),
+                                            [FOLLOW_LINEAGE] = quern_term_read(types->lineage),
+                                            [FOLLOW_STEERING] = quern_term_write(types->steering),
+                                            [FOLLOW_PREY] = quern_term_with(types->prey)},
+                                  .lookups = {types->position}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

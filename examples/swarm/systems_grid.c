@@ -42,20 +42,15 @@ static void count_end(quern_context *context)
 
 static void add_count(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [COUNT_POSITION] = quern_term_read(types->position),
-        [COUNT_CELL] = quern_term_write(types->cell),
-    };
-    const quern_resource_access resources[] = {{types->grid, QUERN_WRITE_CONCURRENT}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "count agents per cell";
-    def.phase = PHASE_SENSE;
-    def.begin = count_begin;
-    def.run = count_agents;
-    def.end = count_end;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "count agents per cell",
+                                  .phase = PHASE_SENSE,
+                                  .begin = count_begin,
+                                  .run = count_agents,
+                                  .end = count_end,
+                                  .user_data = types,
+                                  .terms = {[COUNT_POSITION] = quern_term_read(types->position),
+                                            [COUNT_CELL] = quern_term_write(types->cell)},
+                                  .resources = {{types->grid, QUERN_WRITE_CONCURRENT}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -81,20 +76,16 @@ static void place_agents(quern_context *context, const quern_view *view)
 
 static void add_place(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [PLACE_CELL] = quern_term_read(types->cell),
-        [PLACE_POSITION] = quern_term_read(types->position),
-        [PLACE_VELOCITY] = quern_term_read(types->velocity),
-        [PLACE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
-    const quern_resource_access resources[] = {{types->grid, QUERN_WRITE_CONCURRENT}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "place agents in cells";
-    def.phase = PHASE_SENSE;
-    def.run = place_agents;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "place agents in cells",
+        .phase = PHASE_SENSE,
+        .run = place_agents,
+        .user_data = types,
+        .terms = {[PLACE_CELL] = quern_term_read(types->cell),
+                  [PLACE_POSITION] = quern_term_read(types->position),
+                  [PLACE_VELOCITY] = quern_term_read(types->velocity),
+                  [PLACE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .resources = {{types->grid, QUERN_WRITE_CONCURRENT}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -120,13 +111,11 @@ static void sort_cells(quern_context *context, const quern_view *view)
 
 static void add_sort(quern_schedule *schedule, Types *types)
 {
-    const quern_resource_access resources[] = {{types->grid, QUERN_WRITE}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "sort cells";
-    def.phase = PHASE_SENSE;
-    def.run = sort_cells;
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "sort cells",
+                                  .phase = PHASE_SENSE,
+                                  .run = sort_cells,
+                                  .user_data = types,
+                                  .resources = {{types->grid, QUERN_WRITE}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -97,25 +97,19 @@ static void choose_target(quern_context *context, const quern_view *view)
 
 static void add_choose_target(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [CHOOSE_POSITION] = quern_term_read(types->position),
-        [CHOOSE_CELL] = quern_term_read(types->cell),
-        [CHOOSE_ENERGY] = quern_term_read(types->energy),
-        [CHOOSE_TARGET] = quern_term_write(types->target),
-        [CHOOSE_STEERING] = quern_term_write(types->steering),
-        [CHOOSE_CROWD] = quern_term_write(types->crowd),
-        [CHOOSE_HUNTER] = quern_term_with(types->hunter),
-    };
-    const quern_component lookups[] = {types->position};
-    const quern_resource_access resources[] = {{types->grid, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "choose target";
-    def.phase = PHASE_THINK;
-    def.run = choose_target;
-    SET_TERMS(def, terms);
-    SET_LOOKUPS(def, lookups);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "choose target",
+                                  .phase = PHASE_THINK,
+                                  .run = choose_target,
+                                  .user_data = types,
+                                  .terms = {[CHOOSE_POSITION] = quern_term_read(types->position),
+                                            [CHOOSE_CELL] = quern_term_read(types->cell),
+                                            [CHOOSE_ENERGY] = quern_term_read(types->energy),
+                                            [CHOOSE_TARGET] = quern_term_write(types->target),
+                                            [CHOOSE_STEERING] = quern_term_write(types->steering),
+                                            [CHOOSE_CROWD] = quern_term_write(types->crowd),
+                                            [CHOOSE_HUNTER] = quern_term_with(types->hunter)},
+                                  .lookups = {types->position},
+                                  .resources = {{types->grid, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -142,19 +136,14 @@ static void chase(quern_context *context, const quern_view *view)
 
 static void add_chase(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [CHASE_POSITION] = quern_term_read(types->position),
-        [CHASE_TARGET] = quern_term_read(types->target),
-        [CHASE_STEERING] = quern_term_write(types->steering),
-    };
-    const quern_component lookups[] = {types->position, types->velocity};
-    quern_system_def def = quern_system_def_default();
-    def.name = "chase";
-    def.phase = PHASE_THINK;
-    def.run = chase;
-    SET_TERMS(def, terms);
-    SET_LOOKUPS(def, lookups);
-    def.user_data = types;
+    const quern_system_def def = {.name = "chase",
+                                  .phase = PHASE_THINK,
+                                  .run = chase,
+                                  .user_data = types,
+                                  .terms = {[CHASE_POSITION] = quern_term_read(types->position),
+                                            [CHASE_TARGET] = quern_term_read(types->target),
+                                            [CHASE_STEERING] = quern_term_write(types->steering)},
+                                  .lookups = {types->position, types->velocity}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

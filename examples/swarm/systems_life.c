@@ -42,19 +42,15 @@ static void metabolise(quern_context *context, const quern_view *view)
 
 static void add_metabolise(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [METABOLISE_CROWD] = quern_term_read(types->crowd),
-        [METABOLISE_ENERGY] = quern_term_write(types->energy),
-        [METABOLISE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
-    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "metabolise";
-    def.phase = PHASE_LIFE;
-    def.run = metabolise;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "metabolise",
+        .phase = PHASE_LIFE,
+        .run = metabolise,
+        .user_data = types,
+        .terms = {[METABOLISE_CROWD] = quern_term_read(types->crowd),
+                  [METABOLISE_ENERGY] = quern_term_write(types->energy),
+                  [METABOLISE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .resources = {{types->rules, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -84,19 +80,14 @@ static void eat(quern_context *context, const quern_view *view)
 
 static void add_eat(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [EAT_POSITION] = quern_term_read(types->position),
-        [EAT_ENERGY] = quern_term_write(types->energy),
-        [EAT_TARGET] = quern_term_write(types->target),
-    };
-    const quern_component lookups[] = {types->position};
-    quern_system_def def = quern_system_def_default();
-    def.name = "eat";
-    def.phase = PHASE_LIFE;
-    def.run = eat;
-    SET_TERMS(def, terms);
-    SET_LOOKUPS(def, lookups);
-    def.user_data = types;
+    const quern_system_def def = {.name = "eat",
+                                  .phase = PHASE_LIFE,
+                                  .run = eat,
+                                  .user_data = types,
+                                  .terms = {[EAT_POSITION] = quern_term_read(types->position),
+                                            [EAT_ENERGY] = quern_term_write(types->energy),
+                                            [EAT_TARGET] = quern_term_write(types->target)},
+                                  .lookups = {types->position}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -149,22 +140,18 @@ static void breed(quern_context *context, const quern_view *view)
 
 static void add_breed(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [BREED_ENERGY] = quern_term_write(types->energy),
-        [BREED_LINEAGE] = quern_term_read(types->lineage),
-        [BREED_POSITION] = quern_term_read(types->position),
-        [BREED_VELOCITY] = quern_term_read(types->velocity),
-        [BREED_GENES] = quern_term_read(types->genes),
-        [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
-    const quern_component lookups[] = {types->age};
-    quern_system_def def = quern_system_def_default();
-    def.name = "breed";
-    def.phase = PHASE_LIFE;
-    def.run = breed;
-    SET_TERMS(def, terms);
-    SET_LOOKUPS(def, lookups);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "breed",
+        .phase = PHASE_LIFE,
+        .run = breed,
+        .user_data = types,
+        .terms = {[BREED_ENERGY] = quern_term_write(types->energy),
+                  [BREED_LINEAGE] = quern_term_read(types->lineage),
+                  [BREED_POSITION] = quern_term_read(types->position),
+                  [BREED_VELOCITY] = quern_term_read(types->velocity),
+                  [BREED_GENES] = quern_term_read(types->genes),
+                  [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .lookups = {types->age}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -188,20 +175,16 @@ static void die(quern_context *context, const quern_view *view)
 
 static void add_die(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [DIE_ENERGY] = quern_term_read(types->energy),
-        [DIE_AGE] = quern_term_read(types->age),
-        [DIE_GENES] = quern_term_read(types->genes),
-        [DIE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
-    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "die";
-    def.phase = PHASE_LIFE;
-    def.run = die;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "die",
+        .phase = PHASE_LIFE,
+        .run = die,
+        .user_data = types,
+        .terms = {[DIE_ENERGY] = quern_term_read(types->energy),
+                  [DIE_AGE] = quern_term_read(types->age),
+                  [DIE_GENES] = quern_term_read(types->genes),
+                  [DIE_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .resources = {{types->rules, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -40,19 +40,15 @@ static void steer(quern_context *context, const quern_view *view)
 
 static void add_steer(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [STEER_STEERING] = quern_term_read(types->steering),
-        [STEER_VELOCITY] = quern_term_write(types->velocity),
-        [STEER_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
-    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "steer";
-    def.phase = PHASE_MOVE;
-    def.run = steer;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "steer",
+        .phase = PHASE_MOVE,
+        .run = steer,
+        .user_data = types,
+        .terms = {[STEER_STEERING] = quern_term_read(types->steering),
+                  [STEER_VELOCITY] = quern_term_write(types->velocity),
+                  [STEER_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .resources = {{types->rules, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -85,18 +81,13 @@ static void move(quern_context *context, const quern_view *view)
 
 static void add_move(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [MOVE_VELOCITY] = quern_term_write(types->velocity),
-        [MOVE_POSITION] = quern_term_write(types->position),
-    };
-    const quern_resource_access resources[] = {{types->rules, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "move";
-    def.phase = PHASE_MOVE;
-    def.run = move;
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "move",
+                                  .phase = PHASE_MOVE,
+                                  .run = move,
+                                  .user_data = types,
+                                  .terms = {[MOVE_VELOCITY] = quern_term_write(types->velocity),
+                                            [MOVE_POSITION] = quern_term_write(types->position)},
+                                  .resources = {{types->rules, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -115,13 +106,11 @@ static void age(quern_context *context, const quern_view *view)
 
 static void add_age(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {[AGE_AGE] = quern_term_write(types->age)};
-    quern_system_def def = quern_system_def_default();
-    def.name = "age";
-    def.phase = PHASE_MOVE;
-    def.run = age;
-    SET_TERMS(def, terms);
-    def.user_data = types;
+    const quern_system_def def = {.name = "age",
+                                  .phase = PHASE_MOVE,
+                                  .run = age,
+                                  .user_data = types,
+                                  .terms = {[AGE_AGE] = quern_term_write(types->age)}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -41,13 +41,11 @@ static void immigrate(quern_context *context, const quern_view *view)
 
 static void add_immigrate(quern_schedule *schedule, Types *types)
 {
-    const quern_resource_access resources[] = {{types->rules, QUERN_READ}, {types->census, QUERN_READ}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "immigrate";
-    def.phase = PHASE_LIFE;
-    def.run = immigrate;
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {.name = "immigrate",
+                                  .phase = PHASE_LIFE,
+                                  .run = immigrate,
+                                  .user_data = types,
+                                  .resources = {{types->rules, QUERN_READ}, {types->census, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -103,21 +101,17 @@ static void take_census(quern_context *context)
 
 static void add_census(quern_schedule *schedule, Types *types)
 {
-    const quern_term terms[] = {
-        [CENSUS_ENERGY] = quern_term_read(types->energy),
-        [CENSUS_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS),
-    };
     /* Written in take_census alone, so views may run side by side. */
-    const quern_resource_access resources[] = {{types->census, QUERN_WRITE_CONCURRENT}};
-    quern_system_def def = quern_system_def_default();
-    def.name = "take census";
-    def.phase = PHASE_OBSERVE;
-    def.run = tally_view;
-    def.end = take_census;
-    def.partial_bytes = sizeof(Tallies);
-    SET_TERMS(def, terms);
-    SET_RESOURCES(def, resources);
-    def.user_data = types;
+    const quern_system_def def = {
+        .name = "take census",
+        .phase = PHASE_OBSERVE,
+        .run = tally_view,
+        .end = take_census,
+        .partial_bytes = sizeof(Tallies),
+        .user_data = types,
+        .terms = {[CENSUS_ENERGY] = quern_term_read(types->energy),
+                  [CENSUS_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
+        .resources = {{types->census, QUERN_WRITE_CONCURRENT}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

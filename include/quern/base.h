@@ -34,7 +34,7 @@ extern "C" {
 typedef enum quern_result {
     QUERN_OK = 0,
     QUERN_ERROR_NULL_ARGUMENT,       /* a pointer that must not be NULL was */
-    QUERN_ERROR_INVALID_ARGUMENT,    /* a value out of range, or a definition not made by its _default() */
+    QUERN_ERROR_INVALID_ARGUMENT,    /* a value out of range, or a list with a gap */
     QUERN_ERROR_OUT_OF_MEMORY,       /* the allocator returned NULL */
     QUERN_ERROR_LIMIT,               /* one of the QUERN_MAX_ constants was reached */
     QUERN_ERROR_NULL_ENTITY,         /* the all-zero handle was given */
@@ -75,6 +75,18 @@ QUERN_API const char *quern_error_message(void);
  * and a violation goes to the assert handler. Any thread. */
 QUERN_API bool quern_has_checks(void);
 
+/* ------------------------------------------------------------------------------------ definitions */
+
+/* What is made or registered is described by a definition, a struct called quern_..._def. Zero is the default
+ * of every field that has one, so designated initialisers name only what is different:
+ *
+ *     quern_schedule_add_system(schedule, &(quern_system_def){.name = "move", .run = move,
+ *         .terms = {quern_term_write(position), quern_term_read(velocity)}}, &system);
+ *
+ * Lists in definitions are arrays that end at their first zero element, or when they are full; an element
+ * that is set after the end is refused. Everything is copied, strings too, unless a comment says otherwise.
+ * C++20 reads the same initialisers; in C++17 set field by field what begins as `= {}`. */
+
 /* --------------------------------------------------------------------------------------- handlers */
 
 typedef enum quern_log_level { QUERN_LOG_INFO, QUERN_LOG_WARNING, QUERN_LOG_ERROR } quern_log_level;
@@ -94,8 +106,8 @@ QUERN_API void quern_assert_set_handler(quern_assert_handler *handler, void *use
 
 /* -------------------------------------------------------------------------------------- allocator */
 
-/* Where memory comes from. Both functions are given together or not at all; they may be called from
- * several threads at once. */
+/* Where memory comes from. Both functions are given together, and may be called from several threads at once;
+ * all zero stands for quern_allocator_default(). */
 typedef struct quern_allocator {
     /* At least size_bytes (> 0), aligned to alignment_bytes (a power of two, 8 up to 2 MiB), or NULL. */
     void *(*allocate)(void *user_data, size_t size_bytes, size_t alignment_bytes);
@@ -104,7 +116,8 @@ typedef struct quern_allocator {
     void *user_data;
 } quern_allocator;
 
-/* aligned_alloc and free. Any thread. */
+/* aligned_alloc and free: what a definition without an allocator gets, for allocators that pass requests on
+ * to it. Any thread. */
 QUERN_API quern_allocator quern_allocator_default(void);
 
 #ifdef __cplusplus

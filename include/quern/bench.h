@@ -8,10 +8,8 @@
  * -lquern_bench -lquern -lm and the system's threads. Describe workloads in tables, and make the program's
  * main
  *
- *     quern_bench_suite suite = quern_bench_suite_default();
- *     suite.program = "my_bench";
- *     suite.workloads = workloads;
- *     suite.workload_count = workload_count;
+ *     const quern_bench_suite suite = {
+ *         .program = "my_bench", .workloads = workloads, .workload_count = workload_count};
  *     return quern_bench_main(&suite, argc, argv);
  *
  * which gives it options for thread counts, sizes, samples, output, comparing and a report; --help lists
@@ -82,8 +80,8 @@ typedef struct quern_bench_workload {
     const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* NULL: as the suite calls them */
 } quern_bench_workload;
 
-/* Start from quern_bench_suite_default(); one that was not is refused. Nothing is copied: what is pointed
- * to must live until quern_bench_main returns. Of flags and commit, CMake knows what they are:
+/* Zero is the default of every field that has one. Nothing is copied: what is pointed to must live until
+ * quern_bench_main returns. Of flags and commit, CMake knows what they are:
  *
  *     quern_bench_describe(my_bench) # behind the target's compile options
  *
@@ -98,7 +96,6 @@ typedef struct quern_bench_suite {
     const char *compiler; /* of what is measured; default: the compiler of this library */
     const char *flags;    /* with which it was compiled; default "unknown" */
     const char *commit; /* of its sources; default "unknown": two versions of a program would look alike */
-    uint32_t cookie;    /* internal: set by _default() */
 } quern_bench_suite;
 
 enum {
@@ -108,8 +105,6 @@ enum {
     QUERN_BENCH_EXIT_USAGE = 2,  /* the command line is wrong; nothing was measured */
     QUERN_BENCH_EXIT_SLOWER = 3, /* with --fail-slower: slower than what was compared with */
 };
-
-QUERN_API quern_bench_suite quern_bench_suite_default(void);
 
 /* Measures what the command line asks for and returns the exit status for main. Results go to stdout;
  * progress (on a terminal), notes and errors go to stderr. Not to be called twice at a time. */

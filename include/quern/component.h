@@ -27,7 +27,7 @@ typedef struct quern_world quern_world;
 #define QUERN_MAX_FIELDS            64    /* described fields per type */
 
 typedef enum quern_field_type {
-    QUERN_FIELD_BOOL,
+    QUERN_FIELD_BOOL = 1,
     QUERN_FIELD_I8,
     QUERN_FIELD_U8,
     QUERN_FIELD_I16,
@@ -66,18 +66,13 @@ typedef struct quern_hooks {
     void *user_data; /* passed to each hook */
 } quern_hooks;
 
-/* Start from quern_component_def_default(); one that was not is refused. */
 typedef struct quern_component_def {
-    const char *name;          /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world; copied */
-    uint32_t size_bytes;       /* 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment */
-    uint32_t alignment_bytes;  /* a power of two up to QUERN_MAX_ALIGNMENT_BYTES; default 1 */
-    quern_hooks hooks;         /* default none: plain bytes; a tag has none */
-    const quern_field *fields; /* copied, names too; default none */
-    uint32_t field_count;      /* 0 to QUERN_MAX_FIELDS */
-    uint32_t cookie;           /* internal: set by _default() */
+    const char *name;         /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world */
+    uint32_t size_bytes;      /* 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment */
+    uint32_t alignment_bytes; /* a power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1 */
+    quern_field fields[QUERN_MAX_FIELDS];
+    quern_hooks hooks; /* none: plain bytes; a tag has none */
 } quern_component_def;
-
-QUERN_API quern_component_def quern_component_def_default(void);
 
 /* Registers a type. Registering the same name with the same layout (size, alignment, fields, hooks)
  * again gives the same component; with another layout it is refused (LAYOUT_MISMATCH).
@@ -113,17 +108,13 @@ QUERN_API quern_result quern__component_register_plain(quern_world *world, const
 /* A singleton of the world: a grid, a score, the input. Systems reach it by declaring it. It is part of
  * quern_world_hash exactly when its fields are described. */
 typedef struct quern_resource_def {
-    const char *name;          /* as in quern_component_def; resources have names of their own */
-    uint32_t size_bytes;       /* 1 and up */
-    uint32_t alignment_bytes;  /* a power of two up to 64; default 16 */
-    const void *value;         /* size_bytes to start from (copied); NULL: constructed, or zero bytes */
-    quern_hooks hooks;         /* default none; destroy runs when the world is destroyed */
-    const quern_field *fields; /* copied; default none */
-    uint32_t field_count;
-    uint32_t cookie; /* internal: set by _default() */
+    const char *name;         /* as in quern_component_def; resources have names of their own */
+    uint32_t size_bytes;      /* 1 and up */
+    uint32_t alignment_bytes; /* a power of two up to 64; 0 means 16 */
+    quern_field fields[QUERN_MAX_FIELDS];
+    const void *value; /* size_bytes to start from; NULL: constructed, or zero bytes */
+    quern_hooks hooks; /* destroy runs when the world is destroyed */
 } quern_resource_def;
-
-QUERN_API quern_resource_def quern_resource_def_default(void);
 
 /* Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, DUPLICATE_NAME, LIMIT, WORLD_LOCKED,
  * OUT_OF_MEMORY. Main thread, between frames. */

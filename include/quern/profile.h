@@ -11,9 +11,7 @@
  * Traces: what each thread did when, for looking at in Perfetto (ui.perfetto.dev) or chrome://tracing.
  *
  *     quern_trace *trace;
- *     quern_trace_def def = quern_trace_def_default();
- *     def.track_count = quern_processor_count();      a pool's default
- *     quern_trace_create(&def, &trace);
+ *     quern_trace_create(&(quern_trace_def){.track_count = quern_processor_count()}, &trace);    a pool's default
  *     jobs_def.trace = trace;         steals and sleeps
  *     schedule_def.trace = trace;     frames, passes, systems, sync points
  *     quern_trace_add_name(trace, "find paths", &find_paths);
@@ -119,8 +117,7 @@ QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedu
 typedef struct quern_jobs quern_jobs;
 typedef struct quern_capture quern_capture;
 
-/* An empty capture. allocator NULL: quern_allocator_default(). Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
- * OUT_OF_MEMORY. */
+/* An empty capture. allocator NULL: the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture);
 
 /* NULL is allowed. */
@@ -135,19 +132,18 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
 QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_capture *capture);
 
-/* What the machine takes for what a capture cannot tell. Each is finite and 0 or more. */
+/* What the machine takes for what a capture cannot tell. Each is finite and 0 or more. A typical machine
+ * steals in 1000 ns, wakes in 50,000, and has enough memory bandwidth. */
 typedef struct quern_forecast_costs {
-    double steal_ns; /* until a thread that is awake takes part in work that has begun; default 1000 */
-    double wake_ns;  /* the same of a thread that sleeps; default 50000 */
-    /* What all threads together get from memory, in bytes per nanosecond; 0, the default: enough. */
+    double steal_ns; /* until a thread that is awake takes part in work that has begun */
+    double wake_ns;  /* the same of a thread that sleeps */
+    /* What all threads together get from memory, in bytes per nanosecond; 0: enough. */
     double bytes_per_ns_limit;
 } quern_forecast_costs;
 
-QUERN_API quern_forecast_costs quern_forecast_costs_default(void);
-
 /* Measures them with the threads of a pool: some tens of milliseconds. The limit of memory is that of a
  * triad on all threads, where more threads got little more of it, and 0 otherwise; the triad takes 96 MiB
- * of the pool's allocator meanwhile. The defaults stay where nothing could be measured: in a pool of one
+ * of the pool's allocator meanwhile. What could not be measured is as on a typical machine: in a pool of one
  * thread, and where processors are busy otherwise. The pool must be at rest. Errors, with out_costs left as
  * it is: NULL_ARGUMENT, POOL_BUSY, OUT_OF_MEMORY. */
 QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs *out_costs);
@@ -178,8 +174,9 @@ typedef struct quern_forecast {
     const char *limit_system;
 } quern_forecast;
 
-/* Errors, with out_forecast left as it is: NULL_ARGUMENT, INVALID_ARGUMENT (thread_count is not 1 to
- * QUERN_MAX_THREADS; a cost is negative, infinite or not a number; nothing was captured), OUT_OF_MEMORY. */
+/* costs NULL: a typical machine. Errors, with out_forecast left as it is: NULL_ARGUMENT (capture,
+ * out_forecast), INVALID_ARGUMENT (thread_count is not 1 to QUERN_MAX_THREADS; a cost is negative, infinite or
+ * not a number; nothing was captured), OUT_OF_MEMORY. */
 QUERN_API quern_result quern_capture_forecast(const quern_capture *capture,
                                               const quern_forecast_costs *costs, uint32_t thread_count,
                                               quern_forecast *out_forecast);
@@ -192,17 +189,12 @@ QUERN_API quern_result quern_capture_forecast(const quern_capture *capture,
 
 typedef struct quern_trace quern_trace;
 
-/* Start from quern_trace_def_default(); one that was not is refused. */
 typedef struct quern_trace_def {
-    uint32_t track_count; /* 1 to QUERN_MAX_TRACKS; default 1 */
-    /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less; default
-     * 65536 */
+    uint32_t track_count; /* 1 to QUERN_MAX_TRACKS; 0 means 1 */
+    /* 2 to QUERN_MAX_TRACK_EVENTS, made a power of two, of which a full ring keeps one less; 0 means 65536 */
     uint32_t events_per_track;
-    quern_allocator allocator; /* default quern_allocator_default() */
-    uint32_t cookie;           /* internal: set by _default() */
+    quern_allocator allocator;
 } quern_trace_def;
-
-QUERN_API quern_trace_def quern_trace_def_default(void);
 
 /* A trace that is not running. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Any thread. */

@@ -32,7 +32,7 @@ extern "C" {
 /* ------------------------------------------------------------------------------------------ terms */
 
 typedef enum quern_match {
-    QUERN_MATCH_ALL,      /* the entity has it */
+    QUERN_MATCH_ALL = 1,  /* the entity has it; what 0 counts as, too */
     QUERN_MATCH_NONE,     /* the entity does not have it */
     QUERN_MATCH_OPTIONAL, /* either way; the view tells */
     QUERN_MATCH_ANY       /* the entity has at least one of the query's ANY terms; the view tells which */
@@ -47,7 +47,8 @@ typedef enum quern_access {
     QUERN_WRITE_CONCURRENT
 } quern_access;
 
-/* One term of a query. Its index is how a view is asked for the column. */
+/* One term of a query. Its index is how a view is asked for the column. One that is set and names no component
+ * is refused. */
 typedef struct quern_term {
     quern_component component;
     quern_match match;
@@ -187,14 +188,9 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 
 /* ------------------------------------------------------------------------------------------ query */
 
-/* Start from quern_query_def_default(); one that was not is refused. */
 typedef struct quern_query_def {
-    const quern_term *terms; /* copied */
-    uint32_t term_count;     /* 1 to QUERN_MAX_TERMS */
-    uint32_t cookie;         /* internal: set by _default() */
+    quern_term terms[QUERN_MAX_TERMS]; /* at least one */
 } quern_query_def;
-
-QUERN_API quern_query_def quern_query_def_default(void);
 
 /* Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, WORLD_LOCKED,
  * OUT_OF_MEMORY. Main thread, between frames. */

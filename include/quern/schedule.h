@@ -30,6 +30,7 @@ extern "C" {
 #define QUERN_MAX_SYSTEMS 1024 /* per schedule */
 #define QUERN_MAX_PHASES  32   /* per schedule */
 #define QUERN_MAX_ACCESS  32   /* lookups, and resources, per system */
+#define QUERN_MAX_ORDER   32   /* names in before, and in after, of a system */
 
 typedef struct quern_schedule quern_schedule;
 
@@ -64,60 +65,46 @@ typedef struct quern_resource_access {
     quern_access access; /* QUERN_READ, QUERN_WRITE or QUERN_WRITE_CONCURRENT */
 } quern_resource_access;
 
-/* Start from quern_system_def_default(); one that was not is refused. Arrays and strings are copied. */
 typedef struct quern_system_def {
     const char *name;                  /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule */
-    uint32_t phase;                    /* index into the schedule's phases; default 0 */
+    uint32_t phase;                    /* index into the schedule's phases */
     quern_system_function *run;        /* per view; once, with an empty view, when there are no terms */
-    quern_system_hook *begin;          /* default none */
-    quern_system_hook *end;            /* default none */
-    quern_system_condition *condition; /* false: it is left out of the frame; default none */
+    quern_system_hook *begin;          /* may be NULL */
+    quern_system_hook *end;            /* may be NULL */
+    quern_system_condition *condition; /* false: it is left out of the frame; may be NULL */
     /* It runs only in frames by which at least so much time (of delta_seconds) has gone by for each run;
      * then quern_context_delta_seconds is the time since the latest run. Frames in which it is disabled do
-     * not count. Finite and at least 0; default 0: every frame. */
+     * not count. Finite and at least 0; 0: every frame. */
     double interval_seconds;
-    const quern_term *terms; /* what its views are made of; default none */
-    uint32_t term_count;     /* 0 to QUERN_MAX_TERMS */
+    quern_term terms[QUERN_MAX_TERMS]; /* what its views are made of */
     /* Components it reads from any entity by handle, through quern_context_lookup; each once. */
-    const quern_component *lookups;
-    uint32_t lookup_count;                  /* 0 to QUERN_MAX_ACCESS */
-    const quern_resource_access *resources; /* each once */
-    uint32_t resource_count;                /* 0 to QUERN_MAX_ACCESS */
+    quern_component lookups[QUERN_MAX_ACCESS];
+    quern_resource_access resources[QUERN_MAX_ACCESS]; /* each once */
     /* Names of systems of the same phase that must run after this one (before) or before it (after). Where
      * their terms share a component, one of them writes it, and the earlier has no end and the later
      * neither begin nor condition, it is an order like that of registration, chunk by chunk. Elsewhere all
      * of the earlier one comes before any of the later. */
-    const char *const *before;
-    uint32_t before_count; /* 0 to QUERN_MAX_SYSTEMS */
-    const char *const *after;
-    uint32_t after_count;   /* 0 to QUERN_MAX_SYSTEMS */
+    const char *before[QUERN_MAX_ORDER];
+    const char *after[QUERN_MAX_ORDER];
     uint32_t flags;         /* quern_system_flags, or-ed */
-    uint32_t partial_bytes; /* zeroed scratch for each view's partial result; default 0 */
+    uint32_t partial_bytes; /* zeroed scratch for each view's partial result */
     void *user_data;        /* quern_context_user_data */
-    uint32_t cookie;        /* internal: set by _default() */
 } quern_system_def;
-
-QUERN_API quern_system_def quern_system_def_default(void);
 
 /* --------------------------------------------------------------------------------------- schedule */
 
-/* Start from quern_schedule_def_default(); one that was not is refused. */
 typedef struct quern_schedule_def {
-    const char *const *phases; /* names, in order, all different; copied; default one phase, "update" */
-    uint32_t phase_count;      /* 1 to QUERN_MAX_PHASES */
-    bool timing;               /* measure each system's time (two clock readings per view); default false */
+    const char *phases[QUERN_MAX_PHASES]; /* names, in order, all different; none: one phase, "update" */
+    bool timing;                          /* measure each system's time (two clock readings per view) */
     /* Shows frames, the jobs of passes with their systems, and sync points while it runs, on track i for
-     * worker i; of no other schedule that runs meanwhile, and destroyed after this one. Default NULL. See
+     * worker i; of no other schedule that runs meanwhile, and destroyed after this one. See
      * <quern/profile.h>. */
     struct quern_trace *trace;
-    bool fuse; /* let systems share passes; default true. For comparing: results are the same */
+    bool no_fuse; /* systems share no passes. For comparing: results are the same */
     /* For tests: when not 0, what may be in any order is in a random one, by this seed. The result of a
-     * frame must not change; if it does, a system touches what it has not declared. Default 0. */
+     * frame must not change; if it does, a system touches what it has not declared. */
     uint64_t shuffle_seed;
-    uint32_t cookie; /* internal: set by _default() */
 } quern_schedule_def;
-
-QUERN_API quern_schedule_def quern_schedule_def_default(void);
 
 /* def may be NULL for the defaults. The world must outlive the schedule. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, DUPLICATE_NAME, WORLD_LOCKED, OUT_OF_MEMORY. */

@@ -28,21 +28,16 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------ world */
 
-/* Start from quern_world_def_default(); one that was not is refused. */
 typedef struct quern_world_def {
-    quern_allocator allocator; /* default quern_allocator_default() */
-    /* At each sync point of a schedule on the world so many archetypes are looked at, in turn, and those
-     * that had no entities the last time either, eight sync points ago or more, are taken out, as
-     * quern_world_remove_empty_archetypes does; so at most so many at once. Which ones depends on the world
-     * and its sync points alone. To keep up it must be several times the number of archetypes that are left
-     * for good between sync points; beyond looking it costs some tenths of a microsecond for each archetype
-     * that was made after those taken out, and most for queries and systems that match those. 0, the
-     * default: none are. */
+    quern_allocator allocator;
+    /* At each sync point of a schedule on the world so many archetypes are looked at, in turn, and those that
+     * had no entities the last time either, eight sync points ago or more, are taken out, as
+     * quern_world_remove_empty_archetypes does; so at most so many at once. Which ones depends on the world and its sync
+     * points alone. To keep up it must be several times the number of archetypes that are left for good
+     * between sync points; beyond looking it costs some tenths of a microsecond for each archetype that
+     * was made after those taken out, and most for queries and systems that match those. 0: none are. */
     uint32_t empty_archetype_checks_per_sync;
-    uint32_t cookie; /* internal: set by _default() */
 } quern_world_def;
-
-QUERN_API quern_world_def quern_world_def_default(void);
 
 /* def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, LIMIT (QUERN_MAX_WORLDS),
  * OUT_OF_MEMORY. Any thread. */

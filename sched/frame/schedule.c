@@ -9,12 +9,6 @@
 
 #include <float.h>
 
-quern_schedule_def quern_schedule_def_default(void)
-{
-    static const char *const phases[] = {"update"};
-    return (quern_schedule_def){.phases = phases, .phase_count = 1, .fuse = true, .cookie = QUERN__COOKIE};
-}
-
 /* -------------------------------------------------------------------------------------- life cycle */
 
 static quern_result check_phase(const char *const *names, uint32_t i)
@@ -28,34 +22,32 @@ static quern_result check_phase(const char *const *names, uint32_t i)
     return result;
 }
 
-static quern_result check_def(const quern_schedule_def *def)
+static quern_result check_phases(const char *const *names, uint32_t *out_count)
 {
     quern_result result =
-        quern__check_cookie(def->cookie, "quern_schedule_create", "quern_schedule_def_default");
-    if (result != QUERN_OK) return result;
-    if (def->phases == NULL) return quern__fail_null("quern_schedule_create", "def->phases");
-    if (def->phase_count == 0 || def->phase_count > QUERN_MAX_PHASES)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_create: %u phases; give 1 to %d (QUERN_MAX_PHASES)",
-                           def->phase_count, QUERN_MAX_PHASES);
-    for (uint32_t i = 0; i < def->phase_count && result == QUERN_OK; i++)
-        result = check_phase(def->phases, i);
+        quern__list_count(names, QUERN_MAX_PHASES, quern__is_end_of_names, "phase", NULL, out_count);
+    for (uint32_t i = 0; result == QUERN_OK && i < *out_count; i++)
+        result = check_phase(names, i);
     return result;
 }
 
 quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                    quern_schedule **out_schedule)
 {
-    quern_schedule_def defaults = quern_schedule_def_default();
+    static const quern_schedule_def defaults;
+    static const char *const default_phases[] = {"update"};
     if (def == NULL) def = &defaults;
     if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
-    quern_result result = check_def(def);
+    uint32_t phase_count = 0;
+    quern_result result = check_phases(def->phases, &phase_count);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
     if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_create");
+    const char *const *phases = phase_count > 0 ? def->phases : default_phases;
+    if (phase_count == 0) phase_count = 1;
 
     const quern_allocator *allocator = &world->storage.allocator;
-    size_t phases_bytes = def->phase_count * sizeof(quern__phase);
+    size_t phases_bytes = phase_count * sizeof(quern__phase);
     quern_schedule *schedule =
         quern__allocate(allocator, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
     if (schedule == NULL)
@@ -63,15 +55,15 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     *schedule = (quern_schedule){.plan = {.schedule = schedule,
                                           .world = world,
                                           .phases = (void *)(schedule + 1),
-                                          .phase_count = def->phase_count,
-                                          .fuse = def->fuse,
+                                          .phase_count = phase_count,
+                                          .fuse = !def->no_fuse,
                                           .shuffle_seed = def->shuffle_seed,
                                           .cache_bytes = quern__core_cache_bytes()},
                                  .timing = def->timing,
                                  .watch.trace = def->trace};
-    for (uint32_t i = 0; i < def->phase_count; i++) {
+    for (uint32_t i = 0; i < phase_count; i++) {
         schedule->plan.phases[i] = (quern__phase){.step_seconds = 0};
-        memcpy(schedule->plan.phases[i].name, def->phases[i], strlen(def->phases[i]) + 1);
+        memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
@@ -125,10 +117,7 @@ static quern_system handle_of(const quern__system *system)
 
 static quern_result check_add(quern_schedule *schedule, const quern_system_def *def)
 {
-    quern_result result =
-        quern__check_cookie(def->cookie, "quern_schedule_add_system", "quern_system_def_default");
-    if (result == QUERN_OK)
-        result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
+    quern_result result = quern__world_check_unlocked(schedule->plan.world, "quern_schedule_add_system");
     if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, "quern_schedule_add_system");
     if (result != QUERN_OK) return result;
     if (def->name != NULL && quern_schedule_find_system(schedule, def->name).bits != 0)
@@ -145,8 +134,7 @@ static quern_result check_add(quern_schedule *schedule, const quern_system_def *
 /* The name itself may be what is wrong. */
 static quern_result name_add(quern_result result, const quern_system_def *def)
 {
-    bool has_name = def->cookie == QUERN__COOKIE && def->name != NULL && def->name[0] != '\0' &&
-                    strlen(def->name) <= QUERN_MAX_NAME_BYTES;
+    bool has_name = def->name != NULL && def->name[0] != '\0' && strlen(def->name) <= QUERN_MAX_NAME_BYTES;
     return quern__name_failure(result, "quern_schedule_add_system", has_name ? def->name : NULL);
 }
 

@@ -7,8 +7,8 @@
 quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture)
 {
     if (out_capture == NULL) return quern__fail_null("quern_capture_create", "out_capture");
-    const quern_allocator chosen = allocator != NULL ? *allocator : quern_allocator_default();
-    const quern_result result = quern__check_allocator(&chosen, "quern_capture_create");
+    quern_allocator chosen;
+    const quern_result result = quern__choose_allocator(allocator, "quern_capture_create", &chosen);
     if (result != QUERN_OK) return result;
     quern_capture *capture = quern__allocate(&chosen, sizeof *capture, _Alignof(quern_capture));
     if (capture == NULL)

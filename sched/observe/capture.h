@@ -63,4 +63,6 @@ void quern__capture_start_loop(quern_capture *capture, uint32_t part_count);
 void quern__capture_add_part(quern_capture *capture, uint64_t took_ns);
 void quern__capture_finish_loop(quern_capture *capture, uint64_t now_ns);
 
+extern const quern_forecast_costs quern__typical_costs;
+
 #endif

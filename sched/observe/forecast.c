@@ -333,7 +333,6 @@ static quern_result check_forecast(const quern_capture *capture, const quern_for
                                    uint32_t thread_count, const quern_forecast *out_forecast)
 {
     if (capture == NULL) return quern__fail_null("quern_capture_forecast", "capture");
-    if (costs == NULL) return quern__fail_null("quern_capture_forecast", "costs");
     if (out_forecast == NULL) return quern__fail_null("quern_capture_forecast", "out_forecast");
     if (thread_count == 0 || thread_count > QUERN_MAX_THREADS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -347,6 +346,7 @@ static quern_result check_forecast(const quern_capture *capture, const quern_for
 quern_result quern_capture_forecast(const quern_capture *capture, const quern_forecast_costs *costs,
                                     uint32_t thread_count, quern_forecast *out_forecast)
 {
+    if (costs == NULL) costs = &quern__typical_costs;
     quern_result result = check_forecast(capture, costs, thread_count, out_forecast);
     if (result != QUERN_OK) return result;
     const size_t bytes = (capture->tasks.count + 1u) * sizeof(task_state);

@@ -27,10 +27,7 @@ enum {
 
 static const double saturated_share = 0.7; /* of what each thread got alone */
 
-quern_forecast_costs quern_forecast_costs_default(void)
-{
-    return (quern_forecast_costs){.steal_ns = 1000, .wake_ns = 50000};
-}
+const quern_forecast_costs quern__typical_costs = {.steal_ns = 1000, .wake_ns = 50000};
 
 static int compare_times(const void *a, const void *b)
 {
@@ -147,7 +144,7 @@ quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_forecast_costs
 {
     if (jobs == NULL) return quern__fail_null("quern_forecast_costs_measure", "jobs");
     if (out_costs == NULL) return quern__fail_null("quern_forecast_costs_measure", "out_costs");
-    quern_forecast_costs costs = quern_forecast_costs_default();
+    quern_forecast_costs costs = quern__typical_costs;
     quern_result result = QUERN_OK;
     if (quern_jobs_thread_count(jobs) > 1) {
         result = time_meetings(jobs, false, &costs.steal_ns);

@@ -8,22 +8,17 @@ enum { DEFAULT_TRACK_EVENTS = 65536, SLOTS_ALIGNMENT_BYTES = 64 };
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
-quern_trace_def quern_trace_def_default(void)
+/* What the definition comes to, checked. */
+static quern_result fill_def(quern_trace_def *def)
 {
-    return (quern_trace_def){.track_count = 1,
-                             .events_per_track = DEFAULT_TRACK_EVENTS,
-                             .allocator = quern_allocator_default(),
-                             .cookie = QUERN__COOKIE};
-}
-
-static quern_result check_def(const quern_trace_def *def)
-{
-    quern_result result = quern__check_cookie(def->cookie, "quern_trace_create", "quern_trace_def_default");
-    if (result == QUERN_OK) result = quern__check_allocator(&def->allocator, "quern_trace_create");
+    const quern_result result =
+        quern__choose_allocator(&def->allocator, "quern_trace_create", &def->allocator);
     if (result != QUERN_OK) return result;
-    if (def->track_count == 0 || def->track_count > QUERN_MAX_TRACKS)
+    if (def->track_count == 0) def->track_count = 1;
+    if (def->events_per_track == 0) def->events_per_track = DEFAULT_TRACK_EVENTS;
+    if (def->track_count > QUERN_MAX_TRACKS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_trace_create: %u tracks; give 1 to %d (QUERN_MAX_TRACKS)",
+                           "quern_trace_create: %u tracks; give up to %d (QUERN_MAX_TRACKS)",
                            def->track_count, QUERN_MAX_TRACKS);
     if (def->events_per_track < 2 || def->events_per_track > QUERN_MAX_TRACK_EVENTS)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -110,23 +105,23 @@ static void show_job(quern__observer *observer, uint32_t worker_index, quern__jo
 
 quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace)
 {
-    const quern_trace_def defaults = quern_trace_def_default();
-    if (def == NULL) def = &defaults;
+    quern_trace_def filled = {0};
+    if (def != NULL) filled = *def;
     if (out_trace == NULL) return quern__fail_null("quern_trace_create", "out_trace");
-    const quern_result result = check_def(def);
+    const quern_result result = fill_def(&filled);
     if (result != QUERN_OK) return result;
-    quern_trace *trace = quern__allocate(&def->allocator, sizeof *trace, _Alignof(quern_trace));
+    quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
     *trace = (quern_trace){.observer.show = show_job,
-                           .track_count = def->track_count,
-                           .capacity = power_of_two_from(def->events_per_track),
-                           .allocator = def->allocator};
+                           .track_count = filled.track_count,
+                           .capacity = power_of_two_from(filled.events_per_track),
+                           .allocator = filled.allocator};
     if (!open_tracks(trace)) {
         release_trace(trace);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_trace_create: no memory for %u tracks of %u events", def->track_count,
-                           def->events_per_track);
+                           "quern_trace_create: no memory for %u tracks of %u events", filled.track_count,
+                           filled.events_per_track);
     }
     if (pthread_mutex_init(&trace->mutex, NULL) != 0) {
         close_tracks(trace, trace->track_count);

@@ -4,9 +4,9 @@
 
 #include "core/world/world.h"
 
-static void add_terms(quern__access *access, const quern_system_def *def)
+static void add_terms(quern__access *access, const quern_system_def *def, uint32_t term_count)
 {
-    for (uint32_t i = 0; i < def->term_count; i++) {
+    for (uint32_t i = 0; i < term_count; i++) {
         uint32_t index = quern__component_index(def->terms[i].component);
         bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed;
         if (is_read) quern__bitset_add(access->reads, index);
@@ -14,11 +14,19 @@ static void add_terms(quern__access *access, const quern_system_def *def)
     }
 }
 
+static bool is_end_of_lookups(const void *list, uint32_t i)
+{
+    return quern_component_is_null(((const quern_component *)list)[i]);
+}
+
 static quern_result add_lookups(quern__access *access, const quern_world *world,
                                 const quern_system_def *def)
 {
-    for (uint32_t i = 0; i < def->lookup_count; i++) {
-        quern_result result = quern__components_check(&world->storage.components, def->lookups[i]);
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(def->lookups, QUERN_MAX_ACCESS, is_end_of_lookups, "lookup", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__components_check(&world->storage.components, def->lookups[i]);
         if (result != QUERN_OK) return result;
         uint32_t index = quern__component_index(def->lookups[i]);
         if (quern__bitset_has(access->lookups, index))
@@ -27,15 +35,27 @@ static quern_result add_lookups(quern__access *access, const quern_world *world,
                                quern__components_type(&world->storage.components, index)->name);
         quern__bitset_add(access->lookups, index);
     }
-    return QUERN_OK;
+    return result;
+}
+
+static bool is_end_of_resources(const void *list, uint32_t i)
+{
+    const quern_resource_access *use = &((const quern_resource_access *)list)[i];
+    return use->resource.bits == 0 && use->access == QUERN_NO_ACCESS;
 }
 
 static quern_result add_resources(quern__access *access, const quern_world *world,
                                   const quern_system_def *def)
 {
-    for (uint32_t i = 0; i < def->resource_count; i++) {
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(def->resources, QUERN_MAX_ACCESS, is_end_of_resources, "resource", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         const quern_resource_access *use = &def->resources[i];
-        quern_result result = quern__resources_check(&world->resources, use->resource);
+        if (use->resource.bits == 0)
+            return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
+                               "resource %u names no resource: was it registered?", i);
+        result = quern__resources_check(&world->resources, use->resource);
         if (result != QUERN_OK) return result;
         uint32_t index = quern__resource_index(use->resource);
         const char *name = world->resources.list.items[index].type.name;
@@ -49,23 +69,14 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
         access->resources[access->resource_count++] =
             (quern__resource_use){.index = (uint16_t)index, .access = (uint8_t)use->access};
     }
-    return QUERN_OK;
+    return result;
 }
 
 quern_result quern__access_init(quern__access *access, const quern_world *world,
-                                const quern_system_def *def)
+                                const quern_system_def *def, uint32_t term_count)
 {
     *access = (quern__access){0};
-    if (def->lookup_count > QUERN_MAX_ACCESS || def->resource_count > QUERN_MAX_ACCESS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' declares %u lookups and %u resources; the limit is %d each "
-                           "(QUERN_MAX_ACCESS)",
-                           def->name, def->lookup_count, def->resource_count, QUERN_MAX_ACCESS);
-    if (def->lookup_count > 0 && def->lookups == NULL)
-        return quern__fail_null("quern_schedule_add_system", "def->lookups");
-    if (def->resource_count > 0 && def->resources == NULL)
-        return quern__fail_null("quern_schedule_add_system", "def->resources");
-    add_terms(access, def);
+    add_terms(access, def, term_count);
     quern_result result = add_lookups(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);
 }

@@ -59,7 +59,7 @@ typedef struct quern__conflict {
 /* Reads the access out of a definition whose terms have been checked. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT. */
 quern_result quern__access_init(quern__access *access, const quern_world *world,
-                                const quern_system_def *def);
+                                const quern_system_def *def, uint32_t term_count);
 
 /* The access declared to a resource, or QUERN_NO_ACCESS. */
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);

@@ -11,21 +11,17 @@ enum {
     KNOWN_FLAGS = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE
 };
 
-quern_system_def quern_system_def_default(void)
-{
-    return (quern_system_def){.cookie = QUERN__COOKIE};
-}
-
 /* ------------------------------------------------------------------------------------------ checks */
 
-static quern_result check_shape(const quern_system_def *def, uint32_t phase_count)
+static quern_result check_shape(const quern_system_def *def, uint32_t phase_count, uint32_t *out_term_count)
 {
     quern_result result = quern__check_name(def->name, "system");
+    if (result == QUERN_OK) result = quern__terms_count(def->terms, out_term_count);
     if (result != QUERN_OK) return result;
     if (def->run == NULL && def->begin == NULL && def->end == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
                            "system '%s' has no callback: run, begin and end are NULL", def->name);
-    if (def->run == NULL && def->term_count > 0)
+    if (def->run == NULL && *out_term_count > 0)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL", def->name);
     if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* nor NaN */
         return quern__fail(
@@ -38,21 +34,13 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
     if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
                            def->flags);
-    if (def->term_count > 0 && def->terms == NULL) return quern__fail_null(def->name, "def->terms");
-    if (def->before_count > 0 && def->before == NULL) return quern__fail_null(def->name, "def->before");
-    if (def->after_count > 0 && def->after == NULL) return quern__fail_null(def->name, "def->after");
-    if (def->before_count > QUERN_MAX_SYSTEMS || def->after_count > QUERN_MAX_SYSTEMS)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "system '%s' comes before %u systems and after %u; the limit is %d each "
-                           "(QUERN_MAX_SYSTEMS)",
-                           def->name, def->before_count, def->after_count, QUERN_MAX_SYSTEMS);
     return QUERN_OK;
 }
 
-static quern_result check_exclusive(const quern_system_def *def)
+static quern_result check_exclusive(const quern_system_def *def, uint32_t term_count)
 {
     if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
-    if (def->term_count == 0 && def->partial_bytes == 0) return QUERN_OK;
+    if (term_count == 0 && def->partial_bytes == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "system '%s' is exclusive and has terms or partial results: it gets the whole world, and "
@@ -73,10 +61,13 @@ static quern_result check_self_conflict(const quern__system *system, const quern
 
 /* ------------------------------------------------------------------------------------------ create */
 
-static quern_result add_rules(quern__system *system, const char *const *names, uint32_t count,
-                              bool is_before)
+static quern_result add_rules(quern__system *system, const char *const *names, bool is_before)
 {
     const quern_allocator *allocator = &system->query.storage->allocator;
+    uint32_t count = 0;
+    const quern_result listed = quern__list_count(names, QUERN_MAX_ORDER, quern__is_end_of_names,
+                                                  is_before ? "before" : "after", NULL, &count);
+    if (listed != QUERN_OK) return listed;
     if (!quern__array_reserve(allocator, &system->rules, system->rules.count + count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "system '%s': no memory for before and after",
                            system->name);
@@ -100,7 +91,8 @@ static uint32_t implied_flags(const quern__access *access, uint32_t flags)
     return flags;
 }
 
-static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def)
+static quern_result system_init(quern__system *system, quern_world *world, const quern_system_def *def,
+                                uint32_t term_count)
 {
     *system = (quern__system){
         .phase = def->phase,
@@ -116,27 +108,29 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .query = {.storage = &world->storage},
     };
     memcpy(system->name, def->name, strlen(def->name) + 1);
-    quern_result result = quern__query_init(&system->query, &world->storage, def->terms, def->term_count);
-    if (result == QUERN_OK) result = quern__access_init(&system->access, world, def);
+    quern_result result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
+    if (result == QUERN_OK)
+        result = quern__access_init(&system->access, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
     system->flags = implied_flags(&system->access, def->flags);
     result = check_self_conflict(system, world);
-    if (result == QUERN_OK) result = add_rules(system, def->before, def->before_count, true);
-    if (result == QUERN_OK) result = add_rules(system, def->after, def->after_count, false);
+    if (result == QUERN_OK) result = add_rules(system, def->before, true);
+    if (result == QUERN_OK) result = add_rules(system, def->after, false);
     return result;
 }
 
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
                                   quern__system **out_system)
 {
-    quern_result result = check_shape(def, phase_count);
-    if (result == QUERN_OK) result = check_exclusive(def);
+    uint32_t term_count = 0;
+    quern_result result = check_shape(def, phase_count, &term_count);
+    if (result == QUERN_OK) result = check_exclusive(def, term_count);
     if (result != QUERN_OK) return result;
     quern__system *system =
         quern__allocate(&world->storage.allocator, sizeof *system, _Alignof(quern__system));
     if (system == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for system '%s'", def->name);
-    result = system_init(system, world, def);
+    result = system_init(system, world, def, term_count);
     if (result != QUERN_OK)
         quern__system_destroy(system);
     else

@@ -71,7 +71,7 @@ typedef struct quern__system {
     uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;
 
-/* Checks and copies a definition whose cookie has been checked. Errors: as quern_schedule_add_system, less
+/* Checks and copies a definition. Errors: as quern_schedule_add_system, less
  * DUPLICATE_NAME and LIMIT. */
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
                                   quern__system **out_system);

@@ -62,8 +62,7 @@ Test(bench_machine, caches_are_read_by_level_and_only_those_for_data)
 
 Test(bench_machine, describes_this_machine)
 {
-    quern_bench_suite suite = quern_bench_suite_default();
-    suite.flags = "-O9";
+    quern_bench_suite suite = {.flags = "-O9"};
     quern__bench_machine machine = quern__bench_machine_describe(&suite);
     cr_expect_eq(machine.processor_count, quern_processor_count());
     cr_expect_str_eq(machine.flags, "-O9");

@@ -25,9 +25,7 @@ static quern__bench_options options;
 /* Words are separated by blanks. */
 static bool parse(const char *line)
 {
-    quern_bench_suite suite = quern_bench_suite_default();
-    suite.workloads = workloads;
-    suite.workload_count = 2;
+    quern_bench_suite suite = {.workloads = workloads, .workload_count = 2};
     snprintf(line_copy, sizeof line_copy, "bench %s", line);
     char *words[MAX_WORDS + 1] = {NULL};
     int count = 0;

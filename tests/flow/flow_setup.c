@@ -29,15 +29,14 @@ quern_schedule *setup_schedule(quern_world *world)
 
 quern_schedule *setup_phases(quern_world *world, uint32_t phase_count)
 {
-    return setup_schedule_as(world, quern_schedule_def_default(), phase_count);
+    return setup_schedule_as(world, (quern_schedule_def){0}, phase_count);
 }
 
 quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, uint32_t phase_count)
 {
     static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
     cr_assert_leq(phase_count, (uint32_t)COUNT_OF(names));
-    def.phases = names;
-    def.phase_count = phase_count;
+    memcpy(def.phases, names, phase_count * sizeof names[0]);
     quern_schedule *schedule = NULL;
     quern_result result = quern_schedule_create(world, &def, &schedule);
     cr_assert_eq(result, QUERN_OK, "quern_schedule_create: %s", quern_error_message());
@@ -47,17 +46,13 @@ quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, ui
 quern_schedule_def schedule_style(uint32_t i)
 {
     static const uint64_t shuffle_seeds[STYLE_COUNT] = {0, 0, 1, 77, 123456789, 5};
-    quern_schedule_def def = quern_schedule_def_default();
-    def.fuse = i != 1 && i != 5;
-    def.shuffle_seed = shuffle_seeds[i];
+    quern_schedule_def def = {.no_fuse = i == 1 || i == 5, .shuffle_seed = shuffle_seeds[i]};
     return def;
 }
 
 quern_system_def system_def(const char *name, quern_system_function *run)
 {
-    quern_system_def def = quern_system_def_default();
-    def.name = name;
-    def.run = run;
+    quern_system_def def = {.name = name, .run = run};
     return def;
 }
 
@@ -72,8 +67,7 @@ quern_system setup_system(quern_schedule *schedule, const quern_system_def *def)
 static quern_system setup_term_system(quern_schedule *schedule, const char *name, quern_term term)
 {
     quern_system_def def = system_def(name, idle_run);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = term;
     return setup_system(schedule, &def);
 }
 
@@ -102,12 +96,9 @@ void idle_hook(quern_context *context)
 
 quern_resource setup_counter(quern_world *world, const char *name)
 {
-    quern_field field = {.name = "value", .type = QUERN_FIELD_U64};
-    quern_resource_def def = quern_resource_def_default();
-    def.name = name;
-    def.size_bytes = sizeof(uint64_t);
-    def.fields = &field;
-    def.field_count = 1;
+    quern_resource_def def = {.name = name,
+                              .size_bytes = sizeof(uint64_t),
+                              .fields = {{.name = "value", .type = QUERN_FIELD_U64}}};
     quern_resource resource = {0};
     quern_result result = quern_resource_register(world, &def, &resource);
     cr_assert_eq(result, QUERN_OK, "resource '%s': %s", name, quern_error_message());
@@ -123,19 +114,15 @@ uint64_t counter_value(quern_world *world, quern_resource resource)
 
 quern_component setup_links(quern_world *world, const char *name)
 {
-    quern_field fields[] = {
-        {.name = "targets",
-         .type = QUERN_FIELD_ENTITY,
-         .offset_bytes = offsetof(link3, targets),
-         .count = 3},
-        {.name = "number", .type = QUERN_FIELD_U64, .offset_bytes = offsetof(link3, number)},
-    };
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = sizeof(link3);
-    def.alignment_bytes = _Alignof(link3);
-    def.fields = fields;
-    def.field_count = COUNT_OF(fields);
+    quern_component_def def = {
+        .name = name,
+        .size_bytes = sizeof(link3),
+        .alignment_bytes = _Alignof(link3),
+        .fields = {{.name = "targets",
+                    .type = QUERN_FIELD_ENTITY,
+                    .offset_bytes = offsetof(link3, targets),
+                    .count = 3},
+                   {.name = "number", .type = QUERN_FIELD_U64, .offset_bytes = offsetof(link3, number)}}};
     quern_component component = {0};
     quern_result result = quern_component_register(world, &def, &component);
     cr_assert_eq(result, QUERN_OK, "registering '%s': %s", name, quern_error_message());

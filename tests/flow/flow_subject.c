@@ -225,12 +225,10 @@ static void register_types(flow_subject *subject)
         quern_field fields[] = {
             {"links", QUERN_FIELD_ENTITY, 0, type->link_count},
             {"rest", QUERN_FIELD_U64, 8 * type->link_count, type->word_count - type->link_count}};
-        quern_component_def def = quern_component_def_default();
-        def.name = type->name;
-        def.size_bytes = 8 * type->word_count;
-        def.alignment_bytes = type->alignment_bytes;
-        def.fields = fields;
-        def.field_count = type->link_count > 0 ? 2 : 0;
+        quern_component_def def = {.name = type->name,
+                                   .size_bytes = 8 * type->word_count,
+                                   .alignment_bytes = type->alignment_bytes};
+        memcpy(def.fields, fields, (type->link_count > 0 ? 2 : 0) * sizeof fields[0]);
         quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
@@ -239,13 +237,11 @@ static void register_types(flow_subject *subject)
 static void register_resources(flow_subject *subject)
 {
     static const char *const names[FLOW_RESOURCE_COUNT] = {"r0", "r1", "r2"};
-    quern_field fields[] = {{"entity", QUERN_FIELD_ENTITY, 0, 1}, {"number", QUERN_FIELD_U64, 8, 1}};
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
-        quern_resource_def def = quern_resource_def_default();
-        def.name = names[i];
-        def.size_bytes = sizeof(flow_resource);
-        def.fields = fields;
-        def.field_count = 2;
+        quern_resource_def def = {
+            .name = names[i],
+            .size_bytes = sizeof(flow_resource),
+            .fields = {{"entity", QUERN_FIELD_ENTITY, 0, 1}, {"number", QUERN_FIELD_U64, 8, 1}}};
         quern_result result = quern_resource_register(subject->world, &def, &subject->resources[i]);
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
@@ -266,39 +262,31 @@ static void create_entities(flow_subject *subject)
     subject->first = first;
 }
 
-/* A definition, with the arrays that it points to. */
-typedef struct system_parts {
-    quern_system_def def;
-    quern_term terms[FLOW_TYPE_COUNT];
-    quern_component lookups[FLOW_TYPE_COUNT];
-    quern_resource_access resources[FLOW_RESOURCE_COUNT];
-    const char *before[FLOW_MAX_RULES], *after[FLOW_MAX_RULES];
-} system_parts;
-
-static void add_access(system_parts *parts, flow_subject *subject, flow_player *player)
+static void add_access(quern_system_def *def, flow_subject *subject, flow_player *player)
 {
     const flow_system *system = player->system;
+    uint32_t term_count = 0, lookup_count = 0, resource_count = 0;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
         if (term->used) {
-            player->term_of_type[type] = parts->def.term_count;
+            player->term_of_type[type] = term_count;
             quern_term made = quern_term_make(subject->components[type], term->match, term->access);
-            parts->terms[parts->def.term_count++] = term->changed ? quern_term_changed(made) : made;
+            def->terms[term_count++] = term->changed ? quern_term_changed(made) : made;
         }
-        if (system->lookups[type]) parts->lookups[parts->def.lookup_count++] = subject->components[type];
+        if (system->lookups[type]) def->lookups[lookup_count++] = subject->components[type];
     }
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
         if (system->resources[i] != QUERN_NO_ACCESS)
-            parts->resources[parts->def.resource_count++] =
+            def->resources[resource_count++] =
                 (quern_resource_access){subject->resources[i], system->resources[i]};
 }
 
-static void add_rules(system_parts *parts, const flow_plan *plan, const flow_system *system)
+static void add_rules(quern_system_def *def, const flow_plan *plan, const flow_system *system)
 {
     for (uint32_t i = 0; i < system->before_count; i++)
-        parts->before[parts->def.before_count++] = plan->systems[system->before[i]].name;
+        def->before[i] = plan->systems[system->before[i]].name;
     for (uint32_t i = 0; i < system->after_count; i++)
-        parts->after[parts->def.after_count++] = plan->systems[system->after[i]].name;
+        def->after[i] = plan->systems[system->after[i]].name;
 }
 
 static void add_system(flow_subject *subject, uint32_t index)
@@ -308,28 +296,23 @@ static void add_system(flow_subject *subject, uint32_t index)
     *player =
         (flow_player){.subject = subject, .system = system, .has_terms = flow_system_has_terms(system)};
     bool exclusive = (system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0;
-    system_parts parts = {.def = system_def(system->name, exclusive ? run_exclusive : run_rows)};
-    add_access(&parts, subject, player);
-    add_rules(&parts, subject->plan, system);
-    parts.def.terms = parts.terms;
-    parts.def.lookups = parts.lookups;
-    parts.def.resources = parts.resources;
-    parts.def.before = parts.before;
-    parts.def.after = parts.after;
-    parts.def.phase = system->phase;
-    parts.def.flags = system->flags;
-    parts.def.begin = system->has_begin ? begin : NULL;
-    parts.def.end = system->has_end ? end : NULL;
-    parts.def.condition = system->condition_percent > 0 ? condition : NULL;
-    parts.def.interval_seconds = flow_seconds(system->interval_ticks);
-    parts.def.partial_bytes = system->has_partial ? sizeof(flow_digest) : 0;
-    parts.def.user_data = player;
-    subject->systems[index] = setup_system(subject->schedule, &parts.def);
+    quern_system_def def = system_def(system->name, exclusive ? run_exclusive : run_rows);
+    add_access(&def, subject, player);
+    add_rules(&def, subject->plan, system);
+    def.phase = system->phase;
+    def.flags = system->flags;
+    def.begin = system->has_begin ? begin : NULL;
+    def.end = system->has_end ? end : NULL;
+    def.condition = system->condition_percent > 0 ? condition : NULL;
+    def.interval_seconds = flow_seconds(system->interval_ticks);
+    def.partial_bytes = system->has_partial ? sizeof(flow_digest) : 0;
+    def.user_data = player;
+    subject->systems[index] = setup_system(subject->schedule, &def);
 }
 
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def)
 {
-    flow_subject_open_as(subject, plan, def, quern_schedule_def_default());
+    flow_subject_open_as(subject, plan, def, (quern_schedule_def){0});
 }
 
 void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const quern_world_def *def,

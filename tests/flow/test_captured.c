@@ -59,27 +59,23 @@ static void change(quern_context *context, const quern_view *view)
 
 static void add_systems(void)
 {
-    const quern_term writes = quern_term_write(number), reads = quern_term_read(number);
     quern_system_def def = system_def("count", count_up);
-    def.terms = &writes;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(number);
     setup_system(schedule, &def);
     def.name = "change";
     def.run = change;
-    def.terms = &reads;
+    def.terms[0] = quern_term_read(number);
     setup_system(schedule, &def);
 }
 
 /* Described, so that its values are in the hash. */
 static quern_component register_number(void)
 {
-    static const quern_field field = {"value", QUERN_FIELD_U64, 0, 1};
-    quern_component_def def = quern_component_def_default();
+    quern_component_def def = {0};
     quern_component component;
     def.name = "number";
     def.size_bytes = def.alignment_bytes = 8;
-    def.fields = &field;
-    def.field_count = 1;
+    def.fields[0] = (quern_field){"value", QUERN_FIELD_U64, 0, 1};
     must(quern_component_register(world, &def, &component));
     return component;
 }
@@ -254,10 +250,9 @@ static failing_allocator *memory;
 
 static void assert_nothing_captured(const quern_capture *capture)
 {
-    const quern_forecast_costs costs = quern_forecast_costs_default();
     quern_forecast forecast;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   quern_capture_forecast(capture, &costs, 2, &forecast));
+                   quern_capture_forecast(capture, NULL, 2, &forecast));
 }
 
 static void refuse_next(uint64_t call)
@@ -374,7 +369,6 @@ Test(captured, creating_and_forecasting_fail_without_a_trace)
 {
     memory = failing_allocator_create();
     const quern_allocator allocator = failing_allocator_interface(memory);
-    const quern_forecast_costs costs = quern_forecast_costs_default();
     quern_capture *capture = NULL;
     quern_forecast forecast = {.thread_count = 77};
     refuse_next(1);
@@ -383,9 +377,9 @@ Test(captured, creating_and_forecasting_fail_without_a_trace)
     must(quern_capture_create(&allocator, &capture));
     must(quern_schedule_run_captured(schedule, NULL, 0, capture));
     refuse_next(1);
-    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_forecast(capture, &costs, 2, &forecast));
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY, quern_capture_forecast(capture, NULL, 2, &forecast));
     cr_assert_eq(forecast.thread_count, 77);
-    must(quern_capture_forecast(capture, &costs, 2, &forecast));
+    must(quern_capture_forecast(capture, NULL, 2, &forecast));
     quern_capture_destroy(capture);
     cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
     failing_allocator_destroy(memory);
@@ -416,19 +410,15 @@ Test(captured, measuring_costs_asks_the_allocator_of_the_pool)
 static bool watch_with_failure(uint64_t call, quern_trace *trace)
 {
     memory = failing_allocator_create();
-    quern_world_def world_def = quern_world_def_default();
-    world_def.allocator = failing_allocator_interface(memory);
+    quern_world_def world_def = {.allocator = failing_allocator_interface(memory)};
     must(quern_world_create(&world_def, &world));
     number = register_number();
     for (uint32_t i = 0; i < 100; i++)
         setup_entity_with(world, &number, 1);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = trace;
+    quern_schedule_def def = {.trace = trace};
     must(quern_schedule_create(world, &def, &schedule));
-    const quern_term term = quern_term_write(number);
     quern_system_def system = system_def("count", count_up);
-    system.terms = &term;
-    system.term_count = 1;
+    system.terms[0] = quern_term_write(number);
     setup_system(schedule, &system);
     refuse_next(call);
     must(quern_schedule_set_profiling(schedule, true));
@@ -449,7 +439,7 @@ static bool watch_with_failure(uint64_t call, quern_trace *trace)
 
 static quern_trace *open_trace(failing_allocator *of_trace)
 {
-    quern_trace_def def = quern_trace_def_default();
+    quern_trace_def def = {0};
     quern_trace *trace;
     def.allocator = failing_allocator_interface(of_trace);
     def.events_per_track = 64;
@@ -478,8 +468,7 @@ Test(captured, a_trace_without_memory_for_names_ends_the_frame_early)
     failing_allocator *of_trace = failing_allocator_create();
     quern_trace *trace = open_trace(of_trace);
     quern_schedule_destroy(schedule);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = trace;
+    quern_schedule_def def = {.trace = trace};
     must(quern_schedule_create(world, &def, &schedule));
     add_systems();
     failing_allocator_fail_at(of_trace, failing_allocator_call_count(of_trace) + 1);

@@ -117,20 +117,16 @@ static bool in_even_frames(quern_context *context)
 
 static void add_systems(quern_schedule *schedule, bool watches_every_frame)
 {
-    quern_term writes[] = {quern_term_write(state_type)}, reads[] = {quern_term_read(state_type)};
-    quern_term watches[] = {quern_term_changed(quern_term_read(state_type)), quern_term_write(seen_type)};
     quern_system_def def = system_def("command", command);
-    def.terms = reads;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(state_type);
     setup_system(schedule, &def);
     def = system_def("change", change);
-    def.terms = writes;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(state_type);
     def.phase = 1;
     setup_system(schedule, &def);
     def = system_def("watch", watch);
-    def.terms = watches;
-    def.term_count = 2;
+    def.terms[0] = quern_term_changed(quern_term_read(state_type));
+    def.terms[1] = quern_term_write(seen_type);
     def.phase = 1;
     if (!watches_every_frame) def.condition = in_even_frames;
     setup_system(schedule, &def);
@@ -159,10 +155,7 @@ typedef struct outcome {
 static outcome play(uint32_t thread_count, bool fuse, bool watches_every_frame)
 {
     open_world();
-    quern_schedule_def def = quern_schedule_def_default();
-    def.phases = (const char *const[]){"first", "second"};
-    def.phase_count = 2;
-    def.fuse = fuse;
+    quern_schedule_def def = {.phases = {"first", "second"}, .no_fuse = !fuse};
     quern_schedule *schedule;
     must(quern_schedule_create(world, &def, &schedule));
     add_systems(schedule, watches_every_frame);

@@ -59,17 +59,14 @@ static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
-    quern_schedule_def def = quern_schedule_def_default();
-    def.fuse = fuse;
-    def.shuffle_seed = shuffle_seed;
+    quern_schedule_def def = {.no_fuse = !fuse, .shuffle_seed = shuffle_seed};
     return def;
 }
 
 /* One entity more than the plan has, whose handle tells the world's tag. */
 static quern_entity open_subject(quern_schedule_def schedule_def)
 {
-    quern_world_def def = quern_world_def_default();
-    def.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync;
+    quern_world_def def = {.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync};
     flow_subject_open_as(&subject, &plan, &def, schedule_def);
     return setup_entity(subject.world);
 }
@@ -103,7 +100,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
         outcome actual = outcome_of(&subject);
         cr_assert(same_outcome(&actual, &expected[frame]),
                   "seed %llu, frame %u, %u threads, %s, shuffled with %llu", (unsigned long long)plan.seed,
-                  frame, thread_count, schedule_def.fuse ? "fused" : "not fused",
+                  frame, thread_count, schedule_def.no_fuse ? "not fused" : "fused",
                   (unsigned long long)schedule_def.shuffle_seed);
     }
     flow_subject_close(&subject);

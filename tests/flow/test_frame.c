@@ -56,12 +56,9 @@ static void must(quern_result result)
 /* Most systems here walk over the crowd and count visits. */
 static quern_system_def crowd_def(const char *name, quern_system_function *run)
 {
-    static quern_term terms[2];
-    terms[0] = quern_term_write(visits);
-    terms[1] = quern_term_read(index_component);
     quern_system_def def = system_def(name, run);
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_write(visits);
+    def.terms[1] = quern_term_read(index_component);
     return def;
 }
 
@@ -85,8 +82,7 @@ static void write_score(quern_system_def *def, quern_access access)
 {
     static quern_resource_access resource;
     resource = (quern_resource_access){score, access};
-    def->resources = &resource;
-    def->resource_count = 1;
+    def->resources[0] = resource;
 }
 
 /* ------------------------------------------------------------------------------------------- views */
@@ -174,9 +170,7 @@ Test(frame, a_system_without_terms_runs_once_and_one_without_matches_only_begins
     run_alone(&def, jobs);
     cr_assert_eq(rows_seen, 3u);
     quern_component unused = setup_component(world, "unused", 4, 4);
-    quern_term term = quern_term_read(unused);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(unused);
     run_alone(&def, jobs);
     cr_assert_eq(rows_seen, 5u);
 }
@@ -329,10 +323,8 @@ static void assert_serial(const quern_system_def *def)
 
 Test(frame, a_serial_system_runs_one_view_after_another_in_order)
 {
-    quern_term term = quern_term_read(index_component);
     quern_system_def def = system_def("serial", run_one_at_a_time);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(index_component);
     def.flags = QUERN_SYSTEM_SERIAL;
     assert_serial(&def);
 }
@@ -440,9 +432,7 @@ Test(frame, an_exclusive_system_changes_the_world_at_once)
     early.begin = spawn_later;
     alone.begin = change_at_once;
     alone.flags = QUERN_SYSTEM_EXCLUSIVE;
-    quern_term term = quern_term_read(wide);
-    late.terms = &term;
-    late.term_count = 1;
+    late.terms[0] = quern_term_read(wide);
     quern_system_def *defs[] = {&early, &alone, &late};
     for (uint32_t i = 0; i < COUNT_OF(defs); i++)
         setup_system(schedule, defs[i]);
@@ -527,17 +517,15 @@ static void call_world_for_entities(quern_entity entity)
 
 static void call_world_for_the_rest(void)
 {
-    quern_component_def type = quern_component_def_default();
-    quern_resource_def resource_def = quern_resource_def_default();
-    quern_query_def query_def = quern_query_def_default();
-    quern_term term = quern_term_read(visits);
+    quern_component_def type = {0};
+    quern_resource_def resource_def = {0};
+    quern_query_def query_def = {0};
     quern_component component;
     quern_resource resource;
     quern_query *query;
     type.name = resource_def.name = "new";
     type.size_bytes = resource_def.size_bytes = 4;
-    query_def.terms = &term;
-    query_def.term_count = 1;
+    query_def.terms[0] = quern_term_read(visits);
     quern_result code = QUERN_ERROR_WORLD_LOCKED;
     assert_refused(NULL, code, quern_component_register(world, &type, &component));
     assert_refused(NULL, code, quern_resource_register(world, &resource_def, &resource));
@@ -602,8 +590,7 @@ Test(frame, a_system_may_run_a_parallel_loop)
 {
     quern_system_def def = crowd_def("looper", loop_inside), other = system_def("other", loop_inside);
     quern_term term = quern_term_write(wide); /* runs at the same time on its own component */
-    other.terms = &term;
-    other.term_count = 1;
+    other.terms[0] = term;
     def.user_data = other.user_data = &user_data;
     quern_system system;
     quern_schedule *schedule = schedule_of(&def, &system);
@@ -620,8 +607,7 @@ Test(frame, a_system_may_run_a_parallel_loop)
 
 Test(frame, statistics_tell_what_happened)
 {
-    quern_schedule_def def = quern_schedule_def_default();
-    def.timing = true;
+    quern_schedule_def def = {.timing = true};
     quern_schedule *schedule;
     must(quern_schedule_create(world, &def, &schedule));
     quern_system_def visitor = crowd_def("visitor", visit);

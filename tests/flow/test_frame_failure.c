@@ -135,16 +135,12 @@ static void end(quern_context *context)
 static quern_result add_main_system(uint32_t phase)
 {
     static const char *const names[] = {"first", "second", "third"};
-    quern_term term = quern_term_write(types[0]);
-    quern_resource_access access = {sum, QUERN_WRITE_CONCURRENT};
     quern_system_def def = system_def(names[phase], run);
     def.phase = phase;
     def.begin = begin;
     def.end = end;
-    def.terms = &term;
-    def.term_count = 1;
-    def.resources = &access;
-    def.resource_count = 1;
+    def.terms[0] = quern_term_write(types[0]);
+    def.resources[0] = (quern_resource_access){sum, QUERN_WRITE_CONCURRENT};
     def.partial_bytes = 8;
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
@@ -181,13 +177,12 @@ static void end_sometimes(quern_context *context)
 static quern_result add_gated_system(uint32_t phase)
 {
     static const char *const names[] = {"first, too", "second, too", "third, too"};
-    quern_term terms[] = {quern_term_write(types[0]), quern_term_optional(types[4], QUERN_WRITE)};
     quern_system_def def = system_def(names[phase], run_sometimes);
     def.phase = phase;
     def.condition = is_wanted;
     def.end = end_sometimes;
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_write(types[0]);
+    def.terms[1] = quern_term_optional(types[4], QUERN_WRITE);
     def.partial_bytes = 100;
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
@@ -207,14 +202,11 @@ static void run_looker(quern_context *context, const quern_view *view)
 static quern_result add_looker(uint32_t phase)
 {
     static const char *const names[] = {"first looker", "second looker", "third looker"};
-    quern_term terms[] = {quern_term_changed(quern_term_read(types[0])),
-                          quern_term_optional(types[5], QUERN_WRITE)};
     quern_system_def def = system_def(names[phase], run_looker);
     def.phase = phase;
-    def.terms = terms;
-    def.term_count = 2;
-    def.lookups = &types[4];
-    def.lookup_count = 1;
+    def.terms[0] = quern_term_changed(quern_term_read(types[0]));
+    def.terms[1] = quern_term_optional(types[5], QUERN_WRITE);
+    def.lookups[0] = types[4];
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
 }
@@ -230,15 +222,13 @@ static quern_result add_system(uint32_t index)
 static quern_result add_last_system(void)
 {
     quern_system_def def = system_def("last", idle_run);
-    def.after = (const char *const[]){"first"};
-    def.after_count = 1;
+    def.after[0] = "first";
     return quern_schedule_add_system(schedule, &def, NULL);
 }
 
 static quern_world_def failing_world_def(void)
 {
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     return def;
 }
 
@@ -447,9 +437,7 @@ Test(frame_failure, a_program_goes_on_when_memory_is_there_again, .timeout = 600
 /* Schedule and systems, one call after another, each tried again when it fails. */
 static void build_with_failure(void)
 {
-    quern_schedule_def def = quern_schedule_def_default();
-    def.phases = (const char *const[]){"a", "b", "c"};
-    def.phase_count = PHASES;
+    quern_schedule_def def = {.phases = {"a", "b", "c"}};
     uint64_t hash = quern_world_hash(world);
     for (uint32_t done = 0; done < SYSTEMS + 3;) {
         quern_result result = done == 0             ? quern_schedule_create(world, &def, &schedule)

@@ -100,8 +100,7 @@ static quern_system add(const char *name, quern_system_function *run, const quer
                         uint32_t count)
 {
     quern_system_def def = system_def(name, run);
-    def.terms = terms;
-    def.term_count = count;
+    memcpy(def.terms, terms, count * sizeof terms[0]);
     return setup_system(schedule, &def);
 }
 
@@ -259,10 +258,8 @@ static const char *order_of_calls(quern_schedule_def def, uint32_t crowd_count)
     schedule = setup_schedule_as(world, def, 1);
     static const char *const names[] = {"a", "b"};
     for (uint32_t i = 0; i < COUNT_OF(names); i++) {
-        quern_term term = i == 0 ? quern_term_write(number) : quern_term_read(number);
         quern_system_def system = system_def(names[i], log_call);
-        system.terms = &term;
-        system.term_count = 1;
+        system.terms[0] = i == 0 ? quern_term_write(number) : quern_term_read(number);
         system.user_data = (void *)(uintptr_t)names[i];
         setup_system(schedule, &system);
     }
@@ -325,12 +322,9 @@ static void expect_frame_before(quern_context *context, const quern_view *view)
 
 static void add_looker(const char *name, quern_system_function *run)
 {
-    quern_term term = quern_term_read(copy);
     quern_system_def def = system_def(name, run);
-    def.terms = &term;
-    def.term_count = 1;
-    def.lookups = &number;
-    def.lookup_count = 1;
+    def.terms[0] = quern_term_read(copy);
+    def.lookups[0] = number;
     setup_system(schedule, &def);
 }
 
@@ -395,8 +389,7 @@ static quern_system_def first_def(void)
     static quern_term term;
     term = quern_term_write(number);
     quern_system_def def = system_def("first", count_rows);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = term;
     def.begin = start_counting;
     return def;
 }
@@ -404,13 +397,10 @@ static quern_system_def first_def(void)
 static quern_system_def second_def(quern_component component, quern_system_function *run)
 {
     static quern_term term;
-    static const char *const after[] = {"first"};
     term = quern_term_write(component);
     quern_system_def def = system_def("second", run);
-    def.terms = &term;
-    def.term_count = 1;
-    def.after = after;
-    def.after_count = 1;
+    def.terms[0] = term;
+    def.after[0] = "first";
     return def;
 }
 
@@ -514,13 +504,9 @@ static void expect_sum_before(quern_context *context, const quern_view *view)
 
 static void add_user(const char *name, quern_system_function *run, quern_access access)
 {
-    quern_term term = quern_term_read(number);
-    quern_resource_access resource = {score, access};
     quern_system_def def = system_def(name, run);
-    def.terms = &term;
-    def.term_count = 1;
-    def.resources = &resource;
-    def.resource_count = 1;
+    def.terms[0] = quern_term_read(number);
+    def.resources[0] = (quern_resource_access){score, access};
     setup_system(schedule, &def);
 }
 
@@ -578,10 +564,9 @@ static void combine_floats(quern_context *context)
 
 static quern_system add_summing(const char *name, quern_term second)
 {
-    quern_term terms[] = {quern_term_read(number), second};
     quern_system_def def = system_def(name, add_floats);
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_read(number);
+    def.terms[1] = second;
     def.end = combine_floats;
     def.partial_bytes = sizeof(float);
     return setup_system(schedule, &def);
@@ -635,10 +620,9 @@ static void make_watchers(void)
                             quern_term_without(wide)};
     memset((void *)first_numbers, 0, sizeof first_numbers);
     for (uint32_t i = 0; i < WATCHERS; i++) {
-        quern_term terms[] = {quern_term_read(number), seconds[i]};
         quern_system_def def = system_def(names[i], watch);
-        def.terms = terms;
-        def.term_count = 2;
+        def.terms[0] = quern_term_read(number);
+        def.terms[1] = seconds[i];
         def.user_data = (void *)(uintptr_t)i;
         watchers[i] = setup_system(schedule, &def);
     }
@@ -703,8 +687,7 @@ Test(fused, each_system_has_statistics_of_its_own)
 {
     for (uint32_t timing = 0; timing < 2; timing++) {
         open_crowd(CROWD);
-        quern_schedule_def def = quern_schedule_def_default();
-        def.timing = timing == 1;
+        quern_schedule_def def = {.timing = timing == 1};
         schedule = setup_schedule_as(world, def, 1);
         jobs = setup_jobs(3);
         quern_term terms[] = {quern_term_write(number), quern_term_with(wide)};
@@ -778,8 +761,7 @@ static quern_system add_eye(const char *name, uint32_t which)
     quern_term term = which == OWN ? quern_term_write(number) : quern_term_read(number);
     term = quern_term_changed(term);
     quern_system_def def = system_def(name, which == OWN ? note_shown_and_write : note_shown);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = term;
     def.condition = which == SOMETIMES ? in_even_frames : NULL;
     def.user_data = (void *)(uintptr_t)which;
     return setup_system(schedule, &def);
@@ -787,11 +769,9 @@ static quern_system add_eye(const char *name, uint32_t which)
 
 static quern_system add_touch(void)
 {
-    quern_term term = quern_term_write(number);
     quern_system_def def = system_def("touch", touch);
     def.begin = count_touch;
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(number);
     touch_run = 0;
     return setup_system(schedule, &def);
 }
@@ -849,7 +829,7 @@ static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_p
     quern_system toucher = add_touch(), behind = add_eye("behind", BEHIND);
     add_eye("sometimes", SOMETIMES);
     must(quern_schedule_compile(schedule));
-    cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind), schedule_style(style).fuse);
+    cr_assert_eq(quern_schedule_are_fused(schedule, toucher, behind), !schedule_style(style).no_fuse);
     run_filtered((bool[EYES]){true, true, true, false}, toucher, runs_per_frame);
     open_filtered(style, thread_count, runs_per_frame);
     toucher = add_touch();
@@ -936,13 +916,11 @@ static void make_creator(void)
 static quern_system make_late(const char *name, quern_system_function *run, quern_term a, quern_term b,
                               bool looks_up)
 {
-    quern_term terms[] = {a, b};
     quern_system_def def = system_def(name, run);
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = a;
+    def.terms[1] = b;
     def.phase = 1;
-    def.lookups = &number;
-    def.lookup_count = looks_up;
+    if (looks_up) def.lookups[0] = number;
     return setup_system(schedule, &def);
 }
 
@@ -965,7 +943,7 @@ static void play_split(uint32_t thread_count, uint32_t style)
     quern_system looker =
         make_late("looker", expect_frame_if_tagged, quern_term_read(copy), quern_term_without(tag), true);
     run_frames(1);
-    cr_assert_eq(quern_schedule_are_fused(schedule, writer, looker), schedule_style(style).fuse);
+    cr_assert_eq(quern_schedule_are_fused(schedule, writer, looker), !schedule_style(style).no_fuse);
     /* Slots are given out in order, so the last of those created has this handle. */
     quern_entity probe = setup_entity(world);
     one.bits = probe.bits + CROWD;

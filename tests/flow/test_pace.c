@@ -161,9 +161,7 @@ Test(interval, frames_without_time_do_not_count)
 Test(interval, each_system_has_its_own)
 {
     quern_system_def def = letter_def("a");
-    quern_resource_access access = {score, QUERN_WRITE};
-    def.resources = &access; /* for the order of the log */
-    def.resource_count = 1;
+    def.resources[0] = (quern_resource_access){score, QUERN_WRITE}; /* for the order of the log */
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++) {
         def.name = names[i];
@@ -180,14 +178,12 @@ Test(interval, each_system_has_its_own)
 Test(interval, one_that_waits_is_left_out_with_views_and_end_and_those_beside_it_run)
 {
     setup_entity_with(world, &number, 1);
-    quern_term term = quern_term_write(number);
     quern_system_def def = letter_def("i"), always = system_def("always", log_view);
     def.run = log_view;
     def.end = log_hook;
     def.interval_seconds = 0.5;
     always.user_data = (void *)(uintptr_t) "a";
-    def.terms = always.terms = &term;
-    def.term_count = always.term_count = 1;
+    def.terms[0] = always.terms[0] = quern_term_write(number);
     quern_system waiting = setup_system(schedule, &def), beside = setup_system(schedule, &always);
     quern_system_stats stats;
     cr_assert_str_eq(logged(0.25), "a");
@@ -225,8 +221,7 @@ static quern_system setup_conditional(const char *name, quern_system_condition *
     def.run = log_view;
     def.end = log_hook;
     def.condition = condition;
-    def.terms = has_terms ? &term : NULL;
-    def.term_count = has_terms;
+    if (has_terms) def.terms[0] = term;
     def.flags = flags;
     return setup_system(schedule, &def);
 }
@@ -286,21 +281,17 @@ static void add_one(quern_context *context)
 
 static void setup_adder(const char *name)
 {
-    quern_resource_access access = {score, QUERN_WRITE};
     quern_system_def def = system_def(name, NULL);
     def.begin = add_one;
-    def.resources = &access;
-    def.resource_count = 1;
+    def.resources[0] = (quern_resource_access){score, QUERN_WRITE};
     setup_system(schedule, &def);
 }
 
 Test(condition, it_sees_the_world_at_the_systems_place)
 {
-    quern_resource_access access = {score, QUERN_READ};
     quern_system_def def = letter_def("e");
     def.condition = is_score_even;
-    def.resources = &access;
-    def.resource_count = 1;
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
     setup_adder("first");
     setup_system(schedule, &def);
     setup_adder("second");
@@ -456,12 +447,10 @@ static void end_step(quern_context *context)
 
 Test(fixed_step, every_step_ends_at_a_sync_point)
 {
-    quern_term term = quern_term_read(number);
     quern_system_def def = system_def("step", count_rows);
     def.begin = start_step;
     def.end = end_step;
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(number);
     quern_system system = setup_system(schedule, &def);
     must(quern_schedule_set_fixed_step(schedule, 0, 0.25, 8));
     logged(1);
@@ -539,8 +528,7 @@ static void open_failing_world(void)
 {
     close_schedule();
     memory = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     must(quern_world_create(&def, &world));
     number = setup_component(world, "number", 3000, 8);
     other = setup_component(world, "other", 8, 8);

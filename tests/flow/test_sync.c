@@ -136,7 +136,7 @@ static void open_with(const quern_allocator *allocator)
 {
     memset((void *)&counts, 0, sizeof counts);
     refused_count = 0;
-    quern_world_def def = quern_world_def_default();
+    quern_world_def def = {0};
     if (allocator != NULL) def.allocator = *allocator;
     must(quern_world_create(&def, &world));
     number = setup_component(world, "number", 8, 8);
@@ -146,7 +146,7 @@ static void open_with(const quern_allocator *allocator)
     quern_component sets[] = {number, links, tag, number, links};
     for (uint32_t i = 0; i < ENTITIES; i++)
         known[i] = setup_entity_with(world, sets + i % 3, 1 + i % 3);
-    quern_schedule_def schedule_def = quern_schedule_def_default();
+    quern_schedule_def schedule_def = {0};
     must(quern_schedule_create(world, &schedule_def, &schedule));
 }
 
@@ -155,10 +155,8 @@ static void add_systems(void)
     static const char *const names[SYSTEMS] = {"one", "two", "three"};
     quern_component of_system[SYSTEMS] = {number, links, tag};
     for (uint32_t i = 0; i < SYSTEMS; i++) {
-        quern_term term = quern_term_with(of_system[i]);
         quern_system_def def = system_def(names[i], run);
-        def.terms = &term;
-        def.term_count = 1;
+        def.terms[0] = quern_term_with(of_system[i]);
         def.end = end;
         def.user_data = (void *)(uintptr_t)i;
         setup_system(schedule, &def);
@@ -274,8 +272,7 @@ static void change_logged(quern_context *context, const quern_view *view)
 
 static quern_component register_logged(const char *name)
 {
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
+    quern_component_def def = {.name = name};
     def.size_bytes = def.alignment_bytes = 8;
     def.hooks = (quern_hooks){logged_construct, logged_copy, logged_move, logged_destroy, NULL};
     quern_component component;
@@ -303,10 +300,8 @@ static void play_logged(uint32_t thread_count)
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     open_logged();
-    quern_term term = quern_term_with(tag);
     quern_system_def def = system_def("change", change_logged);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_with(tag);
     setup_system(schedule, &def);
     log_count = 0;
     frame_thread = pthread_self();
@@ -721,10 +716,8 @@ Test(sync_memory, frames_ask_for_no_memory_once_warm)
 {
     open_failing(0);
     enable_systems(false);
-    quern_term term = quern_term_with(number);
     quern_system_def def = system_def("breathe", breathe);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_with(number);
     setup_system(schedule, &def);
     for (uint32_t frame = 0; frame < 24; frame++) /* until rows have found their archetypes */
         must_run(schedule, NULL);

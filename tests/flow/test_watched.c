@@ -82,7 +82,7 @@ typedef struct scene {
 
 static quern_trace *open_trace(uint32_t track_count)
 {
-    quern_trace_def def = quern_trace_def_default();
+    quern_trace_def def = {0};
     quern_trace *trace;
     def.track_count = track_count;
     def.events_per_track = TRACK_EVENTS;
@@ -100,7 +100,7 @@ static quern_jobs *open_jobs(uint32_t thread_count, quern_trace *trace)
 
 static quern_schedule *open_schedule(quern_trace *trace)
 {
-    quern_schedule_def def = quern_schedule_def_default();
+    quern_schedule_def def = {0};
     quern_schedule *schedule;
     def.trace = trace;
     must(quern_schedule_create(world, &def, &schedule));
@@ -109,10 +109,8 @@ static quern_schedule *open_schedule(quern_trace *trace)
 
 static quern_system add_worker(quern_schedule *schedule, const char *name, quern_system_function *run)
 {
-    const quern_term term = quern_term_write(number);
     quern_system_def def = system_def(name, run);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(number);
     return setup_system(schedule, &def);
 }
 
@@ -311,9 +309,7 @@ Test(watched, hooks_are_in_the_trace)
     quern_trace *trace = open_trace(1);
     quern_schedule *schedule = open_schedule(trace);
     quern_system_def def = system_def("hooked", work);
-    const quern_term term = quern_term_write(number);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(number);
     def.condition = want_always;
     def.begin = def.end = idle_hook;
     setup_system(schedule, &def);

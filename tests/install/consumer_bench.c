@@ -19,12 +19,13 @@ int main(int argc, char **argv)
     static const quern_bench_workload counting = {
         .name = "counting", .summary = "counts", .subjects = {{.run = count}}};
     const quern_bench_workload *workloads[] = {&counting};
-    quern_bench_suite suite = quern_bench_suite_default();
-    suite.workloads = workloads;
-    suite.workload_count = 1;
+    const quern_bench_suite suite = {
+        .workloads = workloads,
+        .workload_count = 1,
 #ifdef CONSUMER_IS_DESCRIBED
-    suite.flags = QUERN_BENCH_FLAGS;
-    suite.commit = QUERN_BENCH_COMMIT;
+        .flags = QUERN_BENCH_FLAGS,
+        .commit = QUERN_BENCH_COMMIT,
 #endif
+    };
     return quern_bench_main(&suite, argc, argv);
 }

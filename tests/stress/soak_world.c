@@ -69,7 +69,7 @@ static void move_out(soak *s, uint32_t room)
 
 static void open_soak(soak *s)
 {
-    quern_world_def def = quern_world_def_default();
+    quern_world_def def = {0};
     *s = (soak){.random.state = stress_seed(1)};
     s->allocator = failing_allocator_create();
     def.allocator = failing_allocator_interface(s->allocator);

@@ -10,7 +10,7 @@ enum { DEFAULT_TARGET_COUNT = 300, PERCENT_BAD_ENTITY = 8, PERCENT_BAD_COMPONENT
 
 void program_init(program *run, uint64_t seed, failing_allocator *allocator, uint32_t percent)
 {
-    quern_world_def def = quern_world_def_default();
+    quern_world_def def = {0};
     if (allocator != NULL) def.allocator = failing_allocator_interface(allocator);
     quern_world *world = NULL;
     quern_result result = quern_world_create(&def, &world);

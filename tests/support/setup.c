@@ -21,10 +21,7 @@ quern_world *setup_world(void)
 quern_component setup_component(quern_world *world, const char *name, uint32_t size_bytes,
                                 uint32_t alignment_bytes)
 {
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = size_bytes;
-    def.alignment_bytes = alignment_bytes;
+    quern_component_def def = {.name = name, .size_bytes = size_bytes, .alignment_bytes = alignment_bytes};
     quern_component component = {0};
     quern_result result = quern_component_register(world, &def, &component);
     cr_assert_eq(result, QUERN_OK, "registering '%s': %s", name, quern_error_message());
@@ -52,9 +49,8 @@ quern_entity setup_entity_with(quern_world *world, const quern_component *compon
 
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count)
 {
-    quern_query_def def = quern_query_def_default();
-    def.terms = terms;
-    def.term_count = term_count;
+    quern_query_def def = {0};
+    memcpy(def.terms, terms, term_count * sizeof terms[0]);
     quern_query *query = NULL;
     quern_result result = quern_query_create(world, &def, &query);
     cr_assert_eq(result, QUERN_OK, "creating a query: %s", quern_error_message());

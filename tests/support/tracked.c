@@ -7,17 +7,14 @@
 static quern_component register_payload_type(quern_world *world, const char *name, size_t size_bytes,
                                              size_t payload_offset_bytes, quern_hooks hooks)
 {
-    quern_field field = {.name = "payload",
-                         .type = QUERN_FIELD_U64,
-                         .offset_bytes = (uint32_t)payload_offset_bytes,
-                         .count = 1};
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = (uint32_t)size_bytes;
-    def.alignment_bytes = 8;
-    def.fields = &field;
-    def.field_count = 1;
-    def.hooks = hooks;
+    quern_component_def def = {.name = name,
+                               .size_bytes = (uint32_t)size_bytes,
+                               .alignment_bytes = 8,
+                               .fields = {{.name = "payload",
+                                           .type = QUERN_FIELD_U64,
+                                           .offset_bytes = (uint32_t)payload_offset_bytes,
+                                           .count = 1}},
+                               .hooks = hooks};
     quern_component component = {0};
     quern_result result = quern_component_register(world, &def, &component);
     return result == QUERN_OK ? component : (quern_component){0};

@@ -201,10 +201,8 @@ Test(commands, a_provisional_handle_of_another_callback_or_view_of_the_system_is
     for (uint32_t i = 0; i < COUNT; i++)
         setup_entity_with(world, &position, 1);
     quern_schedule *schedule = setup_schedule(world);
-    quern_term term = quern_term_read(position);
     quern_system_def def = system_def("views", steal_from_earlier_part);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(position);
     def.begin = make_stolen_handle;
     def.end = use_stolen_handle;
     quern_system system = setup_system(schedule, &def);
@@ -564,8 +562,7 @@ static void open_failing(void)
 {
     memset((void *)&counts, 0, sizeof counts);
     memory = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     must(quern_world_create(&def, &world));
     tracked_component = tracked_register(world, "tracked", &counts);
 }

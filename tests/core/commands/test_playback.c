@@ -250,8 +250,7 @@ static void add_stamping_systems(quern_schedule *schedule, const quern_term *ter
     static const uint32_t flags[] = {0, QUERN_SYSTEM_SERIAL, 0, QUERN_SYSTEM_MAIN_THREAD, 0};
     for (uint32_t i = 0; i < COUNT_OF(names); i++) {
         quern_system_def def = system_def(names[i], stamp_run);
-        def.terms = term;
-        def.term_count = 1;
+        def.terms[0] = term[0];
         def.begin = stamp_begin;
         def.end = stamp_end;
         def.flags = flags[i];
@@ -426,10 +425,8 @@ static void run_voters(quern_jobs *jobs, quern_system_hook *begin, quern_system_
                        uint32_t *out_view_count)
 {
     quern_schedule *schedule = setup_schedule(world);
-    quern_term term = quern_term_read(position);
     quern_system_def def = system_def("voters", set_number_of_view);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(position);
     def.begin = begin;
     def.end = end;
     def.user_data = (void *)(uintptr_t)777;
@@ -530,12 +527,11 @@ Test(playback, values_with_64_byte_alignment_arrive_and_other_columns_come_along
         const void *values[] = {&i, &other};
         must(quern_entity_create_with(world, both, values, 2, NULL));
     }
-    quern_term terms[] = {quern_term_read(number), quern_term_with(links)};
     quern_jobs *jobs = setup_jobs(3);
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("align", add_aligned);
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_read(number);
+    def.terms[1] = quern_term_with(links);
     setup_system(schedule, &def);
     must_run(schedule, jobs);
     quern_schedule_destroy(schedule);
@@ -575,18 +571,14 @@ static void look_for_changes(quern_context *context, const quern_view *view)
 static void add_witnesses(quern_schedule *schedule, const quern_term *term)
 {
     quern_system_def change = system_def("change", change_everything);
-    change.terms = term;
-    change.term_count = 1;
+    change.terms[0] = term[0];
     setup_system(schedule, &change);
     quern_system_def witness = system_def("witness", look_for_changes);
-    witness.terms = term;
-    witness.term_count = 1;
-    witness.lookups = &number;
-    witness.lookup_count = 1;
+    witness.terms[0] = term[0];
+    witness.lookups[0] = number;
     setup_system(schedule, &witness);
     witness.name = "later";
-    witness.after = (const char *const[]){"change"};
-    witness.after_count = 1;
+    witness.after[0] = "change";
     setup_system(schedule, &witness);
 }
 
@@ -635,8 +627,7 @@ Test(playback, the_next_phase_sees_the_changes)
     set.user_data = see.user_data = (void *)(uintptr_t)5;
     not_yet.user_data = (void *)(uintptr_t)1000;
     see.phase = 1;
-    see.lookups = not_yet.lookups = &number;
-    see.lookup_count = not_yet.lookup_count = 1;
+    see.lookups[0] = not_yet.lookups[0] = number;
     setup_system(schedule, &set);
     setup_system(schedule, &not_yet);
     setup_system(schedule, &see);

@@ -643,11 +643,11 @@ Test(hooks, a_resource_is_constructed_and_destroyed_with_the_world)
     quern_world *other = setup_world();
     uint64_t sum = 0, given = 5;
     quern_resource constructed, copied;
-    quern_resource_def def = quern_resource_def_default();
-    def.name = "constructed";
-    def.size_bytes = sizeof(uint64_t);
-    def.hooks =
-        (quern_hooks){.construct = construct_payload, .destroy = destroy_payload, .user_data = &sum};
+    quern_resource_def def = {
+        .name = "constructed",
+        .size_bytes = sizeof(uint64_t),
+        .hooks =
+            (quern_hooks){.construct = construct_payload, .destroy = destroy_payload, .user_data = &sum}};
     must(quern_resource_register(other, &def, &constructed));
     def.name = "given";
     def.value = &given;

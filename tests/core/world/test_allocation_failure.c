@@ -59,12 +59,8 @@ static quern_result register_sized(script *s, const char *name, uint32_t size_by
                                    quern_component *out_component)
 {
     quern_field field = {"field", QUERN_FIELD_U8, 0, 1};
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = size_bytes;
-    def.alignment_bytes = 8;
-    def.fields = &field;
-    def.field_count = size_bytes > 0 ? 1 : 0;
+    quern_component_def def = {.name = name, .size_bytes = size_bytes, .alignment_bytes = 8};
+    if (size_bytes > 0) def.fields[0] = field;
     return quern_component_register(s->world, &def, out_component);
 }
 
@@ -101,21 +97,15 @@ static quern_result register_resource(script *s, uint32_t i)
     char name[16];
     snprintf(name, sizeof name, "resource%u", i);
     quern_field field = {"field", QUERN_FIELD_U64, 8, 1};
-    quern_resource_def def = quern_resource_def_default();
-    def.name = name;
-    def.size_bytes = 16u << i;
-    def.fields = &field;
-    def.field_count = i % 2;
+    quern_resource_def def = {.name = name, .size_bytes = 16u << i};
+    if (i % 2) def.fields[0] = field;
     return quern_resource_register(s->world, &def, &s->resources[i]);
 }
 
 static quern_result create_query(script *s, uint32_t i)
 {
     (void)i;
-    quern_term term = quern_term_optional(s->types[1], QUERN_READ);
-    quern_query_def def = quern_query_def_default();
-    def.terms = &term;
-    def.term_count = 1;
+    quern_query_def def = {.terms = {quern_term_optional(s->types[1], QUERN_READ)}};
     return quern_query_create(s->world, &def, &s->query);
 }
 
@@ -262,7 +252,7 @@ static bool call_again_until_done(script_step *step, uint32_t i, uint32_t call,
 
 static void start(failing_allocator *allocator)
 {
-    run = (script){.world_def = quern_world_def_default()};
+    run = (script){.world = NULL};
     run.world_def.allocator = failing_allocator_interface(allocator);
 }
 

@@ -1086,7 +1086,7 @@ static void run_step(uint32_t step)
 
 static void open_script(failing_allocator *allocator)
 {
-    script_def = quern_world_def_default();
+    script_def = (quern_world_def){0};
     script_def.allocator = failing_allocator_interface(allocator);
     cr_assert_eq(quern_world_create(&script_def, &world), QUERN_OK);
     number = setup_component(world, "number", 8, 8);

@@ -273,10 +273,7 @@ Test(changed, each_query_has_its_own_eyes)
 
 Test(changed, an_excluded_component_cannot_be_filtered)
 {
-    quern_term terms[] = {quern_term_read(number), quern_term_changed(quern_term_without(tag))};
-    quern_query_def def = quern_query_def_default();
-    def.terms = terms;
-    def.term_count = 2;
+    quern_query_def def = {.terms = {quern_term_read(number), quern_term_changed(quern_term_without(tag))}};
     quern_query *query;
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &def, &query));
 }
@@ -370,11 +367,8 @@ Test(changed, whatever_changes_is_shown)
 static bool survives(failing_allocator *memory, uint64_t call)
 {
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
-    quern_term terms[] = {quern_term_changed(quern_term_read(number)),
-                          quern_term_changed(quern_term_with(tag))};
-    quern_query_def def = quern_query_def_default();
-    def.terms = terms;
-    def.term_count = 2;
+    quern_query_def def = {
+        .terms = {quern_term_changed(quern_term_read(number)), quern_term_changed(quern_term_with(tag))}};
     quern_query *query = NULL;
     quern_component set[] = {number, tag};
     quern_result created = quern_query_create(world, &def, &query);
@@ -397,8 +391,7 @@ Test(changed, missing_memory_is_told_and_nothing_else_is_lost)
     bool goes_on = true;
     for (; goes_on; call++) {
         failing_allocator *memory = failing_allocator_create();
-        quern_world_def def = quern_world_def_default();
-        def.allocator = failing_allocator_interface(memory);
+        quern_world_def def = {.allocator = failing_allocator_interface(memory)};
         must(quern_world_create(&def, &world));
         number = setup_component(world, "number", 8, 8);
         tag = setup_tag(world, "tag");

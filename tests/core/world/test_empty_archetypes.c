@@ -28,9 +28,8 @@ static uint32_t empty_archetype_checks_per_sync; /* of the world to be opened */
 static void open_bare(void)
 {
     allocator = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(allocator);
-    def.empty_archetype_checks_per_sync = empty_archetype_checks_per_sync;
+    quern_world_def def = {.allocator = failing_allocator_interface(allocator),
+                           .empty_archetype_checks_per_sync = empty_archetype_checks_per_sync};
     quern_result result = quern_world_create(&def, &world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     number = setup_component(world, "number", 8, 8);
@@ -670,10 +669,9 @@ static void count_up(quern_context *context, const quern_view *view)
 static quern_system add_counter(quern_schedule *schedule, const char *name, quern_component tag,
                                 uint64_t *step)
 {
-    quern_term terms[] = {quern_term_write(number), quern_term_with(tag)};
     quern_system_def def = system_def(name, count_up);
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_write(number);
+    def.terms[1] = quern_term_with(tag);
     def.user_data = step;
     return setup_system(schedule, &def);
 }
@@ -708,7 +706,6 @@ static quern_schedule *open_schedule(bool *tidies_in_frame)
     static const char *const names[] = {"count0", "count1", "count2", "count3",
                                         "count4", "count5", "count6"};
     quern_schedule *schedule = setup_phases(world, 2);
-    quern_term term = quern_term_read(number);
     for (uint32_t i = 0; i < 5; i++)
         add_counter(schedule, names[i], tags[i], &steps[i]);
     quern_system_def def = system_def("tidy", NULL);
@@ -719,8 +716,7 @@ static quern_schedule *open_schedule(bool *tidies_in_frame)
     for (uint32_t i = 5; i < 7; i++)
         add_counter(schedule, names[i], tags[i], &steps[i]);
     def = system_def("change", change_tags);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(number);
     def.phase = 1;
     setup_system(schedule, &def);
     return schedule;
@@ -1004,10 +1000,8 @@ Test(empty_archetypes_in_frames, a_world_of_ever_new_archetypes_stays_below_the_
     for (uint32_t t = 0; t < SET_BITS; t++)
         set_tags[t] = setup_tag(world, (char[]){'s', (char)('a' + t), '\0'});
     quern_schedule *schedule = setup_schedule(world);
-    quern_term term = quern_term_read(number);
     quern_system_def def = system_def("destroy", destroy_old);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_read(number);
     def.begin = create_new_sets;
     setup_system(schedule, &def);
     uint32_t most = 0;

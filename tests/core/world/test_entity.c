@@ -241,14 +241,14 @@ Test(entity, a_thousand_worlds_one_after_another)
 Test(entity, bad_world_definitions_are_refused)
 {
     quern_world *created = NULL;
-    quern_world_def raw = {.allocator = quern_allocator_default()};
-    quern_world_def half = quern_world_def_default();
+    quern_world_def half = {.allocator = quern_allocator_default()};
     half.allocator.release = NULL;
-    quern_world_def other_half = quern_world_def_default();
+    quern_world_def other_half = {.allocator = quern_allocator_default()};
     other_half.allocator.allocate = NULL;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&raw, &created));
+    const quern_world_def neither = {.allocator = {.context = &created}};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&half, &created));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&other_half, &created));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&neither, &created));
     cr_assert_null(created);
     cr_assert_eq(quern_world_create(NULL, NULL), QUERN_ERROR_NULL_ARGUMENT);
     quern_world_destroy(NULL);

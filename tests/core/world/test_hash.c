@@ -26,17 +26,12 @@ static void must(quern_result result)
 
 static quern_component register_described(quern_world *world)
 {
-    static const quern_field fields[] = {
-        {"kind", QUERN_FIELD_U8, offsetof(padded, kind), 1},
-        {"amount", QUERN_FIELD_U32, offsetof(padded, amount), 1},
-        {"target", QUERN_FIELD_ENTITY, offsetof(padded, target), 1},
-    };
-    quern_component_def def = quern_component_def_default();
-    def.name = "described";
-    def.size_bytes = sizeof(padded);
-    def.alignment_bytes = _Alignof(padded);
-    def.fields = fields;
-    def.field_count = 3;
+    quern_component_def def = {.name = "described",
+                               .size_bytes = sizeof(padded),
+                               .alignment_bytes = _Alignof(padded),
+                               .fields = {{"kind", QUERN_FIELD_U8, offsetof(padded, kind), 1},
+                                          {"amount", QUERN_FIELD_U32, offsetof(padded, amount), 1},
+                                          {"target", QUERN_FIELD_ENTITY, offsetof(padded, target), 1}}};
     quern_component component = {0};
     must(quern_component_register(world, &def, &component));
     return component;
@@ -238,11 +233,8 @@ Test(hash, refused_calls_do_not_change_it)
 
 static void *add_resource(quern_world *world, const char *name, const quern_field *fields, uint32_t count)
 {
-    quern_resource_def def = quern_resource_def_default();
-    def.name = name;
-    def.size_bytes = 16;
-    def.fields = fields;
-    def.field_count = count;
+    quern_resource_def def = {.name = name, .size_bytes = 16};
+    memcpy(def.fields, fields, count * sizeof fields[0]);
     quern_resource resource;
     must(quern_resource_register(world, &def, &resource));
     return quern_resource_get(world, resource);

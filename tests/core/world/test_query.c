@@ -345,8 +345,7 @@ Test(query, a_walk_over_known_chunks_ends_when_a_frame_runs)
 Test(query, walks_are_whole_without_memory_to_know_the_chunks)
 {
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     quern_world *small_world;
     must(quern_world_create(&def, &small_world));
     quern_component number = setup_component(small_world, "number", 8, 8);
@@ -487,9 +486,8 @@ Test(query, a_term_number_beyond_the_last_is_refused)
 
 static quern_result try_query(const quern_term *terms, uint32_t term_count)
 {
-    quern_query_def def = quern_query_def_default();
-    def.terms = terms;
-    def.term_count = term_count;
+    quern_query_def def = {0};
+    memcpy(def.terms, terms, term_count * sizeof terms[0]);
     quern_query *query = NULL;
     return quern_query_create(world, &def, &query);
 }
@@ -520,19 +518,36 @@ Test(query, bad_terms_are_refused)
 
 Test(query, bad_definitions_are_refused)
 {
-    quern_term terms[QUERN_MAX_TERMS + 1] = {quern_term_read(position)};
-    quern_query_def raw = {.terms = terms, .term_count = 1}, good = quern_query_def_default();
+    const quern_query_def nothing = {0}, good = {.terms = {quern_term_read(position)}};
+    quern_query_def gap = good;
+    gap.terms[2] = quern_term_read(velocity);
     quern_query *query = NULL;
-    good.terms = terms;
-    good.term_count = 1;
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_query(terms, 0));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_query(terms, QUERN_MAX_TERMS + 1));
-    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, try_query(NULL, 1));
-    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &raw, &query));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &nothing, &query));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_query_create(world, &gap, &query));
+    cr_assert_not_null(
+        strstr(quern_error_message(), "term 1 is zero, which ends the list, and term 2 stands after it"));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(NULL, &good, &query));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, NULL, &query));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_query_create(world, &good, NULL));
     cr_assert_null(query);
+}
+
+Test(query, a_term_that_names_no_component_does_not_end_the_list)
+{
+    quern_term terms[] = {quern_term_read(position), quern_term_without((quern_component){0}),
+                          quern_term_read(velocity)};
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT, try_query(terms, 3));
+    cr_assert_not_null(
+        strstr(quern_error_message(), "quern_query_create: term 1 names no component: was it registered?"));
+}
+
+Test(query, a_term_without_match_asks_for_the_component)
+{
+    setup_entity_with(world, (quern_component[]){position}, 1);
+    setup_entity_with(world, (quern_component[]){velocity}, 1);
+    quern_query *query = setup_query(world, &(quern_term){.component = position, .access = QUERN_READ}, 1);
+    cr_assert_eq(quern_query_count(query), 1u);
+    quern_query_destroy(query);
 }
 
 Test(query, null_queries_are_refused)

@@ -204,19 +204,14 @@ static quern_result call_register_component(void)
 
 static quern_result call_register_resource(void)
 {
-    quern_resource_def def = quern_resource_def_default();
-    def.name = "late";
-    def.size_bytes = 4;
+    quern_resource_def def = {.name = "late", .size_bytes = 4};
     quern_resource resource;
     return quern_resource_register(shared, &def, &resource);
 }
 
 static quern_result call_create_query(void)
 {
-    quern_term term = quern_term_read(plain);
-    quern_query_def def = quern_query_def_default();
-    def.terms = &term;
-    def.term_count = 1;
+    quern_query_def def = {.terms = {quern_term_read(plain)}};
     quern_query *query;
     return quern_query_create(shared, &def, &query);
 }
@@ -280,8 +275,7 @@ static void let_in(void *values, uint32_t count, void *user_data)
 static void open_shared(void)
 {
     shared = setup_world();
-    quern_component_def def = quern_component_def_default();
-    def.name = "hooked";
+    quern_component_def def = {.name = "hooked"};
     def.size_bytes = def.alignment_bytes = 8;
     def.hooks.construct = let_in;
     intruder = NULL;
@@ -345,8 +339,7 @@ static void call_in(void *values, uint32_t count, void *user_data)
 
 Test(intruders, a_hook_that_calls_in_is_not_taken_for_another_thread)
 {
-    quern_component_def def = quern_component_def_default();
-    def.name = "nested";
+    quern_component_def def = {.name = "nested"};
     def.size_bytes = def.alignment_bytes = 8;
     def.hooks.construct = call_in;
     quern_component nested;

@@ -131,15 +131,9 @@ static void check_locked_entities(void)
 
 static void check_locked_definitions(quern_query *query)
 {
-    quern_component_def component_def = quern_component_def_default();
-    component_def.name = "late";
-    quern_resource_def resource_def = quern_resource_def_default();
-    resource_def.name = "late";
-    resource_def.size_bytes = 4;
-    quern_term term = quern_term_read(number);
-    quern_query_def query_def = quern_query_def_default();
-    query_def.terms = &term;
-    query_def.term_count = 1;
+    quern_component_def component_def = {.name = "late"};
+    quern_resource_def resource_def = {.name = "late", .size_bytes = 4};
+    quern_query_def query_def = {.terms = {quern_term_read(number)}};
     quern_component component;
     quern_resource resource;
     quern_query *created;

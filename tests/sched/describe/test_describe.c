@@ -96,8 +96,7 @@ static void assert_no(const char *part)
 static void add_terms(const char *name, const quern_term *terms, uint32_t term_count)
 {
     quern_system_def def = system_def(name, idle_run);
-    def.terms = terms;
-    def.term_count = term_count;
+    memcpy(def.terms, terms, term_count * sizeof terms[0]);
     setup_system(schedule, &def);
 }
 
@@ -108,25 +107,21 @@ static quern_system_def reader_def(const char *name, quern_component component)
 {
     one_term = quern_term_read(component);
     quern_system_def def = system_def(name, idle_run);
-    def.terms = &one_term;
-    def.term_count = 1;
+    def.terms[0] = one_term;
     return def;
 }
 
 static void add_user(const char *name, quern_component component, quern_resource resource, quern_access how)
 {
-    quern_resource_access access = {resource, how};
     quern_system_def def = reader_def(name, component);
-    def.resources = &access;
-    def.resource_count = 1;
+    def.resources[0] = (quern_resource_access){resource, how};
     setup_system(schedule, &def);
 }
 
 static void add_looker(const char *name, quern_component read, quern_component looked_up)
 {
     quern_system_def def = reader_def(name, read);
-    def.lookups = &looked_up;
-    def.lookup_count = 1;
+    def.lookups[0] = looked_up;
     setup_system(schedule, &def);
 }
 
@@ -140,8 +135,7 @@ static void add_flagged(const char *name, quern_component component, uint32_t fl
 static void add_after(const char *name, quern_component component, const char *earlier)
 {
     quern_system_def def = reader_def(name, component);
-    def.after = &earlier;
-    def.after_count = 1;
+    def.after[0] = earlier;
     setup_system(schedule, &def);
 }
 
@@ -195,23 +189,19 @@ Test(describe, every_kind_of_access_is_named)
     static const char *const names[] = {"c0", "c1", "c2", "c3", "c4", "c5"};
     for (uint32_t i = 0; i < COUNT_OF(kinds); i++)
         kinds[i] = setup_component(world, names[i], 4, 4);
-    quern_term terms[] = {quern_term_read(position),
-                          quern_term_write(velocity),
-                          quern_term_with(tag),
-                          quern_term_without(kinds[0]),
-                          quern_term_optional(kinds[1], QUERN_NO_ACCESS),
-                          quern_term_optional(kinds[2], QUERN_READ),
-                          quern_term_any(kinds[3], QUERN_NO_ACCESS),
-                          quern_term_any(kinds[4], QUERN_WRITE),
-                          quern_term_changed(quern_term_read(kinds[5]))};
-    quern_resource_access uses[] = {{score, QUERN_READ}, {clock_resource, QUERN_WRITE_CONCURRENT}};
     quern_system_def def = system_def("all", idle_run);
-    def.terms = terms;
-    def.term_count = COUNT_OF(terms);
-    def.lookups = &health;
-    def.lookup_count = 1;
-    def.resources = uses;
-    def.resource_count = 2;
+    def.terms[0] = quern_term_read(position);
+    def.terms[1] = quern_term_write(velocity);
+    def.terms[2] = quern_term_with(tag);
+    def.terms[3] = quern_term_without(kinds[0]);
+    def.terms[4] = quern_term_optional(kinds[1], QUERN_NO_ACCESS);
+    def.terms[5] = quern_term_optional(kinds[2], QUERN_READ);
+    def.terms[6] = quern_term_any(kinds[3], QUERN_NO_ACCESS);
+    def.terms[7] = quern_term_any(kinds[4], QUERN_WRITE);
+    def.terms[8] = quern_term_changed(quern_term_read(kinds[5]));
+    def.lookups[0] = health;
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
     setup_system(schedule, &def);
     assert_line("'all': read 'position', write 'velocity', with 'tag', without 'c0', optional 'c1', "
                 "optional read 'c2', any 'c3', any write 'c4', read 'c5' if changed, look up 'health', "
@@ -288,21 +278,19 @@ Test(describe, all_causes_of_an_edge_are_named)
     quern_component mass = setup_component(world, "mass", 4, 4);
     const quern_component all[] = {position, velocity, health, mass};
     setup_entity_with(world, all, 4);
-    quern_term terms[] = {quern_term_write(position), quern_term_write(velocity), quern_term_read(health)};
-    quern_resource_access uses[] = {{score, QUERN_READ}, {clock_resource, QUERN_WRITE_CONCURRENT}};
     quern_system_def def = system_def("a", idle_run);
-    def.terms = terms;
-    def.term_count = 3;
-    def.resources = uses;
-    def.resource_count = 2;
-    def.lookups = &mass;
-    def.lookup_count = 1;
+    def.terms[0] = quern_term_write(position);
+    def.terms[1] = quern_term_write(velocity);
+    def.terms[2] = quern_term_read(health);
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
+    def.lookups[0] = mass;
     setup_system(schedule, &def);
     def.name = "b";
-    def.lookups = &position;
-    terms[0] = quern_term_write(velocity);
-    terms[1] = quern_term_read(health);
-    terms[2] = quern_term_write(mass);
+    def.lookups[0] = position;
+    def.terms[0] = quern_term_write(velocity);
+    def.terms[1] = quern_term_read(health);
+    def.terms[2] = quern_term_write(mass);
     setup_system(schedule, &def);
     assert_line("after 'a' of pass 1: resource 'clock', lookup of 'position' written by 'a', "
                 "lookup of 'mass' written by 'b', component 'velocity' (whole)");
@@ -313,16 +301,13 @@ Test(describe, a_component_is_no_cause_where_no_archetype_has_it_for_both)
     quern_component first[] = {position, velocity}, second[] = {position, health};
     setup_entity_with(world, first, 2);
     setup_entity_with(world, second, 2);
-    quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
-    quern_resource_access use = {score, QUERN_WRITE_CONCURRENT};
     quern_system_def def = system_def("a", idle_run);
-    def.terms = terms;
-    def.term_count = 2;
-    def.resources = &use;
-    def.resource_count = 1;
+    def.terms[0] = quern_term_write(position);
+    def.terms[1] = quern_term_read(velocity);
+    def.resources[0] = (quern_resource_access){score, QUERN_WRITE_CONCURRENT};
     setup_system(schedule, &def);
     def.name = "b";
-    terms[1] = quern_term_read(health);
+    def.terms[1] = quern_term_read(health);
     setup_system(schedule, &def);
     assert_line("after 'a' of pass 1: resource 'score' (whole)");
 }
@@ -331,10 +316,9 @@ Test(describe, a_pass_waits_for_several)
 {
     add_user("a", position, score, QUERN_WRITE);
     add_user("b", position, clock_resource, QUERN_WRITE);
-    quern_resource_access both[] = {{score, QUERN_READ}, {clock_resource, QUERN_READ}};
     quern_system_def def = reader_def("c", position);
-    def.resources = both;
-    def.resource_count = 2;
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_READ};
     setup_system(schedule, &def);
     assert_line("pass 3: 1 system; 0 archetypes, 0 chunks; waits for pass 1, 2");
 }
@@ -424,13 +408,10 @@ Test(describe_reasons, something_that_must_come_first)
     must_exist(position);
     add_user("a", position, score, QUERN_WRITE_CONCURRENT);
     add_user("b", velocity, score, QUERN_READ);
-    quern_term term = quern_term_write(position);
     const char *after = "b";
     quern_system_def def = system_def("c", idle_run);
-    def.terms = &term;
-    def.term_count = 1;
-    def.after = &after;
-    def.after_count = 1;
+    def.terms[0] = quern_term_write(position);
+    def.after[0] = after;
     setup_system(schedule, &def);
     assert_line("not in pass 1: 'b' of pass 2 must come first: before/after");
     assert_line("not with 'b' in pass 2: before/after");
@@ -449,7 +430,7 @@ Test(describe_reasons, the_pass_that_shares_more)
 
 Test(describe_reasons, a_shuffle)
 {
-    quern_schedule_def def = quern_schedule_def_default();
+    quern_schedule_def def = {0};
     bool is_found = false;
     for (def.shuffle_seed = 1; def.shuffle_seed <= 32; def.shuffle_seed++) {
         reopen(&def);
@@ -479,8 +460,7 @@ Test(describe_reasons, systems_that_are_alone)
 
 Test(describe_reasons, fusing_that_is_off)
 {
-    quern_schedule_def def = quern_schedule_def_default();
-    def.fuse = false;
+    quern_schedule_def def = {.no_fuse = true};
     reopen(&def);
     setup_reader(schedule, "a", position);
     setup_reader(schedule, "b", position);
@@ -508,15 +488,10 @@ Test(describe, a_chain_of_before_and_after_decides)
     must_exist(position);
     setup_writer(schedule, "a", position);
     add_after("b", health, "a");
-    quern_term term = quern_term_write(position);
-    const char *before[] = {"d"}, *after[] = {"b"};
     quern_system_def def = system_def("c", idle_run);
-    def.terms = &term;
-    def.term_count = 1;
-    def.after = after;
-    def.after_count = 1;
-    def.before = before;
-    def.before_count = 1;
+    def.terms[0] = quern_term_write(position);
+    def.after[0] = "b";
+    def.before[0] = "d";
     setup_system(schedule, &def);
     setup_writer(schedule, "d", position);
     assert_line("after 'a' of pass 1: component 'position' (chunk-local; follows from other edges)");
@@ -698,14 +673,11 @@ Test(describe_json, passes_edges_and_loads)
 Test(describe_json, a_system_with_all_it_declares)
 {
     quern_term terms[] = {quern_term_changed(quern_term_read(position)), quern_term_without(velocity)};
-    quern_resource_access uses[] = {{score, QUERN_READ}, {clock_resource, QUERN_WRITE_CONCURRENT}};
     quern_system_def def = system_def("rich", idle_run);
-    def.terms = terms;
-    def.term_count = 2;
-    def.lookups = &health;
-    def.lookup_count = 1;
-    def.resources = uses;
-    def.resource_count = 2;
+    memcpy(def.terms, terms, 2 * sizeof terms[0]);
+    def.lookups[0] = health;
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
     def.condition = always;
     def.interval_seconds = 0.125;
     def.begin = idle_hook;
@@ -845,8 +817,7 @@ static void assert_times(const cJSON *object)
 Test(describe_json, measured_times_are_used_where_there_are_some)
 {
     static uint64_t sum;
-    quern_schedule_def def = quern_schedule_def_default();
-    def.timing = true;
+    quern_schedule_def def = {.timing = true};
     reopen(&def);
     for (uint32_t i = 0; i < ROWS; i++)
         must_exist(position);
@@ -1028,8 +999,7 @@ Test(describe, missing_memory_is_reported)
 {
     close_world();
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     must(quern_world_create(&def, &world));
     position = setup_component(world, "position", sizeof(vec3), 4);
     schedule = setup_schedule(world);

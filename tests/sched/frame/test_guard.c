@@ -69,10 +69,8 @@ static void add_system(const char *name, quern_system_function *run, uint32_t ph
 
 static void add_taker(void)
 {
-    quern_term term = quern_term_write(position);
     quern_system_def def = system_def("take", take);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     setup_system(schedule, &def);
 }
 
@@ -163,8 +161,7 @@ Test(guard, so_is_a_pointer_from_a_lookup)
     if (!quern_has_checks()) return;
     quern_system_def def = system_def("look up", NULL);
     def.begin = look_up;
-    def.lookups = &position;
-    def.lookup_count = 1;
+    def.lookups[0] = position;
     setup_system(schedule, &def);
     add_system("use", use, 2, 0);
     use_frame = 0;
@@ -268,11 +265,9 @@ static void write_one(quern_context *context, const quern_view *view)
 
 Test(guard, so_may_other_schedules)
 {
-    quern_term term = quern_term_write(position);
     quern_schedule *other = setup_schedule(world);
     quern_system_def def = system_def("other", write_one);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     setup_system(other, &def);
     add_taker();
     for (uint32_t i = 0; i < 3; i++) {
@@ -298,11 +293,9 @@ static void write_by_right(quern_context *context, const quern_view *view)
 
 Test(guard, so_may_exclusive_systems_and_frames_in_them)
 {
-    quern_term term = quern_term_write(position);
     inner = setup_schedule(world);
     quern_system_def def = system_def("inner", write_one);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     setup_system(inner, &def);
     add_taker();
     add_system("exclusive", write_by_right, 1, QUERN_SYSTEM_EXCLUSIVE);
@@ -326,18 +319,15 @@ static void command(quern_context *context, const quern_view *view)
 /* Also systems that come later, with components that no system has had before. */
 Test(guard, so_may_commands_and_systems_that_come_later)
 {
-    quern_term term = quern_term_write(position), other_term = quern_term_write(velocity);
     quern_system_def def = system_def("command", command);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     def.phase = 1;
     add_taker();
     setup_system(schedule, &def);
     for (uint32_t i = 0; i < 4; i++)
         assert_nothing_found();
     def = system_def("late", write_one);
-    def.terms = &other_term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(velocity);
     setup_system(schedule, &def);
     for (uint32_t i = 0; i < 3; i++)
         assert_nothing_found();
@@ -350,8 +340,7 @@ Test(guard, so_may_archetypes_that_go)
 {
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
-    quern_world_def def = quern_world_def_default();
-    def.empty_archetype_checks_per_sync = 1;
+    quern_world_def def = {.empty_archetype_checks_per_sync = 1};
     cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
     static const char *const names[PASSING_COUNT] = {"a", "b", "c", "d", "e"};
     for (uint32_t i = 0; i < PASSING_COUNT; i++) {

@@ -134,7 +134,7 @@ Test(messages, of_definitions)
     quern_component component;
     quern_resource resource;
     quern_query *query;
-    quern_component_def def = quern_component_def_default();
+    quern_component_def def = {0};
     SAYS(quern_component_register(world, &def, &component),
          "quern_component_register: a component needs a name");
     def.name = "odd";
@@ -147,30 +147,32 @@ Test(messages, of_definitions)
     SAYS(quern_component_register(world, &def, &component),
          "quern_component_register: component 'position' is ");
     SAYS(quern_component_name(world, unknown), "quern_component_name: component handle ");
-    quern_resource_def resource_def = quern_resource_def_default();
-    resource_def.name = "empty";
+    quern_resource_def resource_def = {.name = "empty"};
     SAYS(quern_resource_register(world, &resource_def, &resource),
          "quern_resource_register: resource 'empty' ");
     SAYS(quern_resource_get(world, (quern_resource){77}), "quern_resource_get: resource handle 0x4d ");
-    quern_term terms[] = {quern_term_read(position), quern_term_write(position)};
-    quern_query_def query_def = quern_query_def_default();
-    query_def.terms = terms;
-    query_def.term_count = 2;
+    quern_query_def query_def = {.terms = {quern_term_read(position), quern_term_write(position)}};
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' stands in term 0");
-    query_def.term_count = 99;
-    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 99 terms");
+    query_def.terms[1] = (quern_term){.match = QUERN_MATCH_NONE};
+    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: term 1 names no component");
+    query_def.terms[1] = (quern_term){.changed = false};
+    query_def.terms[2] = quern_term_read(position);
+    SAYS(quern_query_create(world, &query_def, &query),
+         "quern_query_create: term 1 is zero, which ends the list, and term 2 ");
 }
 
 Test(messages, of_schedules)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("mover", idle_run);
-    quern_term terms[] = {quern_term_read(position), quern_term_write(position)};
-    def.terms = terms;
-    def.term_count = 2;
+    def.terms[0] = quern_term_read(position);
+    def.terms[1] = quern_term_write(position);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: system 'mover': 'position' stands in term 0");
-    def.term_count = 1;
+    def.terms[1] = quern_term_read((quern_component){0});
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: system 'mover': term 1 names no component: was it registered?");
+    def.terms[1] = (quern_term){.changed = false};
     def.phase = 9;
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: system 'mover' is in phase 9");
@@ -182,10 +184,8 @@ Test(messages, of_schedules)
     setup_system(schedule, &def);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: the schedule has a system 'mover' already");
-    const char *before[] = {"nobody"};
     def.name = "other";
-    def.before = before;
-    def.before_count = 1;
+    def.before[0] = "nobody";
     setup_system(schedule, &def);
     SAYS(quern_schedule_compile(schedule),
          "quern_schedule_compile: system 'other' is to run before 'nobody'");
@@ -194,9 +194,7 @@ Test(messages, of_schedules)
     SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stderr)),
          "quern_schedule_describe: system 'other' is to run before 'nobody'");
     quern_schedule_destroy(schedule);
-    const char *names[] = {""};
-    quern_schedule_def schedule_def = quern_schedule_def_default();
-    schedule_def.phases = names;
+    const quern_schedule_def schedule_def = {.phases = {""}};
     SAYS(quern_schedule_create(world, &schedule_def, &schedule),
          "quern_schedule_create: a phase needs a name");
 }

@@ -217,8 +217,7 @@ Test(parallel, a_query_without_matches_calls_nothing)
 Test(parallel, missing_memory_calls_nothing_and_looks_at_nothing)
 {
     failing_allocator *memory = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(memory);
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
     quern_world *poor;
     must(quern_world_create(&def, &poor));
     quern_component component = setup_component(poor, "component", 8, 8);

@@ -25,12 +25,9 @@ static quern_component setup_leash(const char *name, uint32_t alignment_bytes, q
 {
     const quern_field fields[] = {{"length", QUERN_FIELD_U32, offsetof(leash, length), 1},
                                   {"holder", type, offsetof(leash, holder), 1}};
-    quern_component_def def = quern_component_def_default();
-    def.name = name;
-    def.size_bytes = sizeof(leash);
-    def.alignment_bytes = alignment_bytes;
-    def.fields = fields;
-    def.field_count = type != QUERN_FIELD_BOOL ? 2 : 0;
+    quern_component_def def = {
+        .name = name, .size_bytes = sizeof(leash), .alignment_bytes = alignment_bytes};
+    memcpy(def.fields, fields, (type != QUERN_FIELD_BOOL ? 2 : 0) * sizeof fields[0]);
     quern_component component;
     cr_assert_eq(quern_component_register(world, &def, &component), QUERN_OK, "%s", quern_error_message());
     return component;

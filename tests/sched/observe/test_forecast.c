@@ -446,10 +446,8 @@ static void check_captured(uint32_t thread_count)
     for (uint32_t i = 0; i < 3000; i++)
         setup_entity_with(world, both, 2);
     quern_schedule *schedule = setup_schedule(world);
-    const quern_term term = quern_term_write(number);
     quern_system_def def = system_def("count", count_up);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(number);
     const quern_system system = setup_system(schedule, &def);
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_capture *capture = open_capture();
@@ -487,7 +485,7 @@ Test(forecast, costs_are_measured)
     quern_jobs_destroy(jobs);
     jobs = setup_jobs(1);
     must(quern_forecast_costs_measure(jobs, &costs));
-    cr_assert_eq(costs.steal_ns, quern_forecast_costs_default().steal_ns, "one thread cannot steal");
+    cr_assert_eq(costs.steal_ns, quern__typical_costs.steal_ns, "one thread cannot steal");
     quern_jobs_destroy(jobs);
 }
 
@@ -504,7 +502,7 @@ Test(forecast, costs_that_are_none_are_refused)
     quern_forecast forecast = {.thread_count = 77};
     for (uint32_t i = 0; i < COUNT_OF(fields); i++)
         for (uint32_t k = 0; k < COUNT_OF(wrong); k++) {
-            quern_forecast_costs costs = quern_forecast_costs_default();
+            quern_forecast_costs costs = quern__typical_costs;
             memcpy((char *)&costs + fields[i], &wrong[k], sizeof wrong[k]);
             assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
                            quern_capture_forecast(capture, &costs, 4, &forecast));

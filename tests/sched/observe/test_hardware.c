@@ -245,8 +245,7 @@ static quern_system add(quern_schedule *schedule, const char *name, quern_system
 {
     const quern_term term = quern_term_write(number);
     quern_system_def def = system_def(name, run);
-    def.terms = has_term ? &term : NULL;
-    def.term_count = has_term;
+    if (has_term) def.terms[0] = term;
     return setup_system(schedule, &def);
 }
 
@@ -435,8 +434,7 @@ Test(counting, the_table_has_events_by_entity_and_by_frame)
 Test(counting, a_frame_without_memory_for_counts_does_not_run)
 {
     failing_allocator *failing = failing_allocator_create();
-    quern_world_def def = quern_world_def_default();
-    def.allocator = failing_allocator_interface(failing);
+    quern_world_def def = {.allocator = failing_allocator_interface(failing)};
     quern_world *scarce;
     must(quern_world_create(&def, &scarce));
     quern_schedule *schedule = setup_schedule(scarce);

@@ -37,7 +37,7 @@ TestSuite(trace_file, .timeout = 60, .init = make_path, .fini = remove_path);
 
 static quern_trace *open_trace(uint32_t track_count, uint32_t events_per_track)
 {
-    quern_trace_def def = quern_trace_def_default();
+    quern_trace_def def = {0};
     quern_trace *trace;
     def.track_count = track_count;
     def.events_per_track = events_per_track;
@@ -396,13 +396,10 @@ static quern_trace *trace_frames(uint32_t thread_count, uint32_t frame_count)
                                     setup_component(world, "wide", 512, 8)};
     for (uint32_t i = 0; i < 3000; i++)
         setup_entity_with(world, both, 2);
-    quern_schedule_def def = quern_schedule_def_default();
-    def.trace = trace;
+    quern_schedule_def def = {.trace = trace};
     quern_schedule *schedule = setup_schedule_as(world, def, 1);
-    const quern_term term = quern_term_write(both[0]);
     quern_system_def system = system_def("count up", count_up);
-    system.terms = &term;
-    system.term_count = 1;
+    system.terms[0] = quern_term_write(both[0]);
     setup_system(schedule, &system);
     quern_jobs *jobs = setup_jobs(thread_count);
     quern_trace_start(trace);

@@ -53,13 +53,9 @@ typedef struct declares {
 static quern_system_def def_of(const declares *what, const char *name)
 {
     quern_system_def def = system_def(name, idle_run);
-    def.terms = what->terms;
-    while (def.term_count < 3 && !quern_component_is_null(what->terms[def.term_count].component))
-        def.term_count++;
-    def.lookups = &what->lookup;
-    def.lookup_count = quern_component_is_null(what->lookup) ? 0 : 1;
-    def.resources = &what->resource;
-    def.resource_count = what->resource.resource.bits == 0 ? 0 : 1;
+    memcpy(def.terms, what->terms, sizeof what->terms);
+    def.lookups[0] = what->lookup;
+    def.resources[0] = what->resource;
     return def;
 }
 
@@ -167,10 +163,8 @@ Test(access, systems_of_different_phases_have_no_edge)
 {
     setup_archetype(position, none);
     quern_schedule *schedule = setup_phases(world, 2);
-    quern_term term = quern_term_write(position);
     quern_system_def def = system_def("early", idle_run);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     quern_system early = setup_system(schedule, &def);
     def.name = "late";
     def.phase = 1;
@@ -183,16 +177,13 @@ Test(access, systems_of_different_phases_have_no_edge)
 Test(access, a_declared_order_is_an_edge_and_edges_are_direct)
 {
     quern_schedule *schedule = setup_schedule(world);
-    const char *after_b[] = {"b"}, *before_b[] = {"b"};
     quern_system_def def = system_def("c", idle_run);
-    def.after = after_b;
-    def.after_count = 1;
+    def.after[0] = "b";
     quern_system c = setup_system(schedule, &def);
     def = system_def("b", idle_run);
     quern_system b = setup_system(schedule, &def);
     def = system_def("a", idle_run);
-    def.before = before_b;
-    def.before_count = 1;
+    def.before[0] = "b";
     quern_system a = setup_system(schedule, &def);
     cr_assert_not(quern_schedule_has_edge(schedule, a, b), "not compiled yet");
     cr_assert_not_null(strstr(described(schedule), "after 'b' of pass 2: before/after"));
@@ -288,10 +279,9 @@ static void run_with_late_archetype(const quern_system_def *creator)
 {
     quern_schedule *schedule = setup_phases(world, 2);
     setup_system(schedule, creator);
-    quern_term terms[] = {quern_term_write(position), quern_term_with(velocity)};
     quern_system_def add = system_def("add", add_one), twice = system_def("double", doubled);
-    add.terms = twice.terms = terms;
-    add.term_count = twice.term_count = 2;
+    add.terms[0] = twice.terms[0] = quern_term_write(position);
+    add.terms[1] = twice.terms[1] = quern_term_with(velocity);
     add.phase = twice.phase = 1;
     quern_system a = setup_system(schedule, &add), b = setup_system(schedule, &twice);
     cr_assert_eq(quern_schedule_compile(schedule), QUERN_OK);
@@ -434,15 +424,11 @@ static const offence offences[] = {
 
 static quern_system add_offender(quern_schedule *schedule, quern_system_function *run)
 {
-    quern_term terms[] = {quern_term_read(position), quern_term_with(velocity)};
-    quern_resource_access resource = {score, QUERN_READ};
     quern_system_def def = system_def("offender", run);
-    def.terms = terms;
-    def.term_count = 2;
-    def.resources = &resource;
-    def.resource_count = 1;
-    def.lookups = &tag;
-    def.lookup_count = 1;
+    def.terms[0] = quern_term_read(position);
+    def.terms[1] = quern_term_with(velocity);
+    def.resources[0] = (quern_resource_access){score, QUERN_READ};
+    def.lookups[0] = tag;
     return setup_system(schedule, &def);
 }
 
@@ -503,14 +489,11 @@ static quern_result run_keepers(const quern_system_def *second, bool fuse)
 {
     kept = NULL;
     capture_reports(&reports);
-    quern_schedule_def schedule_def = quern_schedule_def_default();
-    schedule_def.fuse = fuse;
+    quern_schedule_def schedule_def = {.no_fuse = !fuse};
     quern_schedule *schedule;
     cr_assert_eq(quern_schedule_create(world, &schedule_def, &schedule), QUERN_OK);
-    quern_term term = quern_term_write(position);
     quern_system_def def = system_def("keeper", keep_and_write);
-    def.terms = &term;
-    def.term_count = 1;
+    def.terms[0] = quern_term_write(position);
     setup_system(schedule, &def);
     if (second != NULL) setup_system(schedule, second);
     quern_result result = quern_schedule_run(schedule, NULL, 0);
@@ -539,10 +522,8 @@ Test(undeclared, a_pointer_used_after_the_system_is_noticed_too)
     if (!quern_has_checks()) return;
     setup_entity_with(world, &position, 1);
     quern_system_def late = system_def("late", NULL);
-    const char *after[] = {"keeper"};
     late.begin = write_late;
-    late.after = after;
-    late.after_count = 1;
+    late.after[0] = "keeper";
     assert_keeper_is_named(run_keepers(&late, true));
 }
 
@@ -585,13 +566,11 @@ static void add_score(quern_context *context)
 
 Test(undeclared, the_rest_of_the_frame_is_done_all_the_same)
 {
-    quern_resource_access resource = {score, QUERN_WRITE};
     quern_schedule *schedule = setup_phases(world, 2);
     quern_system_def bad = system_def("bad", NULL), good = system_def("good", NULL);
     bad.begin = refused_in_begin;
     good.end = add_score;
-    good.resources = &resource;
-    good.resource_count = 1;
+    good.resources[0] = (quern_resource_access){score, QUERN_WRITE};
     good.phase = 1;
     setup_system(schedule, &bad);
     setup_system(schedule, &good);
@@ -645,14 +624,11 @@ static void look_up_wrong_handles(quern_context *context, const quern_view *view
 Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_offence)
 {
     setup_archetype(position, none);
-    quern_component both[] = {position, velocity};
-    quern_term term = quern_term_read(position);
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", look_up_wrong_handles);
-    def.terms = &term;
-    def.term_count = 1;
-    def.lookups = both;
-    def.lookup_count = 2;
+    def.terms[0] = quern_term_read(position);
+    def.lookups[0] = position;
+    def.lookups[1] = velocity;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);

@@ -59,15 +59,10 @@ static bool always(quern_context *context)
 static quern_system add_to(quern_schedule *target, const char *name, const declares *what)
 {
     quern_system_def def = system_def(name, idle_run);
-    def.terms = what->terms;
-    while (!quern_component_is_null(what->terms[def.term_count].component))
-        def.term_count++;
-    def.lookups = what->lookups;
-    def.lookup_count = quern_component_is_null(what->lookups[0]) ? 0 : 1;
-    def.resources = &what->resource;
-    def.resource_count = what->resource.resource.bits != 0;
-    def.after = &what->after;
-    def.after_count = what->after != NULL;
+    memcpy(def.terms, what->terms, sizeof what->terms);
+    def.lookups[0] = what->lookups[0];
+    def.resources[0] = what->resource;
+    def.after[0] = what->after;
     def.phase = what->phase;
     def.flags = what->flags;
     def.begin = what->has_begin ? idle_hook : NULL;
@@ -94,8 +89,7 @@ static bool fuses(declares a, declares b)
 {
     bool fused[2];
     for (uint32_t i = 0; i < 2; i++) {
-        quern_schedule_def def = quern_schedule_def_default();
-        def.fuse = i == 0;
+        quern_schedule_def def = {.no_fuse = i != 0};
         quern_schedule *pair = setup_schedule_as(world, def, 2);
         quern_system system_a = add_to(pair, "a", &a), system_b = add_to(pair, "b", &b);
         must(quern_schedule_compile(pair));

@@ -113,13 +113,6 @@ quern_result quern__name_failure(quern_result code, const char *function, const 
     return code;
 }
 
-quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker)
-{
-    if (cookie == QUERN__COOKIE) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: the definition is not initialised; start from %s()", function, maker);
-}
-
 quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
                                const char *what, const char *owner, uint32_t *out_count)
 {
@@ -273,28 +266,12 @@ void quern__collapse_huge_page(void *memory, size_t size_bytes)
 quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
                                      quern_allocator *out_allocator)
 {
-    bool is_given =
+    const bool is_given =
         given != NULL && (given->allocate != NULL || given->release != NULL || given->user_data != NULL);
-    *out_allocator = is_given ? *given : quern_allocator_default();
-    return quern__check_allocator(out_allocator, function);
-}
-
-quern_result quern__check_allocator(const quern_allocator *allocator, const char *function)
-{
-    if (allocator->allocate != NULL && allocator->release != NULL) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: the allocator lacks its %s function; give both, or quern_allocator_default()",
-                       function, allocator->allocate ? "release" : "allocate");
-}
-
-quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
-                                     quern_allocator *out_allocator)
-{
-    const bool is_zero = given->allocate == NULL && given->release == NULL && given->context == NULL;
-    if (!is_zero && (given->allocate == NULL || given->release == NULL))
+    if (is_given && (given->allocate == NULL || given->release == NULL))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s: the allocator lacks its %s function; give both, or nothing for the default",
                            function, given->allocate ? "release" : "allocate");
-    *out_allocator = is_zero ? quern_allocator_default() : *given;
+    *out_allocator = is_given ? *given : quern_allocator_default();
     return QUERN_OK;
 }

@@ -22,9 +22,6 @@
 /* A function that would only be in the way of the instructions around its calls. */
 #define QUERN__SLOW_PATH __attribute__((noinline, cold))
 
-/* What _default() functions write into a definition, so that one that was never initialised is caught. */
-#define QUERN__COOKIE 0x51554E31u
-
 /* Remembers the message for quern_error_message() and gives the code back:
  *     return quern__fail(QUERN_ERROR_LIMIT, "component '%s': ...", name);  */
 quern_result quern__fail(quern_result code, const char *format, ...) QUERN__PRINTF(2, 3);
@@ -54,9 +51,6 @@ static inline quern_result quern__in_call(quern_result result, const char *funct
     if (QUERN__UNLIKELY(result != QUERN_OK)) quern__name_failure(result, function, NULL);
     return result;
 }
-
-/* A definition must come from its _default() function, `maker`, which leaves QUERN__COOKIE in it. */
-quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker);
 
 /* Whether the i-th element of a list is zero, and so ends it. */
 typedef bool quern__is_end_function(const void *list, uint32_t i);
@@ -104,14 +98,6 @@ void quern__collapse_huge_page(void *memory, size_t size_bytes);
 
 /* The one that a definition gives, or the default where that is NULL or all zero. Errors: INVALID_ARGUMENT,
  * when one function is missing. */
-quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
-                                     quern_allocator *out_allocator);
-
-/* Both functions of a user's allocator must be there. */
-quern_result quern__check_allocator(const quern_allocator *allocator, const char *function);
-
-/* The one that a definition gives, or the default where it gives none. Errors: INVALID_ARGUMENT, when it gives
- * half of one. */
 quern_result quern__choose_allocator(const quern_allocator *given, const char *function,
                                      quern_allocator *out_allocator);
 

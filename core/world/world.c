@@ -60,8 +60,8 @@ static quern_result world_init(const quern_world_def *def, const quern_allocator
 
 quern_result quern_world_create(const quern_world_def *def, quern_world **out_world)
 {
-    static const quern_world_def defaults;
-    if (def == NULL) def = &defaults;
+    static const quern_world_def zero;
+    if (def == NULL) def = &zero;
     if (out_world == NULL) return quern__fail_null("quern_world_create", "out_world");
     quern_allocator allocator;
     quern_result result = quern__choose_allocator(&def->allocator, "quern_world_create", &allocator);

@@ -34,9 +34,9 @@ static quern_result check_phases(const char *const *names, uint32_t *out_count)
 quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                    quern_schedule **out_schedule)
 {
-    static const quern_schedule_def defaults;
+    static const quern_schedule_def zero;
     static const char *const default_phases[] = {"update"};
-    if (def == NULL) def = &defaults;
+    if (def == NULL) def = &zero;
     if (world == NULL) return quern__fail_null("quern_schedule_create", "world");
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     uint32_t phase_count = 0;

@@ -229,10 +229,4 @@ quern_result(quern__fail_null)(const char *function, const char *argument)
     return QUERN_ERROR_NULL_ARGUMENT;
 }
 
-quern_result quern__check_cookie(uint32_t cookie, const char *function, const char *maker)
-{
-    (void)cookie, (void)function, (void)maker;
-    return QUERN_OK;
-}
-
 #endif

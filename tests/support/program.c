@@ -306,7 +306,8 @@ static void check_random_query(program *run)
     uint32_t count = 1 + random_below(&run->random, 4);
     uint32_t first = random_below(&run->random, MODEL_TYPE_COUNT);
     for (uint32_t i = 0; i < count; i++)
-        terms[i] = (model_term){(first + i) % MODEL_TYPE_COUNT, (quern_match)random_below(&run->random, 4)};
+        terms[i] = (model_term){(first + i) % MODEL_TYPE_COUNT,
+                                (quern_match)(QUERN_MATCH_ALL + random_below(&run->random, 4))};
     model_check_query(&run->model, terms, count);
 }
 

@@ -245,7 +245,7 @@ Test(entity, bad_world_definitions_are_refused)
     half.allocator.release = NULL;
     quern_world_def other_half = {.allocator = quern_allocator_default()};
     other_half.allocator.allocate = NULL;
-    const quern_world_def neither = {.allocator = {.context = &created}};
+    const quern_world_def neither = {.allocator = {.user_data = &created}};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&half, &created));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&other_half, &created));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_world_create(&neither, &created));

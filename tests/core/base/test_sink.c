@@ -199,9 +199,7 @@ Test(sink, everything_that_writes_reports_a_sink_that_fails)
     quern_world *world = setup_world();
     quern_schedule *schedule;
     cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
-    quern_system_def def = quern_system_def_default();
-    def.name = "nothing";
-    def.run = do_nothing;
+    const quern_system_def def = {.name = "nothing", .run = do_nothing};
     cr_assert_eq(quern_schedule_add_system(schedule, &def, NULL), QUERN_OK);
     assert_write_call(describe_text, schedule);
     assert_write_call(describe_json, schedule);

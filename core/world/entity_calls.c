@@ -163,7 +163,7 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return quern__world_left(world, result);
-    quern_entity entity;
+    quern_entity entity = {0};
     const quern__create_cache *cache = find_create_cache(world, components, count, &result);
     if (result == QUERN_OK)
         result = cache ? create_by_cache(world, cache, values, &entity)

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# check_changes.sh [TREE]: structure changes in core/storage/change.[ch] alone. Fails, and names the lines,
+# when another source of core or sched takes or frees slots, copies rows, notes change versions, or writes row
+# counts, records or handles by itself, and not by the verbs of change.h.
+set -eu
+
+root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
+cd "$root"
+
+# What only change.[ch] does, as an extended regular expression, after the place where it is defined. A member
+# follows a name, a bracket or a parenthesis there: initialisers of other structures are not meant.
+rules()
+{
+    cat <<'TEXT'
+core/storage/entity   quern__entities_(take|give|free)\(
+core/storage/version  quern__versions_note_(rows|column)\(
+core/storage/copy     quern__copy_row\(
+core/storage/change   [])a-z0-9_](->|\.)row_count *([-+]?=[^=]|\+\+|--)
+core/storage/change   (\+\+|--)[][()a-z0-9_.>-]*(->|\.)(row_count|chunk_count)
+core/storage/change   archetype->chunk_count *([-+]?=[^=]|\+\+|--)
+core/storage/entity   [])a-z0-9_](->|\.)(location|archetype_number) *=[^=]
+core/storage/change   quern__archetype_entities\(.*\] *=[^=]
+core/storage/change   structure_version *([-+]=|\+\+|--)
+TEXT
+}
+
+bad=0
+[ -f core/storage/change.h ] || { echo "core/storage/change.h is not there"; bad=1; }
+while read -r home pattern; do
+    found=$(find core sched -name '*.[ch]' ! -path 'core/storage/change.[ch]' ! -path "$home.[ch]" \
+        -exec grep -nE -- "$pattern" /dev/null {} + | sort) || true
+    [ -z "$found" ] && continue
+    printf '%s\n' "$found" | sed 's/$/   <- only core\/storage\/change.[ch] does this: use its verbs/'
+    bad=1
+done <<TEXT
+$(rules)
+TEXT
+exit $bad

@@ -2,7 +2,6 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/describe/describe.h"
 
-#include "sched/frame/profile.h"
 #include "sched/schedule/fuse.h"
 
 static quern__conflict conflict_of(const quern__system *earlier, const quern__system *later)
@@ -257,7 +256,10 @@ static quern__load system_load(const quern__facts *facts, const quern__system *s
 {
     if (!system->enabled) return (quern__load){0};
     uint64_t calls = system->query.term_count > 0 ? quern__facts_chunk_count(system) : 1;
-    uint64_t work = facts->is_timed ? quern__profile_time_ns(facts->schedule, system) : calls;
+    uint64_t work =
+        facts->is_timed
+            ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
+            : calls;
     bool is_parallel = system->pass->kind == QUERN__PASS_CHUNKS && calls > 0;
     return (quern__load){.work = work, .path = is_parallel ? (work + calls - 1) / calls : work};
 }

@@ -14,10 +14,4 @@
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };
 
-/* quern_schedule_run, for another public function, which messages name. */
-quern_result quern__schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
-                                 const char *function);
-
-void quern__frame_release(quern_schedule *schedule);
-
 #endif

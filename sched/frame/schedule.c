@@ -3,7 +3,7 @@
 #include "sched/frame/schedule.h"
 
 #include "sched/frame/frame.h"
-#include "sched/frame/profile.h"
+#include "sched/frame/workers.h"
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 
@@ -59,15 +59,18 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .fuse = !def->no_fuse,
                                           .shuffle_seed = def->shuffle_seed,
                                           .cache_bytes = quern__core_cache_bytes()},
-                                 .timing = def->timing,
-                                 .watch.trace = def->trace};
+                                 .timing = def->timing};
+    result = quern__frame_observer_create(&schedule->plan, def->timing, def->trace, &schedule->observer);
+    if (result != QUERN_OK) {
+        quern__release(allocator, schedule, sizeof *schedule + phases_bytes, _Alignof(quern_schedule));
+        return quern__in_call(result, "quern_schedule_create");
+    }
     for (uint32_t i = 0; i < phase_count; i++) {
         schedule->plan.phases[i] = (quern__phase){.step_seconds = 0};
         memcpy(schedule->plan.phases[i].name, phases[i], strlen(phases[i]) + 1);
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
-    schedule->watch.trace_number = quern__trace_add_schedule(def->trace);
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -82,10 +85,9 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
-    quern__trace_remove_schedule(schedule->watch.trace);
+    schedule->observer->calls->destroy(schedule->observer);
     quern__compile_release(&schedule->plan);
-    quern__frame_release(schedule);
-    quern__counters_release(&schedule->watch.counters, allocator);
+    quern__workers_release(schedule);
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
@@ -102,6 +104,11 @@ quern__system *quern__schedule_system(const quern_schedule *schedule, quern_syst
 {
     if (system.bits == 0 || system.bits > schedule->plan.systems.count) return NULL;
     return schedule->plan.systems.items[system.bits - 1];
+}
+
+quern__frame_observer *quern__schedule_observer(const quern_schedule *schedule)
+{
+    return schedule->observer;
 }
 
 quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
@@ -254,7 +261,7 @@ quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, que
         .entity_count = has_steps           ? system->step_entity_count
                         : system->is_active ? system->entity_count
                                             : 0,
-        .time_ns = quern__profile_time_ns(schedule, system),
+        .time_ns = schedule->observer->calls->system_time_ns(schedule->observer, system),
         .command_count = system->command_count,
     };
     return QUERN_OK;

@@ -3,6 +3,7 @@
 #include "sched/frame/context.h"
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
+#include "sched/observe/profile.h"
 #include "sched/observe/trace.h"
 #include "tests/flow/flow_setup.h"
 
@@ -689,8 +690,8 @@ Test(watched, the_mean_of_workers_goes_on_when_a_system_is_added)
     run_frames(&opened, FRAMES);
     uint64_t busy_ns = 0;
     for (uint32_t i = 0; i < 2; i++)
-        busy_ns += opened.schedule->contexts[i].profile_total.busy_ns;
-    cr_assert_eq(busy_ns, opened.schedule->watch.total.workers.busy_ns);
+        busy_ns += quern__schedule_profiler(opened.schedule)->workers[i].profile_total.busy_ns;
+    cr_assert_eq(busy_ns, quern__schedule_profiler(opened.schedule)->total.workers.busy_ns);
     close_scene(&opened);
 }
 

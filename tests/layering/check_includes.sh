@@ -20,8 +20,8 @@ core/world      core/base core/storage
 core/commands   core/base core/storage
 sched/jobs      core/base
 sched/schedule  core/base core/storage core/world sched/jobs
-sched/observe   core/base sched/jobs
-sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule sched/observe
+sched/observe   core/base sched/jobs sched/schedule
+sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule
 sched/describe  core/base sched/schedule sched/frame
 TEXT
 }

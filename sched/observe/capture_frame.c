@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/frame/profile.h"
-
-#include "sched/frame/frame.h"
 #include "sched/jobs/thread.h"
-#include "sched/observe/capture.h"
+#include "sched/observe/profile.h"
 
 /* What a frame tells a capture. */
 
@@ -34,45 +31,43 @@ static void capture_pass(quern_capture *capture, const quern__segment *segment, 
         quern__capture_add_wait(capture, segment->passes.items[pass->waits_for.items[i]]->task);
 }
 
-void quern__profile_capture_segment(quern_capture *capture, const quern__segment *segment)
+void quern__capture_begin_segment(quern_capture *capture, const quern__segment *segment)
 {
     quern__capture_start_section(capture, false, quern__clock_ns());
     for (uint32_t i = 0; i < segment->passes.count; i++)
         capture_pass(capture, segment, segment->passes.items[i]);
 }
 
-void quern__profile_capture_item(const quern__pass *pass, uint32_t item, uint64_t took_ns)
+void quern__capture_end_item(const quern_capture *capture, const quern__pass *pass, uint32_t item,
+                             uint64_t took_ns)
 {
-    const quern_capture *capture = pass->plan->schedule->watch.capture;
     if (capture->is_out_of_memory) return;
     const uint64_t cost_ns = quern__clock_cost_ns();
     capture->items_ns.items[capture->tasks.items[pass->task].first_item + item] =
         took_ns > cost_ns ? took_ns - cost_ns : 0;
 }
 
-void quern__profile_capture_part(quern_capture *capture, uint64_t took_ns)
+void quern__capture_end_hooks(const quern_capture *capture, const quern__observed_job *job,
+                              uint64_t took_ns)
 {
-    const uint64_t cost_ns = quern__clock_cost_ns();
-    quern__capture_add_part(capture, took_ns > cost_ns ? took_ns - cost_ns : 0);
-}
-
-void quern__profile_capture_hooks(const quern__pass *pass, const quern_context *context, uint64_t took_ns)
-{
-    const quern_capture *capture = pass->plan->schedule->watch.capture;
-    if (capture == NULL || capture->is_out_of_memory) return;
-    quern__task *task = &capture->tasks.items[pass->task];
-    if (context->callback == QUERN__CALLBACK_BEGIN)
+    if (capture->is_out_of_memory) return;
+    quern__task *task = &capture->tasks.items[job->pass->task];
+    if (job->callback == QUERN__CALLBACK_BEGIN)
         task->before_ns = took_ns;
     else
         task->after_ns = took_ns;
 }
 
-void quern__profile_finish_capture(const quern__watch *watch)
+void quern__capture_end_part(quern_capture *capture, uint64_t took_ns)
 {
-    quern_capture *capture = watch->capture;
-    capture->frame_ns = watch->frame.time_ns;
-    if (capture->frame_ns > capture->sections_ns)
-        capture->serial_ns = capture->frame_ns - capture->sections_ns;
+    const uint64_t cost_ns = quern__clock_cost_ns();
+    quern__capture_add_part(capture, took_ns > cost_ns ? took_ns - cost_ns : 0);
+}
+
+void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns)
+{
+    capture->frame_ns = frame_ns;
+    if (frame_ns > capture->sections_ns) capture->serial_ns = frame_ns - capture->sections_ns;
 }
 
 quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
@@ -81,12 +76,13 @@ quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *j
     static const char function[] = "quern_schedule_run_captured";
     if (schedule == NULL) return quern__fail_null(function, "schedule");
     if (capture == NULL) return quern__fail_null(function, "capture");
-    if (schedule->is_running)
+    if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
         return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
+    quern__profiler *profiler = quern__schedule_profiler(schedule);
     quern__capture_start(capture, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
-    schedule->watch.capture = capture;
+    profiler->capture = capture;
     const quern_result result = quern__schedule_run(schedule, jobs, delta_seconds, function);
-    schedule->watch.capture = NULL;
+    profiler->capture = NULL;
     if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
     capture->frame_ns = 0; /* nothing that counts */
     if (result != QUERN_OK) return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/printer.h"
-#include "sched/frame/profile.h"
+#include "sched/observe/profile.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +10,7 @@
 
 typedef struct profile_writer {
     const quern_schedule *schedule;
+    const quern__profiler *profiler;
     quern__printer *printer;
     double frames;
 } profile_writer;
@@ -26,7 +27,7 @@ static double share_of(uint64_t part_ns, uint64_t all_ns)
 
 static void write_frame(const profile_writer *writer)
 {
-    const quern_frame_profile *total = &writer->schedule->watch.total;
+    const quern_frame_profile *total = &writer->profiler->total;
     const uint32_t thread_count = total->thread_count;
     quern__print(writer->printer,
                  "frame %.1f us on %" PRIu32
@@ -45,7 +46,7 @@ static void write_system(const profile_writer *writer, const quern__system *syst
 {
     quern__print(writer->printer, "%-24s %10.1f %6.1f %8.0f %10.0f %8.0f\n", system->name,
                  mean_us(writer, system->total_ns),
-                 share_of(system->total_ns, writer->schedule->watch.total.workers.busy_ns),
+                 share_of(system->total_ns, writer->profiler->total.workers.busy_ns),
                  (double)system->total_view_count / writer->frames,
                  (double)system->total_entity_count / writer->frames,
                  (double)system->total_command_count / writer->frames);
@@ -53,11 +54,11 @@ static void write_system(const profile_writer *writer, const quern__system *syst
 
 static void write_systems(const profile_writer *writer)
 {
-    const quern_schedule *schedule = writer->schedule;
+    const quern__profiler *profiler = writer->profiler;
     quern__print(writer->printer, "%-24s %10s %6s %8s %10s %8s\n", "system", "us", "%", "views", "entities",
                  "commands");
-    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
-        write_system(writer, schedule->plan.order.items[i]);
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
+        write_system(writer, profiler->plan->order.items[i]);
 }
 
 static void write_count(const profile_writer *writer, double count)
@@ -85,23 +86,23 @@ static void write_counts_of(const profile_writer *writer, const quern__system *s
 
 static void write_counts(const profile_writer *writer)
 {
-    const quern_schedule *schedule = writer->schedule;
-    if (!schedule->watch.counters.is_on) return;
+    const quern__profiler *profiler = writer->profiler;
+    if (!profiler->counters.is_on) return;
     quern__print(writer->printer, "\n%-24s %-6s %12s", "system, events", "by", "instr/cycle");
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
         quern__print(writer->printer, " %12s", quern_hardware_event_string((quern_hardware_event)i));
     quern__print(writer->printer, "\n");
-    for (uint32_t i = 0; i < schedule->plan.order.count; i++)
-        write_counts_of(writer, schedule->plan.order.items[i]);
+    for (uint32_t i = 0; i < profiler->plan->order.count; i++)
+        write_counts_of(writer, profiler->plan->order.items[i]);
 }
 
 static void write_workers(const profile_writer *writer)
 {
-    const quern_schedule *schedule = writer->schedule;
+    const quern__profiler *profiler = writer->profiler;
     quern__print(writer->printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
                  "sync");
-    for (uint32_t i = 0; i < schedule->watch.total.thread_count; i++) {
-        const quern_worker_profile *worker = &schedule->contexts[i].profile_total;
+    for (uint32_t i = 0; i < profiler->total.thread_count; i++) {
+        const quern_worker_profile *worker = &profiler->workers[i].profile_total;
         quern__print(writer->printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
                      mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),
                      mean_us(writer, worker->idle_ns), mean_us(writer, worker->sync_ns));
@@ -113,14 +114,17 @@ quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_
     if (schedule == NULL) return quern__fail_null("quern_schedule_write_profile", "schedule");
     quern_result result = quern__check_sink(sink, "quern_schedule_write_profile");
     if (result != QUERN_OK) return result;
-    if (schedule->watch.frame_count == 0)
+    const quern__profiler *profiler = quern__schedule_profiler(schedule);
+    if (profiler->frame_count == 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_write_profile: no frame has been profiled yet; call "
                            "quern_schedule_set_profiling(schedule, true) and run frames first");
     quern__printer printer;
     quern__printer_open(&printer, sink);
-    const profile_writer writer = {
-        .schedule = schedule, .printer = &printer, .frames = (double)schedule->watch.frame_count};
+    const profile_writer writer = {.schedule = schedule,
+                                   .profiler = profiler,
+                                   .printer = &printer,
+                                   .frames = (double)profiler->frame_count};
     write_frame(&writer);
     write_systems(&writer);
     write_counts(&writer);

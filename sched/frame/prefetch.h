@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_FRAME_PREFETCH_H
+#define QUERN_SCHED_FRAME_PREFETCH_H
+
+/* Fetching ahead: the chunk that the walk comes to next is fetched into L2 meanwhile, a share of it before
+ * each call. Plain 16 KiB chunks defeat the prefetchers of the hardware, and all at once would have to wait
+ * for itself. */
+
+#include "core/storage/archetype.h"
+#include "sched/schedule/pass.h"
+
+typedef struct quern__prefetch {
+    const quern__pass_column *column, *end_column;
+    const char *chunk;
+    uint32_t row_count;
+    uint32_t offset_bytes; /* in the column */
+    uint32_t share_bytes;  /* per call */
+} quern__prefetch;
+
+/* Of a chunk of the table, or of none behind its last. */
+static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, const quern__pass_table *table,
+                                                    uint32_t chunk_index)
+{
+    const quern__pass_column *columns = pass->columns.items;
+    if (!pass->prefetches || !table->scatters || chunk_index >= table->archetype->chunk_count)
+        return (quern__prefetch){.column = columns, .end_column = columns};
+    const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    quern__prefetch next = {.column = columns + table->first_column,
+                            .end_column = columns + table->end_column,
+                            .chunk = (const char *)slot->chunk,
+                            .row_count = slot->row_count};
+    uint32_t bytes = 0;
+    for (const quern__pass_column *column = next.column; column < next.end_column; column++)
+        bytes += column->size_bytes * slot->row_count;
+    next.share_bytes = bytes / (table->end_call - table->first_call) + 1;
+    return next;
+}
+
+static inline void quern__prefetch_share(quern__prefetch *next)
+{
+    uint32_t left_bytes = next->share_bytes;
+    while (next->column < next->end_column && left_bytes > 0) {
+        const char *values = next->chunk + next->column->offset_bytes;
+        uint32_t column_bytes = next->column->size_bytes * next->row_count;
+        uint32_t end =
+            column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
+        for (uint32_t offset = next->offset_bytes; offset < end; offset += QUERN__CACHE_LINE_BYTES)
+            __builtin_prefetch(values + offset, 0, 2);
+        left_bytes -= end - next->offset_bytes;
+        next->offset_bytes = end;
+        if (end < column_bytes) return;
+        next->column++;
+        next->offset_bytes = 0;
+    }
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/sync.h"
+
+#include "sched/jobs/jobs.h"
+#include "sched/jobs/thread.h"
+
+static bool has_commands(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK)
+            return true;
+    return false;
+}
+
+/* Commands that could not be recorded fail the frame, but not the commands that were. */
+static void count_streams(quern_schedule *schedule, quern__frame_report *report)
+{
+    schedule->has_command_counts = true;
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        quern_commands *recorder = &schedule->recorders[i];
+        quern__commands_close(recorder);
+        if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
+        recorder->failed = QUERN_OK;
+        for (uint32_t k = 0; k < recorder->streams.count; k++) {
+            const quern__stream *stream = &recorder->streams.items[k];
+            schedule->plan.systems.items[stream->origin.source]->command_count += stream->command_count;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------ loops of a stage */
+
+/* Without a pool only where parts are to be seen. */
+static void run_in_parts(quern_jobs *jobs, uint32_t count, uint32_t grain,
+                         quern__executor_function *function, void *argument)
+{
+    if (jobs != NULL) {
+        quern_jobs_parallel_for(jobs, count, grain, function, argument);
+        return;
+    }
+    for (uint32_t begin = 0, end; begin < count; begin = end) {
+        end = count - begin > grain ? begin + grain : count;
+        function(argument, begin, end, 0);
+    }
+}
+
+typedef struct observed_loop {
+    quern__frame_observer *observer;
+    quern__executor_function *function;
+    void *argument;
+} observed_loop;
+
+static void run_observed_part(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const observed_loop *loop = argument;
+    const uint64_t begin_ns = quern__clock_ns();
+    loop->function(loop->argument, begin, end, worker_index);
+    loop->observer->calls->end_part(loop->observer, worker_index, begin_ns);
+}
+
+static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    const quern_schedule *schedule = context;
+    quern__frame_observer *observer = schedule->observer;
+    if (!observer->is_looking) {
+        run_in_parts(schedule->jobs, count, grain, function, argument);
+        return;
+    }
+    observed_loop loop = {.observer = observer, .function = function, .argument = argument};
+    observer->calls->begin_loop(observer, (count - 1) / grain + 1);
+    run_in_parts(schedule->jobs, count, grain, run_observed_part, &loop);
+    observer->calls->end_loop(observer);
+}
+
+static void begin_stage(void *context, quern__sync_stage stage)
+{
+    const quern_schedule *schedule = context;
+    schedule->observer->calls->begin_stage(schedule->observer, stage);
+}
+
+/* -------------------------------------------------------------------------------------- the whole of it */
+
+static quern_result play_back(quern_schedule *schedule, quern__playback_stats *applied)
+{
+    const quern__frame_observer *observer = schedule->observer;
+    quern__executor executor = {.parallel_for = run_on_jobs,
+                                .context = schedule,
+                                .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
+                                .shows_parts = observer->wants_parts,
+                                .begin_stage = observer->is_looking ? begin_stage : NULL};
+    if (QUERN_CHECKS) quern__guards_break(schedule);
+    return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
+                               applied);
+}
+
+quern_result quern__sync(quern_schedule *schedule, quern__frame_report *report)
+{
+    if (!has_commands(schedule)) return QUERN_OK;
+    quern__frame_observer *observer = schedule->observer;
+    const uint64_t begin_ns = quern__clock_ns();
+    count_streams(schedule, report);
+    quern__playback_stats applied = {0};
+    if (observer->is_looking) observer->calls->begin_sync(observer);
+    quern_result result = play_back(schedule, &applied);
+    if (observer->is_looking)
+        observer->calls->end_sync(observer, begin_ns, (uint32_t)applied.command_count);
+    schedule->stats.command_count += applied.command_count;
+    schedule->stats.dropped_count += applied.dropped_count;
+    schedule->stats.created_count += applied.created_count;
+    schedule->stats.destroyed_count += applied.destroyed_count;
+    report->refused_count += applied.refused_count;
+    if (report->refused_result == QUERN_OK) report->refused_result = applied.refused_result;
+    schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
+    return result;
+}

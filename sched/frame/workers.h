@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_FRAME_WORKERS_H
+#define QUERN_SCHED_FRAME_WORKERS_H
+
+/* What each worker has in frames: a recorder of commands, and the context of the callbacks it makes. */
+
+#include "sched/frame/schedule.h"
+
+/* Makes sure that there are so many. What recorders hold comes along. Errors: OUT_OF_MEMORY. */
+quern_result quern__workers_reserve(quern_schedule *schedule, uint32_t worker_count);
+
+void quern__workers_release(quern_schedule *schedule);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/thread.h"
+#include "sched/observe/profile.h"
+
+/* What a frame comes to: where the time of workers went, and what of the passes' time is whose. */
+
+enum {
+    LEARN_INTERVAL = 16, /* frames */
+    FADE_SHARE = 2,
+};
+
+/* False for one that was added since the latest frame. */
+static bool has_times(const quern__profiler *profiler, const quern__system *system)
+{
+    return (system->index + 1) * QUERN__TIME_COUNT <= profiler->time_stride;
+}
+
+static uint64_t sum_times(const quern__profiler *profiler, const quern__system *system, uint32_t what)
+{
+    uint64_t time_ns = 0;
+    for (uint32_t i = 0; i < profiler->worker_count; i++)
+        time_ns += *quern__profile_time_of(profiler, i, system->index, what);
+    return time_ns;
+}
+
+/* By how much a sum that others add to has grown. It begins again when the workers are made anew. */
+static uint64_t growth(uint64_t *seen, uint64_t sum)
+{
+    const uint64_t before = *seen <= sum ? *seen : 0;
+    *seen = sum;
+    return sum - before;
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+static uint64_t slept_ns(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
+{
+    const quern_jobs *jobs = profiler->jobs;
+    return jobs != NULL && index < jobs->thread_count
+               ? quern__worker_slept_ns(&jobs->workers[index], now_ns)
+               : 0;
+}
+
+static void start_passes(const quern__profiler *profiler)
+{
+    for (uint32_t i = 0; i < profiler->plan->segments.count; i++)
+        for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
+            profiler->plan->segments.items[i].passes.items[k]->frame_ns = 0;
+}
+
+/* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
+static void watch_workers(const quern__profiler *profiler)
+{
+    quern_jobs *jobs = profiler->jobs;
+    if (jobs == NULL || jobs->workers[0].again_count > 0) return; /* inside another frame, which decides */
+    const bool is_wanted = profiler->is_profiling;
+    if (atomic_load_explicit(&jobs->is_watched, memory_order_relaxed) != is_wanted)
+        atomic_store_explicit(&jobs->is_watched, is_wanted, memory_order_relaxed);
+}
+
+static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
+{
+    for (uint32_t i = 0; i < profiler->frame.thread_count; i++) {
+        profiler->workers[i].slept_seen_ns = slept_ns(profiler, i, start_ns);
+        profiler->workers[i].dry_seen_ns = quern__profile_dry_ns(profiler, i, start_ns);
+    }
+}
+
+/* In the beginning there is nothing to go by, so each frame teaches. */
+static bool learns(const quern__profiler *profiler)
+{
+    return profiler->watched_count < LEARN_INTERVAL || profiler->watched_count % LEARN_INTERVAL == 0;
+}
+
+void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    profiler->jobs = frame->jobs;
+    watch_workers(profiler);
+    if (profiler->is_timing)
+        memset(profiler->times_ns, 0,
+               (size_t)profiler->worker_count * profiler->time_stride * sizeof *profiler->times_ns);
+    if (!profiler->is_on) return;
+    profiler->is_learning = learns(profiler);
+    profiler->watched_count++;
+    profiler->start_ns = frame->begin_ns;
+    profiler->frame =
+        (quern_frame_profile){.frame_index = frame->frame_index, .thread_count = frame->thread_count};
+    profiler->segments_ns = 0;
+    if (profiler->is_traced) quern__trace_expect_workers(profiler->trace, frame->thread_count);
+    if (profiler->is_profiling) start_workers(profiler, frame->begin_ns);
+    start_passes(profiler);
+}
+
+/* With timing the times are of this frame alone; without, they go on from frame to frame. */
+static uint64_t take_times(const quern__profiler *profiler, const quern__system *system, uint32_t what,
+                           uint64_t *seen_ns)
+{
+    if (profiler->is_timing) *seen_ns = 0;
+    return growth(seen_ns, sum_times(profiler, system, what));
+}
+
+static void take_samples(const quern__profiler *profiler, quern__system *system)
+{
+    const bool fades = profiler->watched_count % LEARN_INTERVAL == 1; /* counts this frame, too */
+    if (fades) system->sampled_ns -= system->sampled_ns / FADE_SHARE;
+    system->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
+}
+
+/* Divides what the jobs took by the samples; by rows where there are none yet. */
+static void divide_pass(const quern__profiler *profiler, const quern__pass *pass)
+{
+    const bool has_hooks = pass->has_begin || pass->has_end;
+    double sampled_ns = 0, rows = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (profiler->is_learning) take_samples(profiler, system);
+        system->profile_ns =
+            has_hooks ? take_times(profiler, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns) : 0;
+        if (!system->is_active) continue;
+        sampled_ns += (double)system->sampled_ns;
+        rows += (double)system->entity_count + 1;
+    }
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        if (!system->is_active) continue;
+        const double share = sampled_ns > 0 ? (double)system->sampled_ns / sampled_ns
+                                            : ((double)system->entity_count + 1) / rows;
+        system->profile_ns += (uint64_t)((double)pass->frame_ns * share);
+    }
+}
+
+static void divide_passes(const quern__profiler *profiler)
+{
+    for (uint32_t i = 0; i < profiler->plan->segments.count; i++)
+        for (uint32_t k = 0; k < profiler->plan->segments.items[i].passes.count; k++)
+            divide_pass(profiler, profiler->plan->segments.items[i].passes.items[k]);
+}
+
+static uint64_t at_most(uint64_t value, uint64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+/* Who reads a worker's sums while it changes them may find them to be less for a moment: see watch.c. */
+static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
+{
+    return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
+/* Worker 0 is busy while segments run, others in all of the frame, but for the time without a job. */
+static quern_worker_profile worker_profile(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
+{
+    quern__observed_worker *observed = &profiler->workers[index];
+    const quern_frame_profile *frame = &profiler->frame;
+    const uint64_t dry_ns = passed(observed->dry_seen_ns, quern__profile_dry_ns(profiler, index, now_ns));
+    const uint64_t asleep_ns = passed(observed->slept_seen_ns, slept_ns(profiler, index, now_ns));
+    const uint64_t without_ns = at_most(dry_ns, frame->time_ns);
+    const uint64_t helped_ns = growth(&observed->sync_seen_ns, observed->sync_ns);
+    quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
+    if (index == 0) {
+        worker.sync_ns = frame->sync_ns;
+        worker.busy_ns = at_most(profiler->segments_ns, frame->time_ns - frame->sync_ns);
+    } else {
+        worker.busy_ns = frame->time_ns - without_ns - worker.sync_ns;
+    }
+    const uint64_t left_ns = frame->time_ns - worker.busy_ns - worker.sync_ns;
+    worker.idle_ns = at_most(asleep_ns, left_ns);
+    worker.stealing_ns = left_ns - worker.idle_ns;
+    return worker;
+}
+
+static void add_worker(quern_worker_profile *sum, const quern_worker_profile *worker)
+{
+    sum->busy_ns += worker->busy_ns;
+    sum->stealing_ns += worker->stealing_ns;
+    sum->idle_ns += worker->idle_ns;
+    sum->sync_ns += worker->sync_ns;
+}
+
+static void finish_workers(const quern__profiler *profiler, quern_frame_profile *frame, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < frame->thread_count; i++) {
+        quern__observed_worker *observed = &profiler->workers[i];
+        observed->profile = worker_profile(profiler, i, now_ns);
+        add_worker(&frame->workers, &observed->profile);
+        add_worker(&observed->profile_total, &observed->profile);
+    }
+    const double all_ns = (double)frame->time_ns * frame->thread_count;
+    frame->efficiency = all_ns > 0 ? (double)frame->workers.busy_ns / all_ns : 0;
+}
+
+void quern__profile_forget_totals(quern__profiler *profiler)
+{
+    profiler->total = (quern_frame_profile){0};
+    profiler->frame_count = 0;
+    quern__counters_forget(&profiler->counters);
+    for (uint32_t i = 0; i < profiler->worker_count; i++)
+        profiler->workers[i].profile_total = (quern_worker_profile){0};
+    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
+        quern__system *system = profiler->plan->systems.items[i];
+        system->total_ns = 0;
+        system->total_view_count = system->total_entity_count = system->total_command_count = 0;
+    }
+}
+
+static void add_frame(quern__profiler *profiler)
+{
+    const quern_frame_profile *frame = &profiler->frame;
+    quern_frame_profile *total = &profiler->total;
+    profiler->frame_count++;
+    total->thread_count = frame->thread_count;
+    total->time_ns += frame->time_ns;
+    total->sync_ns += frame->sync_ns;
+    total->gather_ns += frame->gather_ns;
+    total->merge_ns += frame->merge_ns;
+    total->resolve_ns += frame->resolve_ns;
+    total->apply_ns += frame->apply_ns;
+    total->critical_path_ns += frame->critical_path_ns;
+    add_worker(&total->workers, &frame->workers);
+}
+
+static void add_systems(const quern__profiler *profiler)
+{
+    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
+        quern__system *system = profiler->plan->systems.items[i];
+        quern_system_stats stats;
+        const quern_system handle = {.bits = system->index + 1};
+        if (quern_schedule_get_system_stats(profiler->plan->schedule, handle, &stats) != QUERN_OK) continue;
+        system->total_ns += stats.time_ns;
+        system->total_view_count += stats.view_count;
+        system->total_entity_count += stats.entity_count;
+        system->total_command_count += stats.command_count;
+    }
+}
+
+void quern__profile_end_frame(quern__frame_observer *observer)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    profiler->frame.time_ns = now_ns - profiler->start_ns;
+    const quern__trace_event event = {.begin_ns = profiler->start_ns,
+                                      .duration_ns = profiler->frame.time_ns,
+                                      .kind = QUERN__TRACE_FRAME,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .ordinal = (uint32_t)profiler->frame.frame_index,
+                                      .count = profiler->trace_number};
+    quern__profile_show(profiler, 0, &event);
+    if (profiler->capture != NULL) quern__capture_end_frame(profiler->capture, profiler->frame.time_ns);
+    if (!profiler->is_profiling) return;
+    if (profiler->total.thread_count != profiler->frame.thread_count)
+        quern__profile_forget_totals(profiler);
+    finish_workers(profiler, &profiler->frame, now_ns);
+    divide_passes(profiler);
+    add_frame(profiler);
+    add_systems(profiler);
+}
+
+uint64_t quern__profile_time_ns(const quern__frame_observer *observer, const quern__system *system)
+{
+    const quern__profiler *profiler = (const quern__profiler *)(const void *)observer;
+    if (!has_times(profiler, system)) return 0;
+    if (profiler->is_timing)
+        return sum_times(profiler, system, QUERN__TIME_VIEWS) +
+               sum_times(profiler, system, QUERN__TIME_HOOKS);
+    return profiler->is_profiling ? system->profile_ns : 0;
+}
+
+/* What earlier frames took is forgotten, and learnt anew. */
+void quern__profile_forget(quern__profiler *profiler)
+{
+    for (uint32_t i = 0; i < profiler->worker_count; i++) {
+        profiler->workers[i].sync_seen_ns = profiler->workers[i].sync_ns;
+        profiler->workers[i].profile = (quern_worker_profile){0};
+    }
+    for (uint32_t i = 0; i < profiler->plan->systems.count; i++) {
+        quern__system *system = profiler->plan->systems.items[i];
+        if (!has_times(profiler, system)) continue;
+        (void)take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
+        (void)take_times(profiler, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns);
+        system->sampled_ns = system->profile_ns = 0;
+    }
+    profiler->frame = (quern_frame_profile){0};
+    profiler->watched_count = 0;
+    quern__profile_forget_totals(profiler);
+}

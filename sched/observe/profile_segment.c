@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/thread.h"
+#include "sched/observe/profile.h"
+
+#include <inttypes.h>
+
+/* What the caller of a frame tells: segments and sync points. */
+
+enum {
+    SPAN_LOOKS = 500, /* jobs are timed that take longer than so many looks at the clock, */
+    MIN_SPANS = 16    /* but no more than one part in so many of a pass at once */
+};
+
+/* --------------------------------------------------------------------------------------------- names */
+
+void quern__profile_describe_pass(const quern__pass *pass, char *name, size_t bytes)
+{
+    const char *first = pass->systems.items[0]->name;
+    if (pass->systems.count == 1)
+        snprintf(name, bytes, "%s", first);
+    else
+        snprintf(name, bytes, "%.*s + %" PRIu32, QUERN_MAX_NAME_BYTES - 13, first, pass->systems.count - 1);
+}
+
+quern_result quern__profile_prepare_pass(quern__frame_observer *observer, quern__pass *pass)
+{
+    quern_trace *trace = quern__profiler_of(observer)->trace;
+    if (trace == NULL || pass->is_named) return QUERN_OK;
+    char name[QUERN_MAX_NAME_BYTES + 1];
+    quern__profile_describe_pass(pass, name, sizeof name);
+    quern_result result = quern_trace_add_name(trace, name, &pass->trace_name);
+    for (uint32_t i = 0; i < pass->systems.count && result == QUERN_OK; i++) {
+        quern__system *system = pass->systems.items[i];
+        result = quern_trace_add_name(trace, system->name, &system->trace_name);
+    }
+    pass->is_named = result == QUERN_OK;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ segments */
+
+void quern__profile_begin_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    profiler->segment_start_ns = quern__clock_ns();
+    profiler->segment_dry_ns = quern__profile_dry_ns(profiler, 0, profiler->segment_start_ns);
+    profiler->workers[0].span.pass = NULL; /* nothing that it did before this segment belongs to a span */
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        segment->passes.items[i]->hooks_ns = 0;
+    if (profiler->capture != NULL) quern__capture_begin_segment(profiler->capture, segment);
+}
+
+/* What the jobs of a pass took in a segment. */
+typedef struct pass_times {
+    uint64_t timed_ns;      /* of jobs that were timed */
+    uint64_t longest_ns;    /* a chunk of them */
+    uint64_t counted_count; /* chunks of jobs that were not */
+} pass_times;
+
+static uint64_t take(uint64_t *time)
+{
+    const uint64_t taken = *time;
+    *time = 0;
+    return taken;
+}
+
+/* Between segments, when no worker adds to it. */
+static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *pass)
+{
+    const uint32_t first = pass->systems.items[0]->index;
+    pass_times sum = {0};
+    for (uint32_t i = 0; i < profiler->worker_count; i++) {
+        sum.timed_ns += take(quern__profile_time_of(profiler, i, first, QUERN__TIME_JOBS));
+        sum.counted_count += take(quern__profile_time_of(profiler, i, first, QUERN__TIME_COUNTED));
+        const uint64_t longest_ns = take(quern__profile_time_of(profiler, i, first, QUERN__TIME_LONGEST));
+        if (longest_ns > sum.longest_ns) sum.longest_ns = longest_ns;
+    }
+    return sum;
+}
+
+/* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it
+ * is written now and then only: a line that worker 0 has written has to come to them anew. */
+static void learn(const quern__profiler *profiler, quern__pass *pass, const pass_times *times)
+{
+    if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
+    pass->chunk_ns = times->timed_ns / (pass->item_count - times->counted_count);
+    const uint64_t most = pass->item_count / MIN_SPANS;
+    const uint64_t wanted = SPAN_LOOKS * quern__clock_cost_ns() / (pass->chunk_ns + 1);
+    pass->span_count = (uint32_t)(wanted < most ? wanted : most);
+    pass->sample_stride =
+        quern__profile_choose_stride(profiler, pass, pass->chunk_ns * pass->item_count + 1);
+}
+
+/* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
+ * Passes stand in an order that respects what they wait for. */
+static uint64_t longest_path_ns(const quern__segment *segment)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        uint64_t start_ns = 0;
+        for (uint32_t k = 0; k < pass->waits_for.count; k++) {
+            const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
+            if (before->path_ns > start_ns) start_ns = before->path_ns;
+        }
+        pass->path_ns = start_ns + pass->hooks_ns + pass->longest_ns;
+        if (pass->path_ns > longest_ns) longest_ns = pass->path_ns;
+    }
+    return longest_ns;
+}
+
+void quern__profile_end_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    profiler->segments_ns += now_ns - profiler->segment_start_ns -
+                             (quern__profile_dry_ns(profiler, 0, now_ns) - profiler->segment_dry_ns);
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        const pass_times times = take_jobs(profiler, pass);
+        pass->frame_ns += times.timed_ns + times.counted_count * pass->chunk_ns;
+        pass->longest_ns =
+            times.longest_ns > 0 || times.counted_count == 0 ? times.longest_ns : pass->chunk_ns;
+        if (profiler->is_learning || pass->chunk_ns == 0) learn(profiler, pass, &times);
+    }
+    profiler->frame.critical_path_ns += longest_path_ns(segment);
+    if (profiler->capture != NULL) quern__capture_finish_section(profiler->capture, quern__clock_ns());
+}
+
+/* --------------------------------------------------------------------------------------- sync points */
+
+static void show_stage(const quern__profiler *profiler, quern__sync_stage stage, uint32_t track,
+                       uint64_t start_ns, uint64_t end_ns, uint32_t count)
+{
+    const quern__trace_event event = {.begin_ns = start_ns,
+                                      .duration_ns = end_ns - start_ns,
+                                      .kind = QUERN__TRACE_SYNC,
+                                      .name = QUERN__TRACE_NO_NAME,
+                                      .ordinal = stage,
+                                      .count = count};
+    quern__profile_show(profiler, track, &event);
+}
+
+static uint64_t *stage_time(quern_frame_profile *frame, quern__sync_stage stage)
+{
+    switch (stage) {
+    case QUERN__STAGE_GATHER:
+        return &frame->gather_ns;
+    case QUERN__STAGE_MERGE:
+        return &frame->merge_ns;
+    case QUERN__STAGE_RESOLVE:
+        return &frame->resolve_ns;
+    default:
+        return &frame->apply_ns;
+    }
+}
+
+/* The stage that runs ends now. */
+static void end_stage(quern__profiler *profiler, uint64_t now_ns)
+{
+    if (profiler->stage == QUERN__STAGE_SYNC) return;
+    *stage_time(&profiler->frame, profiler->stage) += now_ns - profiler->stage_start_ns;
+    show_stage(profiler, profiler->stage, 0, profiler->stage_start_ns, now_ns, 0);
+}
+
+void quern__profile_begin_sync(quern__frame_observer *observer)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    profiler->stage = QUERN__STAGE_SYNC;
+    if (profiler->capture != NULL) quern__capture_start_section(profiler->capture, true, quern__clock_ns());
+}
+
+void quern__profile_begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(profiler, now_ns);
+    profiler->stage = stage;
+    profiler->stage_start_ns = now_ns;
+}
+
+void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    if (!profiler->is_on) return;
+    const uint64_t now_ns = quern__clock_ns();
+    end_stage(profiler, now_ns);
+    profiler->frame.sync_ns += now_ns - begin_ns;
+    profiler->frame.critical_path_ns += now_ns - begin_ns;
+    show_stage(profiler, QUERN__STAGE_SYNC, 0, begin_ns, now_ns, command_count);
+    if (profiler->capture == NULL) return;
+    quern__capture_add_gap(profiler->capture, now_ns);
+    quern__capture_finish_section(profiler->capture, now_ns);
+}
+
+void quern__profile_begin_loop(quern__frame_observer *observer, uint32_t part_count)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    if (profiler->capture == NULL) return;
+    quern__capture_add_gap(profiler->capture, quern__clock_ns());
+    quern__capture_start_loop(profiler->capture, part_count);
+}
+
+void quern__profile_end_loop(quern__frame_observer *observer)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
+}
+
+/* Worker 0 leads the sync point, so all of that is its time already. */
+void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
+{
+    const quern__profiler *profiler = quern__profiler_of(observer);
+    const uint64_t now_ns = quern__clock_ns();
+    if (profiler->capture != NULL) quern__capture_end_part(profiler->capture, now_ns - begin_ns);
+    if (worker_index == 0) return;
+    profiler->workers[worker_index].sync_ns += now_ns - begin_ns;
+    show_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/observe/profile.h"
+
+/* The observer of a schedule: what it wants to know of the next frame, and its memory. */
+
+enum { WORKER_ALIGNMENT_BYTES = 128, TIMES_PER_LINE = 16 };
+
+/* ------------------------------------------------------------------------------------------- memory */
+
+/* Workers and times lie in one block of memory. */
+static size_t times_offset(uint32_t worker_count)
+{
+    return quern__align_up(worker_count * sizeof(quern__observed_worker), WORKER_ALIGNMENT_BYTES);
+}
+
+static size_t block_bytes(uint32_t worker_count, uint32_t time_stride)
+{
+    return times_offset(worker_count) + (size_t)worker_count * time_stride * sizeof(uint64_t);
+}
+
+static void release_workers(const quern__profiler *profiler)
+{
+    quern__release(quern__plan_allocator(profiler->plan), profiler->workers,
+                   block_bytes(profiler->worker_count, profiler->time_stride), WORKER_ALIGNMENT_BYTES);
+}
+
+/* For every worker, with a time for every system. What was told of workers comes along. */
+static quern_result reserve_workers(quern__profiler *profiler, uint32_t worker_count)
+{
+    const uint32_t stride = (uint32_t)quern__align_up(
+        (size_t)(profiler->plan->systems.count + 1) * QUERN__TIME_COUNT, TIMES_PER_LINE);
+    if (worker_count <= profiler->worker_count && stride <= profiler->time_stride) return QUERN_OK;
+    if (worker_count < profiler->worker_count) worker_count = profiler->worker_count;
+    const size_t bytes = block_bytes(worker_count, stride);
+    char *memory = quern__allocate(quern__plan_allocator(profiler->plan), bytes, WORKER_ALIGNMENT_BYTES);
+    if (memory == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the times of %u workers",
+                           worker_count);
+    memset(memory, 0, bytes);
+    quern__observed_worker *workers = (quern__observed_worker *)(void *)memory;
+    for (uint32_t i = 0; i < profiler->worker_count; i++) {
+        workers[i].profile = profiler->workers[i].profile;
+        workers[i].profile_total = profiler->workers[i].profile_total;
+    }
+    release_workers(profiler);
+    profiler->workers = workers;
+    profiler->times_ns = (uint64_t *)(void *)(memory + times_offset(worker_count));
+    profiler->time_stride = stride;
+    profiler->worker_count = worker_count;
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- frames */
+
+/* A trace may be started and stopped at any time: what is decided here holds for the frame. */
+static quern_result prepare(quern__frame_observer *observer, uint32_t worker_count)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    const bool was_on = profiler->is_on, was_traced = profiler->is_traced;
+    profiler->is_traced = quern__trace_wants(profiler->trace);
+    profiler->is_on = profiler->is_profiling || profiler->is_traced || profiler->capture != NULL;
+    observer->is_looking = profiler->is_on || profiler->is_timing;
+    observer->wants_parts = profiler->capture != NULL;
+    if (!observer->is_looking) return QUERN_OK;
+    quern_result result = reserve_workers(profiler, worker_count);
+    if (result == QUERN_OK)
+        result = quern__counters_reserve(&profiler->counters, worker_count, profiler->plan->systems.count,
+                                         quern__plan_allocator(profiler->plan));
+    if (result != QUERN_OK) return result;
+    if (profiler->is_traced != was_traced) profiler->watched_count = 0; /* a trace takes more samples */
+    for (uint32_t i = 0; i < profiler->worker_count && profiler->is_on != was_on; i++)
+        profiler->workers[i].sample_countdown = 0;
+    return QUERN_OK;
+}
+
+static void destroy(quern__frame_observer *observer)
+{
+    quern__profiler *profiler = quern__profiler_of(observer);
+    const quern_allocator *allocator = quern__plan_allocator(profiler->plan);
+    quern__trace_remove_schedule(profiler->trace);
+    quern__counters_release(&profiler->counters, allocator);
+    release_workers(profiler);
+    quern__release(allocator, profiler, sizeof *profiler, _Alignof(quern__profiler));
+}
+
+static const quern__frame_observer_calls calls = {
+    .prepare = prepare,
+    .prepare_pass = quern__profile_prepare_pass,
+    .begin_frame = quern__profile_begin_frame,
+    .end_frame = quern__profile_end_frame,
+    .begin_segment = quern__profile_begin_segment,
+    .end_segment = quern__profile_end_segment,
+    .begin_job = quern__profile_begin_job,
+    .next_stretch = quern__profile_next_stretch,
+    .end_job = quern__profile_end_job,
+    .begin_calls = quern__profile_begin_calls,
+    .end_call = quern__profile_end_call,
+    .begin_sync = quern__profile_begin_sync,
+    .end_sync = quern__profile_end_sync,
+    .begin_stage = quern__profile_begin_stage,
+    .begin_loop = quern__profile_begin_loop,
+    .end_loop = quern__profile_end_loop,
+    .end_part = quern__profile_end_part,
+    .system_time_ns = quern__profile_time_ns,
+    .destroy = destroy,
+};
+
+quern_result quern__frame_observer_create(quern__plan *plan, bool timing, quern_trace *trace,
+                                          quern__frame_observer **out_observer)
+{
+    quern__profiler *profiler =
+        quern__allocate(quern__plan_allocator(plan), sizeof *profiler, _Alignof(quern__profiler));
+    if (profiler == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for its profile");
+    *profiler =
+        (quern__profiler){.observer.calls = &calls, .plan = plan, .trace = trace, .is_timing = timing};
+    profiler->trace_number = quern__trace_add_schedule(trace);
+    *out_observer = &profiler->observer;
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- asking */
+
+quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_set_profiling", "schedule");
+    const quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_profiling");
+    if (result != QUERN_OK) return result;
+    quern__profiler *profiler = quern__schedule_profiler(schedule);
+    profiler->is_profiling = is_on;
+    quern__profile_forget(profiler);
+    return QUERN_OK;
+}
+
+static quern_result check_source(const quern_hardware_source *source)
+{
+    if (source == NULL || (source->open != NULL && source->read != NULL && source->close != NULL))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "quern_schedule_set_counting: a source needs open, read and close");
+}
+
+quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_hardware_source *source)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_set_counting", "schedule");
+    quern_result result = quern__schedule_check_idle(schedule, "quern_schedule_set_counting");
+    if (result == QUERN_OK) result = check_source(source);
+    quern__profiler *profiler = quern__schedule_profiler(schedule);
+    const quern_allocator *allocator = quern__plan_allocator(profiler->plan);
+    if (result == QUERN_OK && source != NULL)
+        result = quern__counters_start(&profiler->counters, source, allocator);
+    if (result != QUERN_OK) return result;
+    if (source == NULL) quern__counters_release(&profiler->counters, allocator);
+    profiler->watched_count = 0; /* strides are learnt anew */
+    quern__profile_forget_totals(profiler);
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
+                                              double out_counts[QUERN_HARDWARE_EVENT_COUNT])
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_system_counts", "schedule");
+    if (out_counts == NULL) return quern__fail_null("quern_schedule_get_system_counts", "out_counts");
+    const quern__profiler *profiler = quern__schedule_profiler(schedule);
+    if (system.bits == 0 || system.bits > profiler->plan->systems.count)
+        return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
+                           "quern_schedule_get_system_counts: the schedule has no such system");
+    const quern__system *counted = profiler->plan->systems.items[system.bits - 1];
+    const double frames = (double)profiler->frame_count;
+    for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)
+        out_counts[i] = quern__counters_rate(&profiler->counters, counted->index, (quern_hardware_event)i) *
+                        (double)counted->total_ns / frames;
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_get_frame_profile(const quern_schedule *schedule,
+                                              quern_frame_profile *out_profile)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_frame_profile", "schedule");
+    if (out_profile == NULL) return quern__fail_null("quern_schedule_get_frame_profile", "out_profile");
+    const quern__profiler *profiler = quern__schedule_profiler(schedule);
+    *out_profile = profiler->is_profiling ? profiler->frame : (quern_frame_profile){0};
+    return QUERN_OK;
+}
+
+quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, uint32_t worker_index,
+                                               quern_worker_profile *out_profile)
+{
+    if (schedule == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "schedule");
+    if (out_profile == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "out_profile");
+    const quern__profiler *profiler = quern__schedule_profiler(schedule);
+    const uint32_t worker_count = profiler->is_profiling ? profiler->frame.thread_count : 0;
+    if (worker_index >= worker_count)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_schedule_get_worker_profile: worker %u; the latest profile has %u",
+                           worker_index, worker_count);
+    *out_profile = profiler->workers[worker_index].profile;
+    return QUERN_OK;
+}

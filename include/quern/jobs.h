@@ -43,7 +43,7 @@ typedef struct quern_jobs quern_jobs;
 #define QUERN__ATOMIC(type) _Atomic(type)
 #endif
 
-/* ------------------------------------------------------------------------------------------- pool */
+/* ------------------------------------------------------------------------------------------------ pool */
 
 /** Threads that the program already has, for a pool that starts none of its own.
  *
@@ -107,7 +107,7 @@ QUERN_API uint32_t quern_processor_count(void);
  * Threads: any. */
 QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink);
 
-/* ----------------------------------------------------------------------------------- fork and join */
+/* --------------------------------------------------------------------------------------- fork and join */
 
 /** A job. user_data is the pointer that was given with it, or the address of a copy of its payload.
  * worker_index is that of the thread it runs on, 0 to thread_count - 1: no two threads have the same index
@@ -140,7 +140,7 @@ QUERN_API quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern
  * quern_jobs_fork; INVALID_ARGUMENT also for a fork that is joined already, or is another worker's. */
 QUERN_API quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork);
 
-/* -------------------------------------------------------------------------------- submitted jobs */
+/* -------------------------------------------------------------------------------------- submitted jobs */
 
 /** Counts what has to finish: jobs submitted with it, and holds.
  *
@@ -225,7 +225,7 @@ QUERN_API quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *count
  * Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: from outside the pool, or inside a job on worker 0. */
 QUERN_API quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count);
 
-/* ---------------------------------------------------------------------------------- parallel loop */
+/* --------------------------------------------------------------------------------------- parallel loop */
 
 /** Works on the items begin to end - 1. user_data is the pointer that was given with the loop;
  * worker_index is that of the thread it runs on, 0 to thread_count - 1. */
@@ -242,7 +242,7 @@ typedef void quern_range_function(void *user_data, uint32_t begin, uint32_t end,
 QUERN_API quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
                                                quern_range_function *function, void *user_data);
 
-/* ------------------------------------------------------------------------------------------ graph */
+/* ----------------------------------------------------------------------------------------------- graph */
 
 /** A graph of parallel loops: a node starts when all its predecessors have finished. Build it once, run it
  * often. */

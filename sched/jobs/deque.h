@@ -99,7 +99,7 @@ static inline bool quern__deque_looks_empty(const quern__deque *deque)
     return top >= atomic_load_explicit(&deque->bottom, QUERN__HANDSHAKE_RELAXED);
 }
 
-/* ------------------------------------------------------------------------------- the owner's calls */
+/* ----------------------------------------------------------------------------------- the owner's calls */
 
 static inline quern__deque_slot *quern__deque_slot_of(quern__deque *deque, int64_t index)
 {

@@ -2,34 +2,15 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs.h"
 
-#include "core/base/printer.h"
-
+#include <stdio.h>
 #include <time.h>
 
-/* The life of a pool: threads, and outside threads that come in. How workers find jobs is in search.c. */
+/* The life of a pool: what its threads do, and how it is made, resized and ended. How workers find jobs is
+ * in search.c. */
 
 enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000 };
 
-QUERN__FAST_THREAD_LOCAL quern__worker *quern__current_worker;
-
-/* ---------------------------------------------------------------------------------- forked processes */
-
-static bool has_threads_elsewhere(const quern_jobs *jobs)
-{
-    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count;
-}
-
-quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function)
-{
-    if (QUERN__LIKELY(!has_threads_elsewhere(jobs))) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_THREAD,
-        "%s: this process was forked after job pool '%s' was made, and the pool's threads are in "
-        "the parent; make a pool in this process",
-        function, jobs->name);
-}
-
-/* ------------------------------------------------------------------------------- threads and callers */
+/* --------------------------------------------------------------------------------------------- threads */
 
 static void name_thread(const quern__worker *worker)
 {
@@ -108,77 +89,7 @@ void quern__jobs_lend(void *argument)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
-{
-    quern__worker *worker = quern__current_worker;
-    while (worker != NULL && worker->jobs != jobs)
-        worker = worker->outer;
-    return worker;
-}
-
-bool quern__jobs_try_enter(quern_jobs *jobs)
-{
-    /* Acquire pairs with the release in leave: worker 0 passes from one thread to the next. seq_cst: see
-     * is_last_one in wait.c. */
-    if (atomic_exchange_explicit(&jobs->is_entered, true, memory_order_seq_cst)) return false;
-    quern__worker *caller = &jobs->workers[0];
-    caller->outer = quern__current_worker;
-    quern__current_worker = caller;
-    return true;
-}
-
-quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
-{
-    quern__worker *inside = quern__jobs_current_worker(jobs);
-    if (inside != NULL && inside->is_resting) {
-        inside->is_resting = false;
-        inside->again_count++;
-        return QUERN_OK;
-    }
-    if (inside != NULL)
-        return quern__fail(QUERN_ERROR_POOL_BUSY,
-                           "%s: called from inside a job of pool '%s'; call it from outside", function,
-                           jobs->name);
-    quern_result result = quern__jobs_check_threads(jobs, function);
-    if (result != QUERN_OK) return result;
-    if (quern__jobs_try_enter(jobs)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_POOL_BUSY,
-                       "%s: another thread is running work on job pool '%s'; one outside thread at a time "
-                       "may",
-                       function, jobs->name);
-}
-
-/* Worker 0 has left. All others may be asleep in waits, and jobs be left that it might have run; and a
- * thread that waits outside may come in and help. */
-static void tell_others(quern_jobs *jobs)
-{
-    if (quern__jobs_any(jobs)) quern__jobs_notify_sleepers(jobs, NULL, NULL);
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_cond_broadcast(&jobs->outside_condition);
-    pthread_mutex_unlock(&jobs->outside_mutex);
-}
-
-void quern__jobs_leave(quern_jobs *jobs)
-{
-    quern__worker *caller = &jobs->workers[0];
-    if (caller->again_count > 0) {
-        caller->again_count--;
-        caller->is_resting = true;
-        return;
-    }
-    quern__worker_settle(caller);
-    quern__current_worker = caller->outer;
-    atomic_store_explicit(&jobs->is_entered, false, QUERN__HANDSHAKE_RELEASE);
-    /* The write and the read of a handshake with those who sleep while there is a worker 0; they make up
-     * for a fence that is missing. */
-    if (!jobs->is_asymmetric) quern__handshake_fence();
-    atomic_signal_fence(memory_order_seq_cst);
-    uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
-                        atomic_load_explicit(&jobs->outside_count, QUERN__HANDSHAKE_RELAXED);
-    if (QUERN__UNLIKELY(sleepers != 0)) tell_others(jobs);
-}
-
-/* ---------------------------------------------------------------------------------------- lifetime */
+/* -------------------------------------------------------------------------------------------- lifetime */
 
 static quern_result check_thread_count(uint32_t thread_count, const char *function)
 {
@@ -195,7 +106,7 @@ static uint32_t choose_thread_count(uint32_t asked_count)
     return processor_count < QUERN_MAX_THREADS ? processor_count : QUERN_MAX_THREADS;
 }
 
-/* ----------------------------------------------------------------------------------------- workers */
+/* --------------------------------------------------------------------------------------------- workers */
 
 static void release_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count, uint32_t parker_count)
 {
@@ -238,7 +149,7 @@ static quern_result fail_workers(const char *function, const char *name, uint32_
                        (unsigned)count, sizeof(quern_jobs) + count * sizeof(quern__worker));
 }
 
-/* ----------------------------------------------------------------------------------- start and end */
+/* --------------------------------------------------------------------------------------- start and end */
 
 static void clear_mask(quern__mask *mask)
 {
@@ -372,7 +283,7 @@ static bool try_enter_alone(quern_jobs *jobs)
     return quern__jobs_try_enter(jobs);
 }
 
-/* ---------------------------------------------------------------------------------------- the calls */
+/* ------------------------------------------------------------------------------------------- the calls */
 
 static bool init_locks(quern_jobs *jobs)
 {
@@ -476,7 +387,7 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
-    if (has_threads_elsewhere(jobs)) {
+    if (quern__jobs_has_threads_elsewhere(jobs)) {
         /* Its jobs are the parent's, and so are those who may hold its locks. */
         release_memory(jobs);
         return;
@@ -527,61 +438,4 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
 uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 {
     return jobs != NULL ? jobs->thread_count : 0;
-}
-
-/* ----------------------------------------------------------------------------------------- describe */
-
-static bool has_bit(const quern__mask *mask, uint32_t index)
-{
-    return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
-}
-
-static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
-{
-    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_relaxed);
-    if (worker->index == 0 && !is_entered) return "outside";
-    if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
-    if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
-    if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
-    if (atomic_load_explicit(&worker->serving, memory_order_relaxed) != NULL) return "in a job";
-    return "awake";
-}
-
-static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
-{
-    return atomic_load_explicit(&jobs->queues.queues[index].count, memory_order_relaxed);
-}
-
-static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
-{
-    quern__print(
-        printer,
-        "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
-        jobs->name, (unsigned)jobs->thread_count,
-        (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
-        (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
-        (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
-}
-
-static void describe_worker(quern__printer *printer, const quern_jobs *jobs, const quern__worker *worker)
-{
-    int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
-    int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-    quern__print(printer, "worker %u: %s; deque %lld to %lld; parker %u\n", (unsigned)worker->index,
-                 state_of(jobs, worker), (long long)top, (long long)bottom,
-                 (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed));
-}
-
-/* Relaxed reads: a picture of about now. */
-quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
-{
-    if (jobs == NULL) return quern__fail_null("quern_jobs_describe", "jobs");
-    quern_result result = quern__check_sink(sink, "quern_jobs_describe");
-    if (result != QUERN_OK) return result;
-    quern__printer printer;
-    quern__printer_open(&printer, sink);
-    describe_pool(&printer, jobs);
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
-        describe_worker(&printer, jobs, &jobs->workers[index]);
-    return quern__printer_close(&printer, "quern_jobs_describe");
 }

@@ -4,8 +4,9 @@
 #define QUERN_SCHED_JOBS_JOBS_H
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
- * Single jobs (single.c), loops (loop.h) and graphs are built from that. What can be seen of it from
- * outside is in watch.c. */
+ * Outside threads come in by enter.c. Submitted jobs (submit.c) with their counters (counter.c), forks
+ * (fork.c), loops (loop.h) and graphs (graph.h) are built from that. What can be seen of a pool is in
+ * worker_times.c and describe.c. */
 
 #include "core/base/base.h"
 #include "sched/jobs/deque.h"
@@ -35,7 +36,7 @@ typedef struct quern__cost {
     bool is_measured; /* alone_ns is from a loop that one thread ran, not only a guess */
 } quern__cost;
 
-/* Where the time of a worker goes, since the pool began: see watch.c. */
+/* Where the time of a worker goes, since the pool began: see worker_times.c. */
 typedef struct quern__worker_times {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
         dry_ns; /* without a job, asleep or not, up to the latest that it found; while is_watched */
@@ -56,7 +57,7 @@ struct quern__worker {
     _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
     quern__worker *outer;     /* of the same thread, in the pool from whose job it entered this one */
     int64_t floor;            /* jobs below it in the deque are not the current job's own */
-    const void *done_counter; /* finished jobs that were not yet taken off their counter, see single.c */
+    const void *done_counter; /* finished jobs that were not yet taken off their counter, see counter.c */
     uint32_t done_count;
     uint32_t index;
     uint32_t random;        /* where the next search for work starts */
@@ -65,7 +66,7 @@ struct quern__worker {
     uint32_t rescue_depth;  /* jobs on the stack that a wait took although it did not wait for them */
     uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
     bool has_slept;         /* since it last searched */
-    bool takes_next;        /* looks for a job: the next that it pushes is its own, see single.c */
+    bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
@@ -108,7 +109,7 @@ struct quern_jobs {
     _Atomic uint32_t blocked_count;
     _Atomic uint32_t outside_count; /* threads that wait without being a worker */
     _Atomic uint32_t
-        outside_calls; /* calls by others than workers that make somebody go on, see single.c */
+        outside_calls; /* calls by others than workers that make somebody go on, see counter.c */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
 };
 
@@ -138,6 +139,12 @@ void quern__jobs_leave(quern_jobs *jobs);
 /* The same without a message: false when another thread is worker 0. */
 bool quern__jobs_try_enter(quern_jobs *jobs);
 
+/* Whether they are in the process that this one was forked from. */
+static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
+{
+    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count;
+}
+
 /* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To
  * be asked by calls from outside before they hand anything in, or wait. */
 quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *function);
@@ -159,7 +166,7 @@ static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
     atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
 }
 
-/* ---------------------------------------------------------------------------------- search.c: jobs */
+/* -------------------------------------------------------------------------------------- search.c: jobs */
 
 /* After pushing a job of this scope: wakes one worker if there are sleepers that could do it and nobody is
  * searching. worker: the pusher; NULL when that is none. */
@@ -200,7 +207,7 @@ bool quern__mask_clear(quern__mask *mask, uint32_t index);
 /* Between "I am going to sleep" and the last look: the fence of both sides where pushers have none. */
 void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 
-/* -------------------------------------------------------------------------------- watch.c: looking on */
+/* -------------------------------------------------------------------------- worker_times.c: looking on */
 
 /* By the worker itself: it looks in vain since now_ns; it does no longer, for it has found a job. */
 void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns);
@@ -233,7 +240,7 @@ static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
 void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count);
 
-/* --------------------------------------------------------------------------------- wait.c: waiting */
+/* ------------------------------------------------------------------------------------- wait.c: waiting */
 
 /* What a worker waits for. */
 typedef struct quern__wait {
@@ -250,7 +257,20 @@ typedef struct quern__wait {
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
 
-/* ------------------------------------------------------------------------------ single.c: counters */
+/* ------------------------------------------------------------------------------------- submit.c: nodes */
+
+/* Puts a node's job where workers find it, and tells one. worker: the calling one, in whichever pool, or
+ * NULL. */
+void quern__node_submit(quern__node *node, quern__worker *worker);
+
+/* --------------------------------------------------------------------------------- counter.c: counters */
+
+/* Takes so many off, and fires the counter's nodes when it comes to zero. worker: the calling one, in
+ * whichever pool, or NULL. */
+void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker *worker);
+
+/* Fires the node when the counter comes to zero; at once when it is there. */
+void quern__counter_add_node(quern_counter *counter, quern__node *node, quern__worker *worker);
 
 /* Takes the finished jobs that were kept back off their counter. */
 void quern__worker_settle_slowly(quern__worker *worker);

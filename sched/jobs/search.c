@@ -42,7 +42,7 @@
  *
  * tests/models has models of this, which include this file. */
 
-/* ------------------------------------------------------------------------------------------- sleep */
+/* ----------------------------------------------------------------------------------------------- sleep */
 
 void quern__mask_set(quern__mask *mask, uint32_t index)
 {
@@ -175,7 +175,7 @@ void quern__worker_sleep(quern__worker *worker)
     worker->has_slept = true;
 }
 
-/* ------------------------------------------------------------------------------------------ search */
+/* ---------------------------------------------------------------------------------------------- search */
 
 /* Once around the others. Victims are looked at before they are stolen from, so that spinning only
  * reads. */

@@ -27,7 +27,7 @@
 #define HAS_MEMBARRIER 0
 #endif
 
-/* ----------------------------------------------------------------------------------------- threads */
+/* --------------------------------------------------------------------------------------------- threads */
 
 bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument)
 {
@@ -122,7 +122,7 @@ bool quern__can_fence_all_threads(void)
 
 #endif
 
-/* ------------------------------------------------------------------------------------------- clock */
+/* ----------------------------------------------------------------------------------------------- clock */
 
 uint64_t quern__clock_ns(void)
 {
@@ -152,7 +152,7 @@ uint32_t quern_processor_count(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
-/* ------------------------------------------------------------------------------------------ parker */
+/* ---------------------------------------------------------------------------------------------- parker */
 
 /* SLEEPING is set by the owner alone, PERMIT by anybody, EMPTY by the owner alone. The owner blocks only
  * while the state is SLEEPING, and whoever replaces SLEEPING by PERMIT unblocks it; so no permit is missed,

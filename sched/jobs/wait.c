@@ -38,7 +38,7 @@ enum {
     MAX_ASIDE = 32          /* jobs that a rescuer looks behind */
 };
 
-/* ------------------------------------------------------------------------------------ running a job */
+/* --------------------------------------------------------------------------------------- running a job */
 
 void quern__worker_run_own(quern__worker *worker, quern__job *job)
 {
@@ -65,7 +65,7 @@ void quern__worker_run(quern__worker *worker, quern__job *job)
     atomic_store_explicit(&worker->serving_from, from, memory_order_relaxed);
 }
 
-/* ------------------------------------------------------------------------------------ finding a part */
+/* -------------------------------------------------------------------------------------- finding a part */
 
 static bool pop_own(quern__worker *worker, quern__job *out_job)
 {
@@ -151,7 +151,7 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
     return steal_part(worker, wait->scope, out_job);
 }
 
-/* ------------------------------------------------------------------------------------------ waiting */
+/* --------------------------------------------------------------------------------------------- waiting */
 
 /* What the worker waits for is not what the job waits for that it runs meanwhile. */
 static void run_meanwhile(quern__worker *worker, quern__job *job)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/models/pool.h"
 
-/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/single.c).
+/* Counters, their continuations and those who wait for them; forks and joins (sched/jobs/counter.c, fork.c).
  * Checked: when a counter comes to zero every continuation is submitted once and every sleeper has its
  * permit; what was written before is visible; who has seen the end may free the counter. */
 
@@ -51,14 +51,14 @@ static void *add_continuation(void *argument)
     node->job.target = argument;
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = &pool;
-    add_node(counter, node, NULL);
+    quern__counter_add_node(counter, node, NULL);
     return NULL;
 }
 
 static void *release(void *argument)
 {
     written[(uintptr_t)argument] = 1;
-    finish(counter, 1, NULL);
+    quern__counter_finish(counter, 1, NULL);
     return NULL;
 }
 

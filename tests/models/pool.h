@@ -41,11 +41,15 @@ static void wait_for_broadcast(pthread_mutex_t *mutex);
 #define pop_own pop_own_part
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
-#include "sched/jobs/single.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/fork.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/submit.c"  /* NOLINT(bugprone-suspicious-include) */
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
-#include "sched/jobs/jobs.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/enter.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/jobs.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/parallel_for.c" /* NOLINT(bugprone-suspicious-include) */
 
 /* --------------------------------------------------------------------------------------- the pool */
 

@@ -31,7 +31,7 @@ static void run_end(quern__job *job, quern__worker *worker)
     (void)job;
     assert(!atomic_exchange_explicit(&has_run, true, memory_order_relaxed));
     for (int i = 0; i < 2; i++)
-        if (!quern_counter_is_done(&counters[i])) finish(&counters[i], 1, worker);
+        if (!quern_counter_is_done(&counters[i])) quern__counter_finish(&counters[i], 1, worker);
 }
 
 static void push_end(quern__worker *worker, const void *scope)

@@ -70,7 +70,7 @@ static item *steal(void)
     return quern__deque_steal(deque, &job) ? item_of(&job) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------- one thread */
+/* ------------------------------------------------------------------------------------------ one thread */
 
 Test(deque, starts_empty)
 {

@@ -70,7 +70,7 @@ static void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t w
     atomic_fetch_add_explicit((_Atomic uint32_t *)argument, end - begin, memory_order_relaxed);
 }
 
-/* ----------------------------------------------------------------------------------- checked graphs */
+/* -------------------------------------------------------------------------------------- checked graphs */
 
 typedef struct checked_graph checked_graph;
 
@@ -372,7 +372,7 @@ Test(graph, same_edge_twice_is_harmless)
     quern_jobs_destroy(jobs);
 }
 
-/* ------------------------------------------------------------------------------------ caller and pool */
+/* ------------------------------------------------------------------------------------- caller and pool */
 
 typedef struct sleeper {
     pthread_t caller;

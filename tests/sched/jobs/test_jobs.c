@@ -63,7 +63,7 @@ static void do_nothing(void *argument, uint32_t begin, uint32_t end, uint32_t wo
     (void)worker_index;
 }
 
-/* -------------------------------------------------------------------------------------- definitions */
+/* ----------------------------------------------------------------------------------------- definitions */
 
 Test(jobs, default_def_uses_every_processor)
 {
@@ -218,7 +218,7 @@ Test(jobs, threads_have_names)
 
 #endif
 
-/* ------------------------------------------------------------------------------------ parallel loops */
+/* -------------------------------------------------------------------------------------- parallel loops */
 
 typedef struct coverage {
     _Atomic uint8_t call_count[MAX_ITEM_COUNT];
@@ -357,7 +357,7 @@ Test(jobs, all_threads_take_part)
     }
 }
 
-/* -------------------------------------------------------------------------------------------- nesting */
+/* --------------------------------------------------------------------------------------------- nesting */
 
 typedef struct nest {
     quern_jobs *jobs;
@@ -477,7 +477,7 @@ Test(jobs, a_call_back_into_the_first_pool_is_inside_it)
     quern_jobs_destroy(trip.second);
 }
 
-/* ------------------------------------------------------------------------------------ outside threads */
+/* ------------------------------------------------------------------------------------- outside threads */
 
 typedef struct outsider {
     quern_jobs *jobs;
@@ -558,7 +558,7 @@ Test(jobs, outside_threads_take_turns)
     quern_jobs_destroy(shared.jobs);
 }
 
-/* -------------------------------------------------------------------------------- helping in a wait */
+/* ----------------------------------------------------------------------------------- helping in a wait */
 
 static void count_calls(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
@@ -586,7 +586,7 @@ Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
     quern_jobs_destroy(jobs);
 }
 
-/* ----------------------------------------------------------------------------------------------- rest */
+/* ------------------------------------------------------------------------------------------------ rest */
 
 static uint64_t process_time_ns(void)
 {

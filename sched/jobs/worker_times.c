@@ -28,7 +28,7 @@ static uint64_t time_at(const _Atomic uint64_t *sum_ns, const _Atomic uint64_t *
     return begun_ns != 0 && begun_ns < now_ns ? known_ns + now_ns - begun_ns : known_ns;
 }
 
-/* --------------------------------------------------------------------------------------------- times */
+/* ----------------------------------------------------------------------------------------------- times */
 
 void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
 {
@@ -76,7 +76,7 @@ void quern__worker_park(quern__worker *worker)
     quern__worker_show(worker, QUERN__JOB_SLEEP, quern__worker_wake_up(worker), 0);
 }
 
-/* ------------------------------------------------------------------------------------------ observer */
+/* -------------------------------------------------------------------------------------------- observer */
 
 void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count)

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/loop.h"
+
+/* The parallel loop that a caller waits for, and when it is shared.
+ *
+ * Waking a sleeper takes the waker longer than many loops run, and the sleeper comes later
+ * still; to share with a worker that is awake takes a few transfers of a cache line between two processors,
+ * which is longer than very small loops run. So a worker remembers what an item of a function took lately:
+ * alone, and in a shared loop from beginning to end. A loop that is expected to take less than INLINE_NS,
+ * or less than sharing it would, runs here. One that is expected to be over before a sleeper comes
+ * (QUIET_NS) wakes nobody, unless others went before it in a row; whoever is awake may help. What is known
+ * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is
+ * tried alone once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop
+ * is shared: there, finding races matters more than time. */
+
+#ifndef QUERN__FEW_THREADS
+#define QUERN__FEW_THREADS 16 /* with no more, slots take 1 KiB of stack per nested call */
+#endif
+
+enum {
+    SLEEPING_REFERENCE = 1 << 30, /* added to references: the caller sleeps until no other is left */
+    INLINE_NS = 500,
+    TRY_INLINE_NS = 20000,
+    QUIET_NS = 50000,
+    FORGET_SHARE = 64,
+    FIRST_SHARE = 8
+};
+
+/* ---------------------------------------------------------------------------------------- shared loops */
+
+/* A loop on the stack of the caller, who waits for it. */
+typedef struct awaited_loop {
+    quern__loop loop;
+    quern__worker *caller;
+} awaited_loop;
+
+static void run_awaited_offer(quern__job *job, quern__worker *worker)
+{
+    awaited_loop *awaited = job->target;
+    uint64_t start_ns = quern__worker_start_showing(worker);
+    uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
+    if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
+    quern__worker *caller = awaited->caller;
+    /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
+    uint32_t before =
+        atomic_fetch_sub_explicit(&awaited->loop.references, done_count, memory_order_release);
+    if (before == SLEEPING_REFERENCE + done_count) quern__parker_give(&caller->parker);
+}
+
+/* Acquire pairs with the release of those who leave: what they wrote is visible now. */
+static bool all_left(const quern__wait *wait)
+{
+    const quern__loop *loop = wait->target;
+    uint32_t references = atomic_load_explicit(&loop->references, memory_order_acquire);
+    return (references & ~(uint32_t)SLEEPING_REFERENCE) == 0;
+}
+
+static bool help_loop(const quern__wait *wait, quern__worker *caller)
+{
+    return quern__loop_help(wait->target, caller);
+}
+
+/* Whoever leaves last gives a permit after subtracting. */
+static void announce_loop(const quern__wait *wait, quern__worker *caller)
+{
+    quern__loop *loop = wait->target;
+    (void)caller;
+    atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
+}
+
+static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
+                       quern__part *own)
+{
+    awaited_loop awaited;
+    quern__loop *loop = &awaited.loop;
+    quern__wait wait = {
+        .scope = loop, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
+    awaited.caller = caller;
+    quern__loop_init(loop, run_awaited_offer, loop, range, slots, caller->jobs->thread_count);
+    loop->wake = wake;
+    uint32_t withdrawn_count = quern__loop_join(loop, caller, own);
+    if (withdrawn_count != 0)
+        atomic_fetch_sub_explicit(&loop->references, withdrawn_count, memory_order_relaxed);
+    if (!all_left(&wait)) quern__worker_wait(caller, &wait);
+}
+
+/* Not inlined, so that each caller pays for the slots it needs. */
+__attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
+                                                     bool wake, quern__part *own)
+{
+    quern__slot slots[QUERN__FEW_THREADS];
+    run_shared(caller, range, slots, wake, own);
+}
+
+__attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range,
+                                                      bool wake, quern__part *own)
+{
+    quern__slot slots[QUERN_MAX_THREADS];
+    run_shared(caller, range, slots, wake, own);
+}
+
+/* own: what the caller did itself; may be NULL. */
+static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
+{
+    if (caller->jobs->thread_count <= QUERN__FEW_THREADS)
+        run_shared_few(caller, range, wake, own);
+    else
+        run_shared_many(caller, range, wake, own);
+}
+
+/* ----------------------------------------------------------------------------------------------- costs */
+
+/* By size as well, in powers of two: one function often stands for loops of several kinds. Who comes first
+ * has a place until another needs it. */
+static quern__cost *cost_of(quern__worker *worker, const quern__range *range)
+{
+    uint32_t size_class = 32 - (uint32_t)__builtin_clz(range->count);
+    uint64_t hash = ((uint64_t)(uintptr_t)range->function + size_class) * 0x9E3779B97F4A7C15u;
+    quern__cost *cost = &worker->costs[hash >> 32 & (QUERN__COST_COUNT - 1)];
+    if (cost->function != range->function || cost->size_class != size_class)
+        *cost = (quern__cost){.function = range->function, .size_class = size_class};
+    return cost;
+}
+
+/* One measurement may be far too long, when the thread was interrupted. */
+static void mix(double *known_ns, double new_ns)
+{
+    if (*known_ns != 0 && new_ns > 2 * *known_ns) new_ns = 2 * *known_ns;
+    *known_ns = *known_ns == 0 ? new_ns : (*known_ns + new_ns) / 2;
+}
+
+/* Not known: 0, so that it is shared. */
+static bool is_for_one(const quern__cost *cost, double count)
+{
+    double alone_ns = cost->alone_ns * count;
+    if (alone_ns == 0) return false;
+    if (!cost->is_measured) return alone_ns < TRY_INLINE_NS;
+    return alone_ns < INLINE_NS || (alone_ns < TRY_INLINE_NS && cost->alone_ns <= cost->shared_ns);
+}
+
+/* A row of short loops, one soon after the other, is as good as a long one. */
+static bool is_worth_waking(quern__worker *worker, double known_ns, uint64_t now_ns)
+{
+    if (now_ns - worker->loop_end_ns > QUIET_NS) worker->quiet_ns = 0;
+    bool wake = known_ns == 0 || known_ns + (double)worker->quiet_ns >= QUIET_NS;
+    if (wake) worker->quiet_ns = 0;
+    return wake;
+}
+
+/* Part of a range, from its first item to `count`. */
+static quern__range until(const quern__range *range, uint32_t count)
+{
+    quern__range part = *range;
+    part.count = count;
+    return part;
+}
+
+static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+{
+    uint32_t count = range->count - range->first;
+    uint64_t start_ns = quern__clock_ns();
+    quern__part own = {0};
+    bool wake = is_worth_waking(worker, cost->alone_ns * count, start_ns);
+    share(worker, range, wake, &own);
+    worker->loop_end_ns = quern__clock_ns();
+    double took_ns = (double)(worker->loop_end_ns - start_ns);
+    if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
+    if (cost->function != range->function || own.item_count == 0) return;
+    mix(&cost->shared_ns, took_ns / count);
+    double own_ns = (double)own.time_ns / (double)own.item_count;
+    bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * QUIET_NS || cost->alone_ns == 0;
+    if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
+    if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
+    cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
+}
+
+/* A first part shows whether the expectation holds; the rest is shared if it does not. */
+static void run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost)
+{
+    uint32_t grain = range->grain != 0 ? range->grain : 1;
+    uint32_t first = range->count / FIRST_SHARE / grain * grain;
+    if (first < grain) first = grain;
+    quern__range part = until(range, first < range->count ? first : range->count);
+    uint64_t start_ns = quern__clock_ns();
+    quern__range_run(&part, worker->index);
+    uint64_t took_ns = quern__clock_ns() - start_ns;
+    quern__range rest = *range;
+    rest.first = part.count;
+    if (rest.first < rest.count && took_ns > TRY_INLINE_NS / 4) {
+        cost->alone_ns = (double)took_ns / part.count;
+        cost->is_measured = false;
+        run_timed(worker, &rest, cost);
+        return;
+    }
+    quern__range_run(&rest, worker->index);
+    took_ns = quern__clock_ns() - start_ns;
+    if (cost->function != range->function) return; /* a loop inside has taken the place */
+    if (!cost->is_measured) cost->alone_ns = 0;
+    cost->is_measured = true;
+    mix(&cost->alone_ns, (double)took_ns / range->count);
+    cost->shared_ns -= cost->shared_ns / FORGET_SHARE;
+}
+
+static void run_on(quern__worker *worker, const quern__range *range)
+{
+    if (quern__range_is_plain(range, worker->jobs->thread_count)) {
+        quern__range_run(range, worker->index);
+        return;
+    }
+    if (QUERN_CHECKS) {
+        share(worker, range, true, NULL);
+        return;
+    }
+    quern__cost *cost = cost_of(worker, range);
+    if (is_for_one(cost, range->count))
+        run_alone(worker, range, cost);
+    else
+        run_timed(worker, range, cost);
+}
+
+quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
+                                     quern_range_function *function, void *user_data)
+{
+    if (jobs == NULL) return quern__fail_null("quern_jobs_parallel_for", "jobs");
+    if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
+    if (count == 0) return QUERN_OK;
+    quern__range range = {.function = function, .user_data = user_data, .count = count, .grain = grain};
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker != NULL) {
+        bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */
+        worker->is_resting = false;
+        run_on(worker, &range);
+        worker->is_resting = was_resting;
+        return QUERN_OK;
+    }
+    quern_result result = quern__jobs_enter(jobs, "quern_jobs_parallel_for");
+    if (result != QUERN_OK) return result;
+    run_on(&jobs->workers[0], &range);
+    quern__jobs_leave(jobs);
+    return QUERN_OK;
+}

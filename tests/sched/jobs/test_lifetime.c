@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/sched/jobs/board.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(lifetime, .timeout = 120);
+
+/* --------------------------------------------------------------------------------- shutdown and resize */
+
+Test(lifetime, destroy_runs_what_was_submitted)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        board of = {.jobs = open_pool(thread_counts[t]), .caller = pthread_self()};
+        ticket root = {&of, 7}, mine = {&of, 0};
+        for (int priority = QUERN_PRIORITY_NORMAL; priority <= QUERN_PRIORITY_LOW; priority++) {
+            quern_job_def def = job_of(submit_two, &root, &of.counter);
+            def.priority = (quern_priority)priority;
+            cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+        }
+        quern_job_def def = job_of(count_run, &mine, &of.counter);
+        def.caller_only = true;
+        cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+        quern_jobs_destroy(of.jobs);
+        cr_assert_eq(atomic_load(&of.run_count), 3 * 255u + 1);
+    }
+}
+
+Test(lifetime, destroy_drops_what_waits_for_ever)
+{
+    board of = {.jobs = open_pool(2)};
+    quern_counter never = {0};
+    ticket mine = {&of, 0};
+    quern_job_def def = job_of(count_run, &mine, NULL);
+    quern_counter_hold(&never);
+    cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &never), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+    cr_assert_eq(atomic_load(&of.run_count), 0u);
+}
+
+Test(lifetime, resize_keeps_what_was_submitted)
+{
+    static const uint32_t sizes[] = {3, 1, 8, 2, 2, 5, 1, 1, 16};
+    board of = {.jobs = open_pool(2)};
+    uint32_t expected = 0;
+    for (size_t s = 0; s < QUERN__COUNT_OF(sizes); s++) {
+        submit_many(&of, 100, (quern_priority)(s % 3));
+        expected += 100;
+        cr_assert_eq(quern_jobs_resize(of.jobs, sizes[s]), QUERN_OK, "%s", quern_error_message());
+        cr_assert_eq(quern_jobs_thread_count(of.jobs), sizes[s]);
+        fib whole = {of.jobs, 12, 0};
+        cr_assert_eq(quern_jobs_run(of.jobs, run_fib, &whole), QUERN_OK);
+        cr_assert_eq(whole.result, 144u);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        cr_assert_eq(atomic_load(&of.run_count), expected);
+    }
+    cr_assert_eq(quern_jobs_resize(of.jobs, 0), QUERN_OK);
+    cr_assert_eq(quern_jobs_thread_count(of.jobs), quern_processor_count());
+    quern_jobs_destroy(of.jobs);
+}
+
+static void resize_inside(void *argument, uint32_t worker_index)
+{
+    board *of = argument;
+    (void)worker_index;
+    cr_expect(quern_jobs_resize(of->jobs, 5) == QUERN_ERROR_POOL_BUSY);
+}
+
+Test(lifetime, resize_is_refused_when_it_cannot_be)
+{
+    board of = {.jobs = open_pool(2)};
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_resize(NULL, 2));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_resize(of.jobs, QUERN_MAX_THREADS + 1));
+    cr_assert_eq(quern_jobs_run(of.jobs, resize_inside, &of), QUERN_OK);
+    cr_assert_eq(quern_jobs_thread_count(of.jobs), 2u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* -------------------------------------------------------------------------------------------- describe */
+
+Test(lifetime, describe_names_every_worker)
+{
+    quern_jobs *jobs = open_pool(3);
+    char text[1000], small[10];
+    quern_buffer buffer = {text, sizeof text, 0};
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_eq(buffer.length_bytes, strlen(text));
+    cr_assert_not_null(strstr(text, "3 threads"));
+    cr_assert_not_null(strstr(text, "worker 0: outside"));
+    cr_assert_not_null(strstr(text, "worker 2: "));
+    buffer = (quern_buffer){small, sizeof small, 0};
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_eq(buffer.length_bytes, strlen(text));
+    cr_assert_eq(strlen(small), sizeof small - 1);
+    quern_jobs_destroy(jobs);
+}

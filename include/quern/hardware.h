@@ -3,9 +3,12 @@
 #ifndef QUERN_HARDWARE_H
 #define QUERN_HARDWARE_H
 
-/* What processors count: cycles, instructions, misses of caches. Profiles (quern_schedule_set_counting in
- * <quern/profile.h>) and the benchmark harness read them from a source: the system's, or one of your own on
- * a system whose counters Quern does not know. */
+/** @file
+ * Counts of processors: cycles, instructions, cache misses.
+ *
+ * Profiles (quern_schedule_set_counting in <quern/profile.h>) and the benchmark harness read them from a
+ * source: that of the operating system, or one of your own where Quern does not know the system's
+ * counters. */
 
 #include <quern/base.h>
 
@@ -13,54 +16,58 @@
 extern "C" {
 #endif
 
+/** What a processor counts. */
 typedef enum quern_hardware_event {
-    QUERN_HARDWARE_CYCLES,
-    QUERN_HARDWARE_INSTRUCTIONS,
-    QUERN_HARDWARE_L1_MISSES,  /* reads that the first-level data cache does not have */
-    QUERN_HARDWARE_L2_MISSES,  /* reads that come as far as the last level */
-    QUERN_HARDWARE_LLC_MISSES, /* reads that the last level does not have */
-    QUERN_HARDWARE_TLB_MISSES, /* reads whose page the data TLB does not know */
-    QUERN_HARDWARE_EVENT_COUNT
+    QUERN_HARDWARE_CYCLES,       /**< Clock cycles. */
+    QUERN_HARDWARE_INSTRUCTIONS, /**< Completed instructions. */
+    QUERN_HARDWARE_L1_MISSES,    /**< Reads that miss the first-level data cache. */
+    QUERN_HARDWARE_L2_MISSES,    /**< Reads that reach the last-level cache. */
+    QUERN_HARDWARE_LLC_MISSES,   /**< Reads that miss the last-level cache. */
+    QUERN_HARDWARE_TLB_MISSES,   /**< Reads that miss the data TLB. */
+    QUERN_HARDWARE_EVENT_COUNT   /**< The number of events. */
 } quern_hardware_event;
 
-/* In words, such as "L1 misses". Never NULL. Any thread. */
+/** Returns the event in words, such as "L1 misses". Never NULL. Threads: any. */
 QUERN_API const char *quern_hardware_event_string(quern_hardware_event event);
 
-/* Whose events are counted. */
+/** Whose events are counted. */
 typedef enum quern_hardware_scope {
-    QUERN_HARDWARE_THREAD, /* the thread's that opens the counters */
-    QUERN_HARDWARE_PROCESS /* that one's, and those of threads that it, or one of them, starts afterwards */
+    QUERN_HARDWARE_THREAD, /**< The thread that opens the counters. */
+    QUERN_HARDWARE_PROCESS /**< That thread, and all threads that it or one of them starts afterwards. */
 } quern_hardware_scope;
 
-/* What counters show at some time. Processors have fewer counters than there are events; the system may
- * have events take turns, so each has two times: for which it was to be counted, and for which it was. */
+/** What counters show at one moment.
+ *
+ * Processors have fewer counters than there are events. The system may let events take turns, so each has
+ * two times: how long it was to be counted, and how long it was. */
 typedef struct quern_hardware_reading {
-    uint64_t counts[QUERN_HARDWARE_EVENT_COUNT];
-    uint64_t enabled_ns[QUERN_HARDWARE_EVENT_COUNT]; /* 0: the event is not available */
-    uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT];
+    uint64_t counts[QUERN_HARDWARE_EVENT_COUNT]; /**< Events while the counter ran. */
+    uint64_t
+        enabled_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time since opening; 0: the event is not available. */
+    uint64_t running_ns[QUERN_HARDWARE_EVENT_COUNT]; /**< Time in which the counter ran. */
 } quern_hardware_reading;
 
-/* Events between two readings, scaled up to the whole time; NAN for one that was not counted meanwhile.
- * NAN, with a message, for NULL and for an event that there is not. Any thread. */
+/** Returns the events between two readings, scaled up to the whole time. NAN for an event that was not
+ * counted between them; NAN, with a message, for NULL and for an unknown event. Threads: any. */
 QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
                                            const quern_hardware_reading *to, quern_hardware_event event);
 
-/* Where counts come from. All functions are required; several threads may call them at once, each with
- * counters of its own. */
+/** Where counts come from. All functions are required. Several threads may call them at once, each with its
+ * own counters. */
 typedef struct quern_hardware_source {
-    /* Begins to count. A profile opens counters once for each worker, and again when that is another thread.
-     * Errors: UNAVAILABLE, and others as they come; nothing is opened then. */
+    /** Starts to count. A profile opens counters once for each worker, and again when another thread becomes
+     * that worker. Errors: UNAVAILABLE, or any other; then nothing is open. */
     quern_result (*open)(void *user_data, quern_hardware_scope scope, void **out_counters);
-    /* By the thread that opened them. False when they cannot be read. */
+    /** Reads the counters, on the thread that opened them. Returns false when they cannot be read. */
     bool (*read)(void *counters, quern_hardware_reading *out_reading);
-    /* Any thread. */
+    /** Closes the counters. Threads: any. */
     void (*close)(void *counters);
-    void *user_data;
+    void *user_data; /**< Passed to open. */
 } quern_hardware_source;
 
-/* The system's: on Linux perf_event_open, in user mode alone, which is what an unprivileged user may count
- * where anything may be counted. An event that the processor lacks takes no other with it. open fails with
- * UNAVAILABLE where there is none at all, and the message says why. Any thread. */
+/** Returns the system's counters: on Linux those of perf_event_open, in user mode only, since that is all an
+ * unprivileged user may count. An event that the processor lacks does not affect the others. When no event
+ * is available, open fails with UNAVAILABLE and the message says why. Threads: any. */
 QUERN_API quern_hardware_source quern_hardware_source_default(void);
 
 #ifdef __cplusplus

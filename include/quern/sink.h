@@ -3,8 +3,10 @@
 #ifndef QUERN_SINK_H
 #define QUERN_SINK_H
 
-/* Where text goes that the library writes: descriptions, profiles, traces. To a file, to memory, or to a
- * function of your own:
+/** @file
+ * Sinks: where the library writes text such as descriptions, profiles and traces.
+ *
+ * A sink writes to a file, to memory, or to a function of your own:
  *
  *     quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(stdout));
  *
@@ -22,28 +24,30 @@
 extern "C" {
 #endif
 
+/** Takes text, piece by piece. */
 typedef struct quern_sink {
-    /* Takes the next bytes of the text, which no 0 ends. False: they could not be written; the sink gets
-     * nothing more then, and the call that writes returns FILE. The last call of a text, with 0 bytes, asks
-     * whether all that came before it has arrived. Called on the thread of the call that writes. */
+    /** Takes the next bytes of the text, which do not end with a 0. Returns false when they could not be
+     * written: the sink then gets nothing more, and the call that writes returns FILE. The last call of a
+     * text has 0 bytes and asks whether everything before it has arrived. Runs on the thread of the call that
+     * writes. */
     bool (*write)(void *user_data, const char *text, size_t bytes);
-    void *user_data;
+    void *user_data; /**< Passed to write. */
 } quern_sink;
 
-/* Writes to a file, which stays open; it is flushed at the end of each text. A call that is given the sink
- * of NULL refuses it (NULL_ARGUMENT). */
+/** Returns a sink that writes to a file. The file stays open, and is flushed at the end of each text. For
+ * NULL it returns a sink that every call refuses (NULL_ARGUMENT). */
 QUERN_API quern_sink quern_sink_file(FILE *file);
 
-/* Text in memory. What does not fit is cut off, and a 0 stands behind what does. */
+/** Text in memory. What does not fit is cut off; a 0 always follows what does. */
 typedef struct quern_buffer {
-    char *text;            /* capacity_bytes of memory; NULL: the text is only measured */
-    size_t capacity_bytes; /* the final 0 included */
-    size_t length_bytes;   /* of the whole text, without the final 0, whether it fitted or not */
+    char *text;            /**< capacity_bytes of memory; NULL: the text is only measured. */
+    size_t capacity_bytes; /**< Including the final 0. */
+    size_t length_bytes;   /**< Of the whole text without the final 0, whether it fitted or not. */
 } quern_buffer;
 
-/* Empties the buffer and writes to it; it must stay where it is meanwhile. Takes no lock and no memory.
- * Several texts may follow each other through one sink. A call that is given the sink of NULL refuses it
- * (NULL_ARGUMENT). */
+/** Empties the buffer and returns a sink that writes to it. The buffer must not move meanwhile. The sink
+ * takes no lock and no memory, and several texts may follow each other through it. For NULL it returns a
+ * sink that every call refuses (NULL_ARGUMENT). */
 QUERN_API quern_sink quern_sink_buffer(quern_buffer *buffer);
 
 #ifdef __cplusplus

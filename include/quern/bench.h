@@ -3,26 +3,28 @@
 #ifndef QUERN_BENCH_H
 #define QUERN_BENCH_H
 
-/* A harness for benchmarks of your own, the one that Quern's own benchmark uses. It is a library by itself:
- * link quern::quern_bench and behind it quern::quern, which it uses; without CMake or pkg-config, that is
- * -lquern_bench -lquern -lm and the system's threads. Describe workloads in tables, and make the program's
- * main
+/** @file
+ * A harness for benchmarks of your own, the one that Quern's own benchmark uses.
+ *
+ * It is a library by itself: link quern::quern_bench, and after it quern::quern, which it uses. Without CMake
+ * and pkg-config that is -lquern_bench -lquern -lm and the system's threads, and -lcjson if the harness was
+ * built with the system's cJSON. Describe workloads in tables, and write the program's main as
  *
  *     const quern_bench_suite suite = {
  *         .program = "my_bench", .workloads = workloads, .workload_count = workload_count};
  *     return quern_bench_main(&suite, argc, argv);
  *
- * which gives it options for thread counts, sizes, samples, output, comparing and a report; --help lists
+ * which gives it options for thread counts, sizes, samples, output, comparisons and a report; --help lists
  * them.
  *
- * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the
- * control: the others are judged by their ratio to it, and must end with its checksum. Subjects live in
- * one process and are measured in turn, sample by sample, so whatever disturbs the machine hits all of
- * them. A sample is
+ * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the control:
+ * the others are judged by their ratio to it, and must end with its checksum. Subjects live in one process
+ * and are measured in turn, sample by sample, so a disturbance of the machine hits all of them. A sample is
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
- * docs/benchmarks/method.md says what is done with the samples. Everything here is for the main thread. */
+ * docs/benchmarks/method.md says what happens with the samples. Call everything here from the main thread,
+ * unless a comment says otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,113 +36,121 @@
 extern "C" {
 #endif
 
-#define QUERN_BENCH_MAX_SUBJECTS 4
-#define QUERN_BENCH_MAX_SIZES    4 /* default numbers of entities of one workload */
+#define QUERN_BENCH_MAX_SUBJECTS 4 /**< Subjects of a workload. */
+#define QUERN_BENCH_MAX_SIZES    4 /**< Default numbers of entities of a workload. */
 
-/* What one measurement is asked for. */
+/** What one measurement is about. */
 typedef struct quern_bench_case {
-    uint32_t entity_count; /* what the number means is up to the workload */
-    uint32_t thread_count; /* 1 or more */
+    uint32_t entity_count; /**< The workload decides what this number means. */
+    uint32_t thread_count; /**< 1 or more. */
 } quern_bench_case;
 
-struct quern_capture; /* of <quern/profile.h> */
+struct quern_capture;
 
-/* Callbacks may end the program with quern_bench_die when something fails. */
+/** One way to do the work of a workload. Callbacks may end the program with quern_bench_die when something
+ * fails. */
 typedef struct quern_bench_subject {
-    void *(*open)(const quern_bench_case *scene);  /* returns the state that the others get; may be NULL */
-    void (*enter)(void *state);                    /* may be NULL */
-    void (*run)(void *state, uint32_t pass_count); /* NULL ends the list of subjects */
-    void (*leave)(void *state);                    /* may be NULL */
-    uint64_t (*checksum)(void *state);             /* after the last run, before its leave; of what the
-                                                           passes have done, in no order. May be NULL: 0 */
-    void (*close)(void *state);                    /* may be NULL */
-    /* For --forecast: runs a pass that is one frame with quern_schedule_run_captured. May be NULL. */
+    void *(*open)(const quern_bench_case *scene);  /**< Returns the state for the others. May be NULL. */
+    void (*enter)(void *state);                    /**< Before each run, not timed. May be NULL. */
+    void (*run)(void *state, uint32_t pass_count); /**< Timed. NULL ends the list of subjects. */
+    void (*leave)(void *state);                    /**< After each run, not timed. May be NULL. */
+    /** Returns a checksum of what the passes did, independent of their order. Called after the last run,
+     * before its leave. NULL: 0. */
+    uint64_t (*checksum)(void *state);
+    void (*close)(void *state); /**< Releases the state. May be NULL. */
+    /** For --forecast: runs a pass that is one frame with quern_schedule_run_captured (<quern/profile.h>).
+     * May be NULL. */
     quern_result (*capture)(void *state, struct quern_capture *capture);
 } quern_bench_subject;
 
-/* Zero is the default of every field that has one. Static tables are the usual way to make these. */
+/** A workload. Zero is the default of every field that has one. Workloads are usually static tables. */
 typedef struct quern_bench_workload {
-    const char *name;    /* in options and results; required, and no other's in the suite */
-    const char *alias;   /* another name that --workload finds it by; results bear the first. May be NULL */
-    const char *summary; /* one line; required */
-    const char *unit;    /* what one operation is; default "pass" */
-    uint32_t
-        entity_counts[QUERN_BENCH_MAX_SIZES]; /* default sizes; a 0 that is not the first ends the list */
-    bool fixed_size;                          /* --entities does not apply */
-    bool single_thread;                       /* left out when more threads are asked for */
-    bool fresh;     /* run uses up what enter has built: one pass per enter, and a sample is many rounds */
-    bool footprint; /* figures are bytes by which run makes a process grow, not time */
-    bool frames;    /* a pass is a frame of a main loop: single passes are timed, too (--frames) */
-    uint32_t
-        bytes_per_entity; /* that a pass touches: puts the caches into charts; 0, the default: unknown */
-    uint32_t (*pass_count)(uint32_t entity_count); /* in one sample; NULL: as many as take 5 ms at first,
-                                                      so that checksums of two runs may differ */
-    uint64_t (*operation_count)(uint32_t entity_count); /* in one pass; NULL: one */
-    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS];
-    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* NULL: as the suite calls them */
+    const char *name;    /**< In options and results; required, and unique in the suite. */
+    const char *alias;   /**< Another name for --workload; results have the first. May be NULL. */
+    const char *summary; /**< One line; required. */
+    const char *unit;    /**< What one operation is; default "pass". */
+    /** Default sizes; a 0 that is not the first element ends the list. */
+    uint32_t entity_counts[QUERN_BENCH_MAX_SIZES];
+    bool fixed_size;    /**< --entities does not apply. */
+    bool single_thread; /**< Left out for more than one thread. */
+    bool fresh;         /**< run uses up what enter built: one pass per enter, many rounds per sample. */
+    bool footprint;     /**< Figures are the bytes by which run makes a process grow, not times. */
+    bool frames;        /**< A pass is a frame of a main loop: single passes are timed, too (--frames). */
+    /** Bytes that a pass touches, to put the caches into charts; 0: unknown. */
+    uint32_t bytes_per_entity;
+    /** Returns the passes of one sample. NULL: as many as take 5 ms at first; then the checksums of two runs
+     * may differ. */
+    uint32_t (*pass_count)(uint32_t entity_count);
+    uint64_t (*operation_count)(uint32_t entity_count); /**< Returns the operations of a pass; NULL: 1. */
+    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS]; /**< The control first. */
+    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS];    /**< NULL: as in the suite. */
 } quern_bench_workload;
 
-/* Zero is the default of every field that has one. Nothing is copied: what is pointed to must live until
- * quern_bench_main returns. Of flags and commit, CMake knows what they are:
+/** All workloads of a program. Zero is the default of every field that has one. Nothing is copied: what
+ * pointers point to must live until quern_bench_main returns. CMake knows flags and commit:
  *
- *     quern_bench_describe(my_bench) # behind the target's compile options
+ *     quern_bench_describe(my_bench) # after the target's compile options
  *
- * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT,
- * and defines QUERN_BENCH_FLAGS. */
+ * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT, and
+ * defines QUERN_BENCH_FLAGS. */
 typedef struct quern_bench_suite {
-    const char *program;                                 /* in messages and help; default "bench" */
-    const char *summary;                                 /* for --help, one line; may be NULL */
-    const quern_bench_workload *const *workloads;        /* in the order in which they run */
-    uint32_t workload_count;                             /* at least 1 */
-    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /* default "control", "subject", "subject2" … */
-    const char *compiler; /* of what is measured; default: the compiler of this library */
-    const char *flags;    /* with which it was compiled; default "unknown" */
-    const char *commit; /* of its sources; default "unknown": two versions of a program would look alike */
+    const char *program;                          /**< In messages and help; default "bench". */
+    const char *summary;                          /**< One line for --help; may be NULL. */
+    const quern_bench_workload *const *workloads; /**< In the order in which they run. */
+    uint32_t workload_count;                      /**< At least 1. */
+    const char
+        *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /**< Default "control", "subject", "subject2" ... */
+    const char *compiler; /**< Of the measured code; default: the compiler of this library. */
+    const char *flags;    /**< The compiler's; default "unknown". */
+    /** Of the measured code's sources; default "unknown", and then two versions look alike. */
+    const char *commit;
 } quern_bench_suite;
 
+/** What quern_bench_main returns. */
 enum {
-    QUERN_BENCH_EXIT_OK = 0,
-    QUERN_BENCH_EXIT_FAILED = 1, /* something failed, a subject disagrees with its control, or
-                                    --fail-slower found nothing to compare */
-    QUERN_BENCH_EXIT_USAGE = 2,  /* the command line is wrong; nothing was measured */
-    QUERN_BENCH_EXIT_SLOWER = 3, /* with --fail-slower: slower than what was compared with */
+    QUERN_BENCH_EXIT_OK = 0,     /**< Everything ran and agreed. */
+    QUERN_BENCH_EXIT_FAILED = 1, /**< Something failed, a subject disagrees with its control, or
+                                    --fail-slower found nothing to compare. */
+    QUERN_BENCH_EXIT_USAGE = 2,  /**< The command line is wrong; nothing was measured. */
+    QUERN_BENCH_EXIT_SLOWER = 3, /**< With --fail-slower: something is slower than before. */
 };
 
-/* Measures what the command line asks for and returns the exit status for main. Results go to stdout;
- * progress (on a terminal), notes and errors go to stderr. Not to be called twice at a time. */
+/** Measures what the command line asks for, and returns the exit status for main. Results go to stdout;
+ * progress (on a terminal), notes and errors go to stderr. Only one call at a time. */
 QUERN_API int quern_bench_main(const quern_bench_suite *suite, int argc, char **argv);
 
 /* ----------------------------------------------------------------------------------- for the subjects */
 
 struct quern_trace;
 
-/* With --trace, the trace for pools and schedules that subjects make (the fields called trace of their
- * definitions); NULL without. It runs for some passes of the subject after the control, behind the last
- * sample of each case; that of the last case is written. */
+/** Returns the trace of --trace, for pools and schedules that subjects make (the field trace of their
+ * definitions); NULL without the option. It runs for some passes of the first subject after the control,
+ * after the last sample of each case; the file has the last case. */
 QUERN_API struct quern_trace *quern_bench_trace(void);
 
 struct quern_schedule;
 
-/* For --profile: the schedule whose frames the passes of a subject are; to be called in its open. Such
- * frames are profiled after everything else, from the last placement of each case. Without the option it
- * does nothing. */
+/** Names the schedule whose frames are the passes of a subject, for --profile; call it in open. Its frames
+ * are profiled after everything else, in the last placement of each case. Without the option this does
+ * nothing. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
-/* Has the compiler believe that what the pointer points to is read and may be changed here, so that work
- * on it cannot be left out: for results that nothing else uses. Costs no instruction. What lies in a
- * register only should be put into a variable first. Any thread. */
+/** Makes the compiler assume that the memory at pointer is read and changed here, so it cannot leave out work
+ * on results that nothing else uses. Costs no instruction. Put values that are only in a register into a
+ * variable first. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {
     __asm__ volatile("" : : "r"(pointer) : "memory");
 }
 
-/* Of a clock that never goes back. Any thread. */
+/** Returns the time of a clock that never goes back. Threads: any. */
 QUERN_API uint64_t quern_bench_now_ns(void);
 
-/* Zeroed; to be given to free(). The program ends with a message when there is no memory. Any thread. */
+/** Returns zeroed memory, to be released with free(). Without memory the program ends with a message.
+ * Threads: any. */
 QUERN_API void *quern_bench_allocate(size_t count, size_t size_bytes);
 
-/* Prints the program's name and the message to stderr, and ends the program with status 1. Any thread. */
+/** Prints the program's name and the message to stderr, and ends the program with status 1. Threads: any. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 1, 2), noreturn, cold))
 #endif

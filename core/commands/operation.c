@@ -124,6 +124,7 @@ const quern__operation *quern__operations_single(quern__operations *operations,
     set_operand(operation, 0, quern__component_handle(components, component_index),
                 quern__components_type(components, component_index), variant == QUERN__VARIANT_SET);
     finish_layout(operation);
+    operation->sets_plain = operation->operands[0].offset_bytes != 0 && operation->operands[0].is_plain;
     operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
     return operation;

@@ -44,6 +44,7 @@ typedef struct quern__operation {
     uint8_t kind;
     bool has_destroy; /* some given value has to be destroyed when nobody wants it */
     bool has_entity_fields;
+    bool sets_plain; /* all that it does is to give one component a value without hooks */
     struct quern__operation *next_same_key; /* in the recorder's list */
     quern__operand operands[];
 } quern__operation;

@@ -3,6 +3,7 @@
 #include "core/commands/playback.h"
 
 #include "core/commands/apply.h"
+#include "core/commands/in_place.h"
 
 /* Fewer commands than this are applied before other threads have come. */
 enum { PARALLEL_COMMANDS = 4096 };
@@ -38,6 +39,11 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     quern_result result =
         quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
     if (result != QUERN_OK) return result;
+    if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
+        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__gathered_apply_in_place(gathered, playback->storage);
+        return QUERN_OK;
+    }
     quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
     result = quern__commands_merge(merged, gathered, playback->storage, shared);
     if (result != QUERN_OK) return result;
@@ -94,5 +100,6 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
             quern__commands_reset(&recorders[i]);
     }
     quern__merged_clear(&playback->merged);
+    quern__resolved_clear(&playback->resolved);
     return result;
 }

@@ -252,10 +252,12 @@ static void begin_run(quern_commands *commands, const quern__operation *operatio
         commands->streams.items[commands->streams.count++] =
             (quern__stream){.origin = commands->origin,
                             .first = run,
+                            .sets_plain_only = true,
                             .structure_version = commands->storage->structure_version};
     commands->is_open = true;
     quern__stream *stream = open_stream(commands);
     stream->run_count++;
+    stream->sets_plain_only &= operation->sets_plain;
     stream->has_entity_fields |= operation->has_entity_fields;
     stream->has_owned_values |= operation->has_destroy;
     commands->run = run;

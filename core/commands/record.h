@@ -45,6 +45,7 @@ typedef struct quern__stream {
     uint32_t create_count;
     uint64_t command_count;     /* known once the stream has been closed */
     uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
+    bool sets_plain_only;       /* no command but sets of values without hooks: see in_place.h */
     bool has_entity_fields;     /* values with handles in them */
     bool has_owned_values;      /* values that have to be destroyed when nobody wants them */
 } quern__stream;

@@ -12,6 +12,16 @@
 
 #include <quern/world.h>
 
+void quern__resolved_clear(quern__resolved *resolved)
+{
+    resolved->deltas.count = 0;
+    resolved->created.count = 0;
+    resolved->created_count = 0;
+    resolved->destroyed_count = 0;
+    resolved->refused_count = 0;
+    resolved->refused_result = QUERN_OK;
+}
+
 typedef struct resolving {
     quern__resolved *resolved;
     quern__merged *merged;
@@ -408,12 +418,6 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops)
 {
-    resolved->deltas.count = 0;
-    resolved->created.count = 0;
-    resolved->created_count = 0;
-    resolved->destroyed_count = 0;
-    resolved->refused_count = 0;
-    resolved->refused_result = QUERN_OK;
     const resolving it = {
         .resolved = resolved, .merged = merged, .gathered = gathered, .storage = storage, .drops = drops};
     quern_result result = resolve_all(&it);

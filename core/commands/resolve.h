@@ -47,7 +47,10 @@ typedef struct quern__resolved {
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
 
-/* What comes out stands in `merged` as well. drops: where dropped commands will be reported; there is room for
+/* Forgets everything and keeps the memory. */
+void quern__resolved_clear(quern__resolved *resolved);
+
+/* What `resolved` had before has been cleared. What comes out stands in `merged` as well. drops: where dropped commands will be reported; there is room for
  * them afterwards. On failure nothing is held that was not before, but for archetypes
  * without rows. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,

@@ -809,3 +809,78 @@ Test(playback, an_empty_sync_point_changes_nothing)
     cr_assert_eq(stats.command_count, 0u);
     cr_assert_eq(quern_world_hash(world), hash);
 }
+
+/* ------------------------------------------------------------------------------------- values in place */
+
+static void set_three_times(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint64_t i = 0; i < 3; i++)
+        must(quern_commands_set(commands, i == 1 ? second : first, number, &i));
+}
+
+Test(playback, values_that_are_there_are_set_without_a_change_of_structure)
+{
+    must(quern_entity_set(world, second, number, &(uint64_t){2000}));
+    const uint64_t version = world->storage.structure_version;
+    quern_frame_stats stats = run_once(world, set_three_times);
+    cr_assert_eq(stats.command_count, 3u);
+    cr_assert_eq(number_of(first), 2u, "the later one wins");
+    cr_assert_eq(number_of(second), 1u);
+    cr_assert_eq(world->storage.structure_version, version);
+    assert_valid(world);
+}
+
+Test(playback, values_are_set_if_one_entity_has_to_get_the_component_first)
+{
+    cr_assert_not(quern_entity_has(world, second, number));
+    const uint64_t version = world->storage.structure_version;
+    run_once(world, set_three_times);
+    cr_assert_eq(number_of(first), 2u);
+    cr_assert_eq(number_of(second), 1u);
+    cr_assert_neq(world->storage.structure_version, version);
+    assert_valid(world);
+}
+
+static void set_and_destroy(quern_context *context)
+{
+    set_three_times(context);
+    must(quern_entity_destroy(quern_context_world(context), first));
+}
+
+Test(playback, values_are_set_if_one_entity_has_died_since)
+{
+    must(quern_entity_set(world, second, number, &(uint64_t){2000}));
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("exclusive", NULL);
+    def.begin = set_and_destroy;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 2u);
+    cr_assert_eq(number_of(second), 1u);
+    assert_valid(world);
+    quern_schedule_destroy(schedule);
+}
+
+/* Moved by the exclusive system that recorded: what was known of places does not hold. */
+static void set_and_move(quern_context *context)
+{
+    set_three_times(context);
+    must(quern_entity_add(quern_context_world(context), first, position, NULL));
+}
+
+Test(playback, values_are_set_where_entities_are_by_now)
+{
+    must(quern_entity_set(world, second, number, &(uint64_t){2000}));
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("exclusive", NULL);
+    def.begin = set_and_move;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    cr_assert_eq(number_of(first), 2u);
+    cr_assert_eq(number_of(second), 1u);
+    assert_valid(world);
+    quern_schedule_destroy(schedule);
+}

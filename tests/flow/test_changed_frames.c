@@ -194,3 +194,38 @@ Test(changed_frames, a_system_that_sat_out_a_frame_is_shown_what_it_missed, .tim
 {
     play_everywhere(false);
 }
+
+/* The last row of all goes, in every frame. */
+static void destroy_last(quern_context *context, const quern_view *view)
+{
+    const state *states = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        if (states[i].number == ROWS - 1 - quern_context_frame_index(context))
+            must(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+}
+
+static void count_shown(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    shown_count += view->count;
+}
+
+Test(changed_frames, a_chunk_whose_last_rows_go_has_not_changed)
+{
+    open_world();
+    quern_schedule_def def = {.phases = {"first", "second"}};
+    quern_schedule *schedule;
+    must(quern_schedule_create(world, &def, &schedule));
+    quern_system_def system = system_def("destroy last", destroy_last);
+    system.terms[0] = quern_term_read(state_type);
+    setup_system(schedule, &system);
+    system = system_def("count shown", count_shown);
+    system.terms[0] = quern_term_changed(quern_term_read(state_type));
+    system.phase = 1;
+    setup_system(schedule, &system);
+    for (uint32_t frame = 0; frame < 4; frame++)
+        must_run(schedule, NULL);
+    cr_assert_eq(shown_count, ROWS - 1u, "all at the first look, and nothing after it");
+    quern_schedule_destroy(schedule);
+    close_world();
+}

@@ -3,15 +3,15 @@
 # Copyright (c) 2026 The Quern authors
 #
 # check_changes.sh [TREE]: structure changes in core/storage/change.[ch] alone. Fails, and names the lines,
-# when another source of core or sched takes or frees slots, copies rows, notes change versions, or writes row
-# counts, records or handles by itself, and not by the verbs of change.h.
+# when another source of core or sched takes or frees slots, copies rows, notes change versions, or writes
+# row counts, records or handles by itself, and not by the verbs of change.h.
 set -eu
 
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
 cd "$root"
 
-# What only change.[ch] does, as an extended regular expression, after the place where it is defined. A member
-# follows a name, a bracket or a parenthesis there: initialisers of other structures are not meant.
+# What only change.[ch] does, as an extended regular expression, after the place where it is defined. A
+# member follows a name, a bracket or a parenthesis: initialisers of other structures are not meant.
 rules()
 {
     cat <<'TEXT'

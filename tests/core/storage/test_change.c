@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/change.h"
+#include "core/world/world.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+/* The verbs by themselves, in an order of their own: what each does to rows, records and versions. */
+
+enum { ROWS = 20 };
+
+static quern_world *world;
+static quern__storage *storage;
+static quern_component number, other;
+static quern__archetype *numbered, *both;
+static quern_entity entities[ROWS];
+
+static quern__archetype *archetype_of(quern_entity entity)
+{
+    return quern__storage_archetype_of(storage, quern__entities_find(&storage->entities, entity));
+}
+
+static uintptr_t location_of(quern_entity entity)
+{
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    cr_assert_not_null(record);
+    return record->location;
+}
+
+/* Numbered entities, each with its place in the list; both archetypes keep versions. */
+static void open_world(void)
+{
+    world = setup_world();
+    storage = &world->storage;
+    number = setup_component(world, "number", 8, 8);
+    other = setup_component(world, "other", 8, 8);
+    for (uint64_t i = 0; i < ROWS; i++) {
+        entities[i] = setup_entity_with(world, &number, 1);
+        cr_assert_eq(quern_entity_set(world, entities[i], number, &i), QUERN_OK);
+    }
+    const quern__move_plan *plan;
+    numbered = archetype_of(entities[0]);
+    cr_assert_eq(quern__plan_add_or_remove(storage, numbered, quern__component_index(other), &plan),
+                 QUERN_OK);
+    both = plan->target;
+    cr_assert_eq(quern__storage_filter(storage, quern__component_index(number)), QUERN_OK);
+    storage->clock++;
+}
+
+static void close_world(void)
+{
+    assert_valid(world);
+    quern_world_destroy(world);
+}
+
+TestSuite(change, .init = open_world, .fini = close_world);
+
+/* Whether the first chunk was noted since the clock went on: its rows, or the column of the number. */
+static bool rows_noted(const quern__archetype *archetype)
+{
+    return quern__versions_of(&archetype->versions, 0)[0] == storage->clock;
+}
+
+static bool number_noted(const quern__archetype *archetype)
+{
+    const uint32_t column = quern__archetype_column(archetype, quern__component_index(number));
+    return quern__versions_of(&archetype->versions, 0)[1 + column] == storage->clock;
+}
+
+static uint64_t number_of(quern_entity entity)
+{
+    const uint64_t *value = quern_entity_get(world, entity, number);
+    cr_assert_not_null(value);
+    return *value;
+}
+
+static uintptr_t append(quern__archetype *archetype, uint32_t wanted)
+{
+    uint32_t count;
+    const uintptr_t first = quern__rows_append(storage, archetype, wanted, &count);
+    cr_assert_eq(count, wanted);
+    return first;
+}
+
+/* ------------------------------------------------------------------------------------------- verbs */
+
+Test(change, raw_rows_become_those_of_entities_that_arrive)
+{
+    quern_entity handles[3];
+    cr_assert_eq(quern__rows_reserve_new(storage, numbered, 3), QUERN_OK);
+    quern__slots_take(storage, 3, handles);
+    const uintptr_t first = append(numbered, 3);
+    cr_assert_not(rows_noted(numbered), "raw rows are nobody's");
+    cr_assert_not(quern_entity_is_alive(world, handles[0]));
+
+    quern__rows_arrive(storage, numbered, first, handles, 3);
+    cr_assert(rows_noted(numbered));
+    cr_assert_not(number_noted(numbered));
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert_eq(location_of(handles[i]), first + i);
+        cr_assert(quern_entity_equal(*quern__row_handle(numbered, quern__row_of(first + i)), handles[i]));
+    }
+}
+
+Test(change, new_entities_arrive_with_handles_of_their_own)
+{
+    cr_assert_eq(quern__rows_reserve_new(storage, both, 2), QUERN_OK);
+    const uintptr_t first = append(both, 2);
+    quern__rows_arrive_new(storage, both, first, 2);
+    cr_assert(rows_noted(both));
+    for (uint32_t i = 0; i < 2; i++) {
+        const quern_entity entity = *quern__row_handle(both, quern__row_of(first + i));
+        cr_assert_eq(location_of(entity), first + i);
+        cr_assert_eq(archetype_of(entity), both);
+    }
+}
+
+/* Rows 4 to 8 go; 19 to 15 from the end come in their place. */
+Test(change, a_run_moves_and_the_last_rows_are_relocated)
+{
+    const quern__move_plan *plan;
+    cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
+    cr_assert_eq(quern__rows_reserve(storage, both, 5), QUERN_OK);
+    const uintptr_t to = append(both, 5), from = location_of(entities[4]);
+    quern__rows_move(storage, plan, to, from, 5);
+    cr_assert(rows_noted(both));
+    cr_assert_not(rows_noted(numbered), "nothing came there");
+    quern__rows_relocate(storage, numbered, from, location_of(entities[15]), 5);
+    cr_assert(rows_noted(numbered));
+    quern__rows_cut(storage, numbered, 5);
+
+    cr_assert_eq(quern__archetype_row_count(numbered), ROWS - 5u);
+    cr_assert_eq(location_of(entities[15]), from);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cr_assert_eq(number_of(entities[i]), i);
+        cr_assert_eq(archetype_of(entities[i]), i >= 4 && i < 9 ? both : numbered);
+    }
+}
+
+Test(change, the_last_rows_leave_and_their_chunk_has_not_changed)
+{
+    uint32_t slots[3];
+    const uintptr_t first = location_of(entities[ROWS - 3]);
+    for (uint32_t i = 0; i < 3; i++)
+        slots[i] = quern_entity_index(entities[ROWS - 3 + i]);
+    quern__rows_leave(numbered, first, 3);
+    cr_assert(quern_entity_is_alive(world, entities[ROWS - 1]), "its slot is still to be freed");
+    quern__rows_cut(storage, numbered, 3);
+    quern__slots_free(storage, slots, 3);
+    cr_assert_not(rows_noted(numbered));
+    cr_assert_not(quern_entity_is_alive(world, entities[ROWS - 1]));
+    cr_assert(quern_entity_is_alive(world, entities[ROWS - 4]));
+    cr_assert_eq(quern_entity_index(setup_entity(world)), slots[2], "the last one is taken first");
+}
+
+Test(change, what_is_written_is_noted_for_its_column_alone)
+{
+    cr_assert(quern__writes_are_heard(numbered));
+    quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(other));
+    cr_assert_not(number_noted(numbered), "it has no such component");
+    quern__rows_written(numbered, location_of(entities[2]), 3, quern__component_index(number));
+    cr_assert(number_noted(numbered));
+    cr_assert_not(rows_noted(numbered));
+}
+
+Test(change, one_row_does_all_that_belongs_to_it)
+{
+    const uint64_t before = storage->structure_version;
+    quern__row_leave(storage, entities[3]);
+    cr_assert_neq(storage->structure_version, before);
+    cr_assert(rows_noted(numbered), "the last row came to the gap");
+    cr_assert_eq(quern__location_row(location_of(entities[ROWS - 1])), 3u);
+    assert_valid(world);
+
+    cr_assert_eq(quern__rows_reserve_new(storage, both, 1), QUERN_OK);
+    uintptr_t location;
+    const quern_entity entity = quern__row_arrive(storage, both, &location);
+    cr_assert_eq(location_of(entity), location);
+    cr_assert(rows_noted(both));
+}
+
+Test(change, whole_archetypes_move_and_leave)
+{
+    const quern__move_plan *plan;
+    const uint64_t value = 9;
+    cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
+    cr_assert_eq(quern__rows_reserve(storage, both, ROWS), QUERN_OK);
+    quern__rows_append_all(storage, plan, &value);
+    quern__rows_move_all(storage, plan);
+    quern__rows_cut_all(storage, numbered);
+    assert_valid(world);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cr_assert_eq(number_of(entities[i]), i);
+        cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entities[i], other), value);
+    }
+    quern__rows_leave_all(storage, both);
+    for (uint32_t i = 0; i < ROWS; i++)
+        cr_assert_not(quern_entity_is_alive(world, entities[i]));
+}

@@ -69,44 +69,6 @@ void quern__commands_end(quern_commands *commands)
     commands->holder = NULL;
 }
 
-quern__suspension quern__commands_suspend(quern_commands *commands)
-{
-    quern__suspension suspension = {.origin = commands->origin, .holder = commands->holder};
-    if (commands->is_open) {
-        suspension.jump = commands->next;
-        suspension.stream_index = commands->streams.count - 1;
-        /* A jump fits at the end of a block, too, but then nothing comes behind it. */
-        const size_t left = (size_t)(commands->end - commands->next);
-        commands->next += left < sizeof(quern__run) ? left : sizeof(quern__run);
-        suspension.next = commands->next;
-    }
-    quern__commands_close(commands);
-    return suspension;
-}
-
-static void swap_streams(quern__stream *a, quern__stream *b)
-{
-    const quern__stream stream = *a;
-    *a = *b;
-    *b = stream;
-}
-
-void quern__commands_resume(quern_commands *commands, const quern__suspension *suspension)
-{
-    quern__commands_close(commands);
-    commands->origin = suspension->origin;
-    commands->holder = suspension->holder;
-    if (suspension->jump == NULL) return;
-    commands->is_open = true; /* as the last one, whose place means nothing else */
-    swap_streams(&commands->streams.items[suspension->stream_index],
-                 &commands->streams.items[commands->streams.count - 1]);
-    if (commands->next == suspension->next)
-        commands->next = suspension->jump; /* nothing was recorded meanwhile */
-    else
-        *(quern__run *)(void *)suspension->jump =
-            (quern__run){.next = (quern__run *)(void *)commands->next};
-}
-
 static void destroy_item_values(const quern__operation *operation, char *item)
 {
     char *living = item + operation->living_offset_bytes;

@@ -86,20 +86,6 @@ void quern__commands_begin(quern_commands *commands, const quern__origin *origin
  * to join, and the way that it takes then looks whether it may record; others need not ask. */
 void quern__commands_end(quern_commands *commands);
 
-/* A stream that others have to come in between of. */
-typedef struct quern__suspension {
-    quern__origin origin;
-    const void *holder;
-    char *jump; /* where its runs end, with room for one; NULL: it has no runs */
-    char *next; /* of the recorder, behind that */
-    uint32_t stream_index;
-} quern__suspension;
-
-/* For a callback that is interrupted by others on its worker. What those record comes to streams of their
- * own; then the stream goes on, with its provisional handles. */
-quern__suspension quern__commands_suspend(quern_commands *commands);
-void quern__commands_resume(quern_commands *commands, const quern__suspension *suspension);
-
 /* Ends the last stream; all streams know their command_count now. */
 void quern__commands_close(quern_commands *commands);
 

@@ -62,7 +62,7 @@ typedef struct quern__observed_worker {
     quern__span span;
     uint64_t job_start_ns;  /* of what comes before or after items */
     uint64_t item_start_ns; /* in a frame that is captured */
-    uint64_t sync_ns;       /* in loops of sync points that others lead, in all frames that were watched */
+    uint64_t sync_ns;       /* in loops of sync points that others lead, in all frames that were observed */
 
     /* What worker 0 keeps of it between frames: apart, so that the worker's own lines stay where they
      * are. */
@@ -80,12 +80,12 @@ typedef struct quern__profiler {
     uint32_t trace_number; /* of the schedule, in the trace */
     bool is_timing;        /* every call, in all frames */
     bool is_profiling;
-    bool is_on;             /* in this frame: more than the times of calls is asked for */
-    bool is_traced;         /* in this frame */
-    bool is_learning;       /* from this frame: see above */
-    uint64_t watched_count; /* frames in which is_on was true */
-    quern_capture *capture; /* of this frame, or NULL */
-    quern_jobs *jobs;       /* of the latest frame that was looked at; or NULL */
+    bool is_on;              /* in this frame: more than the times of calls is asked for */
+    bool is_traced;          /* in this frame */
+    bool is_learning;        /* from this frame: see above */
+    uint64_t observed_count; /* frames in which is_on was true */
+    quern_capture *capture;  /* of this frame, or NULL */
+    quern_jobs *jobs;        /* of the latest frame that was looked at; or NULL */
     uint64_t start_ns;
     /* When the segment began, and how long worker 0 had been without a job until then. */
     uint64_t segment_start_ns, segment_dry_ns;

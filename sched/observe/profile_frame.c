@@ -50,7 +50,7 @@ static void start_passes(const quern__profiler *profiler)
 }
 
 /* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
-static void watch_workers(const quern__profiler *profiler)
+static void ask_workers(const quern__profiler *profiler)
 {
     quern_jobs *jobs = profiler->jobs;
     if (jobs == NULL || jobs->workers[0].again_count > 0) return; /* inside another frame, which decides */
@@ -70,20 +70,20 @@ static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
 /* In the beginning there is nothing to go by, so each frame teaches. */
 static bool learns(const quern__profiler *profiler)
 {
-    return profiler->watched_count < LEARN_INTERVAL || profiler->watched_count % LEARN_INTERVAL == 0;
+    return profiler->observed_count < LEARN_INTERVAL || profiler->observed_count % LEARN_INTERVAL == 0;
 }
 
 void quern__profile_begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame)
 {
     quern__profiler *profiler = quern__profiler_of(observer);
     profiler->jobs = frame->jobs;
-    watch_workers(profiler);
+    ask_workers(profiler);
     if (profiler->is_timing)
         memset(profiler->times_ns, 0,
                (size_t)profiler->worker_count * profiler->time_stride * sizeof *profiler->times_ns);
     if (!profiler->is_on) return;
     profiler->is_learning = learns(profiler);
-    profiler->watched_count++;
+    profiler->observed_count++;
     profiler->start_ns = frame->begin_ns;
     profiler->frame =
         (quern_frame_profile){.frame_index = frame->frame_index, .thread_count = frame->thread_count};
@@ -103,7 +103,7 @@ static uint64_t take_times(const quern__profiler *profiler, const quern__system 
 
 static void take_samples(const quern__profiler *profiler, quern__system *system)
 {
-    const bool fades = profiler->watched_count % LEARN_INTERVAL == 1; /* counts this frame, too */
+    const bool fades = profiler->observed_count % LEARN_INTERVAL == 1; /* counts this frame, too */
     if (fades) system->sampled_ns -= system->sampled_ns / FADE_SHARE;
     system->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
 }
@@ -283,6 +283,6 @@ void quern__profile_forget(quern__profiler *profiler)
         system->sampled_ns = system->profile_ns = 0;
     }
     profiler->frame = (quern_frame_profile){0};
-    profiler->watched_count = 0;
+    profiler->observed_count = 0;
     quern__profile_forget_totals(profiler);
 }

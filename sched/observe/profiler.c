@@ -68,7 +68,7 @@ static quern_result prepare(quern__frame_observer *observer, uint32_t worker_cou
         result = quern__counters_reserve(&profiler->counters, worker_count, profiler->plan->systems.count,
                                          quern__plan_allocator(profiler->plan));
     if (result != QUERN_OK) return result;
-    if (profiler->is_traced != was_traced) profiler->watched_count = 0; /* a trace takes more samples */
+    if (profiler->is_traced != was_traced) profiler->observed_count = 0; /* a trace takes more samples */
     for (uint32_t i = 0; i < profiler->worker_count && profiler->is_on != was_on; i++)
         profiler->workers[i].sample_countdown = 0;
     return QUERN_OK;
@@ -151,7 +151,7 @@ quern_result quern_schedule_set_counting(quern_schedule *schedule, const quern_h
         result = quern__counters_start(&profiler->counters, source, allocator);
     if (result != QUERN_OK) return result;
     if (source == NULL) quern__counters_release(&profiler->counters, allocator);
-    profiler->watched_count = 0; /* strides are learnt anew */
+    profiler->observed_count = 0; /* strides are learnt anew */
     quern__profile_forget_totals(profiler);
     return QUERN_OK;
 }

@@ -64,7 +64,7 @@ typedef struct quern__pass {
     bool is_split;
     bool prefetches; /* more data than the cache of a core holds */
 
-    /* watched: see profile.h */
+    /* observed: see sched/observe/profile.h */
     QUERN__ARRAY(uint32_t)
     waits_for;     /* places in the segment of passes that must come before, less what follows */
     uint32_t task; /* in the capture of this frame */

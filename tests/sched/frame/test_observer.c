@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
+#include "tests/flow/flow_setup.h"
+
+#include <criterion/criterion.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What an observer is told of frames, by one that writes it down as a text. */
+
+enum { ROWS = 20000, TEXT_BYTES = 1000, MAX_ITEMS = 100 };
+
+typedef struct listener {
+    quern__frame_observer observer;
+    bool wants_all; /* each frame is looked at */
+    bool tells_all; /* every stretch, or none; a stretch is one chunk */
+    char text[TEXT_BYTES];
+    _Atomic uint32_t told_rows, told_calls, items, open_jobs;
+} listener;
+
+static listener heard;
+static quern_world *world;
+static quern_component number;
+static quern_schedule *schedule;
+static quern__frame_observer *replaced;
+
+static void note(const char *word)
+{
+    strncat(heard.text, word, sizeof heard.text - strlen(heard.text) - 1);
+}
+
+static quern_result prepare(quern__frame_observer *observer, uint32_t worker_count)
+{
+    (void)observer;
+    cr_assert_gt(worker_count, 0u);
+    note("prepare ");
+    return QUERN_OK;
+}
+
+static quern_result prepare_pass(quern__frame_observer *observer, quern__pass *pass)
+{
+    (void)observer;
+    (void)pass;
+    note("pass ");
+    return QUERN_OK;
+}
+
+static void begin_frame(quern__frame_observer *observer, const quern__observed_frame *frame)
+{
+    cr_assert_eq(frame->frame_index, schedule->frame_index);
+    observer->is_looking = heard.wants_all;
+    note("frame( ");
+}
+
+static void end_frame(quern__frame_observer *observer)
+{
+    (void)observer;
+    note(")frame ");
+}
+
+static void begin_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    (void)observer;
+    cr_assert_eq(segment->passes.count, 1u);
+    note("segment( ");
+}
+
+static void end_segment(quern__frame_observer *observer, const quern__segment *segment)
+{
+    (void)observer;
+    (void)segment;
+    note(")segment ");
+}
+
+/* Workers come here, so only what comes before and after items goes into the text. */
+static void begin_job(quern__frame_observer *observer, const quern__observed_job *job)
+{
+    (void)observer;
+    heard.open_jobs++;
+    if (job->callback == QUERN__CALLBACK_RUN)
+        heard.items += job->end - job->begin;
+    else
+        note(job->callback == QUERN__CALLBACK_BEGIN ? "begin( " : "end( ");
+}
+
+static quern__stretch next_stretch(quern__frame_observer *observer, const quern__observed_job *job,
+                                   uint32_t begin, uint32_t end)
+{
+    (void)observer;
+    cr_assert_leq(job->begin, begin);
+    cr_assert_leq(end, job->end);
+    return (quern__stretch){.end = begin + 1, .is_told = heard.tells_all};
+}
+
+static void end_job(quern__frame_observer *observer, const quern__observed_job *job)
+{
+    (void)observer;
+    heard.open_jobs--;
+    if (job->callback != QUERN__CALLBACK_RUN) note(") ");
+}
+
+static void begin_calls(quern__frame_observer *observer, uint32_t worker_index)
+{
+    (void)observer;
+    (void)worker_index;
+    cr_assert_gt(heard.open_jobs, 0u);
+}
+
+static void end_call(quern__frame_observer *observer, const quern__observed_call *call)
+{
+    (void)observer;
+    cr_assert_gt(heard.open_jobs, 0u);
+    heard.told_rows += call->row_count;
+    if (call->callback == QUERN__CALLBACK_RUN)
+        heard.told_calls++;
+    else
+        note(call->system->name), note(" ");
+}
+
+static void begin_sync(quern__frame_observer *observer)
+{
+    (void)observer;
+    note("sync( ");
+}
+
+static void end_sync(quern__frame_observer *observer, uint64_t begin_ns, uint32_t command_count)
+{
+    (void)observer;
+    (void)begin_ns;
+    cr_assert_eq(command_count, 1u);
+    note(")sync ");
+}
+
+static void begin_stage(quern__frame_observer *observer, quern__sync_stage stage)
+{
+    static const char *const names[] = {[QUERN__STAGE_GATHER] = "gather ",
+                                        [QUERN__STAGE_MERGE] = "merge ",
+                                        [QUERN__STAGE_RESOLVE] = "resolve ",
+                                        [QUERN__STAGE_APPLY] = "apply "};
+    (void)observer;
+    note(names[stage]);
+}
+
+static void begin_loop(quern__frame_observer *observer, uint32_t part_count)
+{
+    (void)observer;
+    (void)part_count;
+}
+
+static void end_loop(quern__frame_observer *observer)
+{
+    (void)observer;
+}
+
+static void end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
+{
+    (void)observer;
+    (void)worker_index;
+    (void)begin_ns;
+}
+
+static uint64_t system_time_ns(const quern__frame_observer *observer, const quern__system *system)
+{
+    (void)observer;
+    return system->index + 7u;
+}
+
+static const quern__frame_observer_calls calls = {.prepare = prepare,
+                                                  .prepare_pass = prepare_pass,
+                                                  .begin_frame = begin_frame,
+                                                  .end_frame = end_frame,
+                                                  .begin_segment = begin_segment,
+                                                  .end_segment = end_segment,
+                                                  .begin_job = begin_job,
+                                                  .next_stretch = next_stretch,
+                                                  .end_job = end_job,
+                                                  .begin_calls = begin_calls,
+                                                  .end_call = end_call,
+                                                  .begin_sync = begin_sync,
+                                                  .end_sync = end_sync,
+                                                  .begin_stage = begin_stage,
+                                                  .begin_loop = begin_loop,
+                                                  .end_loop = end_loop,
+                                                  .end_part = end_part,
+                                                  .system_time_ns = system_time_ns};
+
+static void increment(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i]++;
+}
+
+static void spawn(quern_context *context)
+{
+    quern_commands_create(quern_context_commands(context));
+}
+
+static bool is_wanted(quern_context *context)
+{
+    (void)context;
+    return true;
+}
+
+static void open_schedule(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    for (uint32_t i = 0; i < ROWS; i++)
+        setup_entity_with(world, &number, 1);
+    schedule = setup_schedule(world);
+    quern_system_def def = {.name = "a", .run = increment, .terms = {quern_term_write(number)}};
+    def.begin = spawn;
+    def.condition = is_wanted;
+    setup_system(schedule, &def);
+    setup_system(schedule,
+                 &(quern_system_def){
+                     .name = "b", .run = increment, .end = idle_hook, .terms = {quern_term_write(number)}});
+    memset(&heard, 0, sizeof heard);
+    heard.observer.calls = &calls;
+    replaced = schedule->observer;
+    schedule->observer = &heard.observer;
+}
+
+static void close_schedule(void)
+{
+    schedule->observer = replaced;
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(observer, .init = open_schedule, .fini = close_schedule);
+
+Test(observer, who_does_not_look_is_asked_whether_to_and_told_nothing)
+{
+    must_run(schedule, NULL);
+    cr_assert_str_eq(heard.text, "prepare frame( pass ");
+    must_run(schedule, NULL);
+    cr_assert_str_eq(heard.text, "prepare frame( pass prepare frame( pass ", "a row has come");
+    cr_assert_eq(heard.items, 0u);
+    cr_assert_eq(heard.told_calls, 0u);
+}
+
+Test(observer, a_frame_is_told_from_its_beginning_to_its_end)
+{
+    heard.wants_all = true;
+    must_run(schedule, NULL);
+    cr_assert_str_eq(heard.text, "prepare frame( pass segment( begin( a a ) end( b ) )segment "
+                                 "sync( gather merge resolve apply )sync )frame ");
+    cr_assert_eq(heard.told_calls, 0u, "of items no stretch was to be told");
+    cr_assert_eq(heard.open_jobs, 0u);
+}
+
+static void run_on(uint32_t thread_count)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    must_run(schedule, jobs);
+    const quern__pass *pass = schedule->plan.systems.items[0]->pass;
+    cr_assert_eq(heard.items, pass->item_count);
+    cr_assert_eq(heard.open_jobs, 0u);
+    cr_assert_eq(heard.told_calls, heard.tells_all ? 2 * pass->chunk_count : 0u);
+    cr_assert_eq(heard.told_rows, heard.tells_all ? 2u * ROWS : 0u);
+    quern_jobs_destroy(jobs);
+}
+
+Test(observer, every_item_is_in_one_job_and_calls_are_told_in_stretches_that_want_it)
+{
+    heard.wants_all = true;
+    heard.tells_all = true;
+    run_on(0);
+}
+
+Test(observer, so_it_is_on_threads)
+{
+    heard.wants_all = true;
+    heard.tells_all = true;
+    run_on(3);
+}
+
+Test(observer, untold_stretches_run_their_items_too)
+{
+    heard.wants_all = true;
+    run_on(2);
+    quern_system_stats stats;
+    quern_schedule_get_system_stats(schedule, quern_schedule_system_at(schedule, 1), &stats);
+    cr_assert_eq(stats.time_ns, 8u, "that of whoever observes");
+    uint64_t sum = 0;
+    quern_query *query;
+    const quern_query_def def = {.terms = {quern_term_read(number)}};
+    cr_assert_eq(quern_query_create(world, &def, &query), QUERN_OK);
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++)
+            sum += ((const uint64_t *)quern_view_read(&it.view, 0))[i];
+    cr_assert_eq(sum, 2u * ROWS);
+    quern_query_destroy(query);
+}

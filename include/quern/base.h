@@ -35,8 +35,8 @@ extern "C" {
 #define QUERN_VERSION_MINOR 1 /**< Version of these headers, minor part. */
 #define QUERN_VERSION_PATCH 0 /**< Version of these headers, patch part. */
 
-/* Marks what the shared library exports. */
 #if defined(__GNUC__) || defined(__clang__)
+/** Marks what the shared library exports. */
 #define QUERN_API __attribute__((visibility("default")))
 #else
 #define QUERN_API

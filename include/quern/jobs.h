@@ -34,6 +34,7 @@ extern "C" {
 /** The most nodes a graph may have. */
 #define QUERN_MAX_GRAPH_NODES (1 << 20)
 
+/** A job pool. */
 typedef struct quern_jobs quern_jobs;
 
 /* For types below that the program only stores: the library reads and writes these fields as atomics. */
@@ -52,7 +53,7 @@ typedef struct quern_jobs quern_jobs;
  * nothing more to do, then returns; it may sleep where a job of the pool waits for another. At most
  * thread_count - 1 are under way at a time. Threads: submit is called from any, also from inside jobs. */
 typedef struct quern_host_threads {
-    void (*submit)(void *user_data, void (*function)(void *argument), void *argument);
+    void (*submit)(void *user_data, void (*function)(void *argument), void *argument); /**< See above. */
     void *user_data; /**< Passed to submit. */
 } quern_host_threads;
 
@@ -122,10 +123,10 @@ QUERN_API quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *func
 /** A call that another thread may take over. It usually lives on the stack, and must stay where it is until
  * it has been joined. */
 typedef struct quern_fork {
-    quern_job_function *function; /* all fields are internal */
-    void *user_data;
-    void *owner;
-    QUERN__ATOMIC(uint32_t) state;
+    quern_job_function *function;  /**< Internal. */
+    void *user_data;               /**< Internal. */
+    void *owner;                   /**< Internal. */
+    QUERN__ATOMIC(uint32_t) state; /**< Internal. */
 } quern_fork;
 
 /** Offers function(user_data) to other threads. Every fork must be joined by the job that made it, before

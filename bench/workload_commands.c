@@ -140,7 +140,7 @@ static void open_schedule(command_scene *scene)
     quern_bench_set_schedule(scene->schedule);
 }
 
-static quern_system_def system_def(const char *name, quern_system_function *run, quern_term term,
+static quern_system_def system_def(const char *name, quern_kernel *run, quern_term term,
                                    command_scene *scene)
 {
     return (quern_system_def){.name = name, .run = run, .terms = {term}, .user_data = scene};

@@ -62,7 +62,7 @@ uint64_t bench_world_checksum_moving(bench_world *bench)
 
 /* ----------------------------------------------------------------------------------------- systems */
 
-void bench_add_writer(quern_schedule *schedule, const char *name, quern_system_function *run,
+void bench_add_writer(quern_schedule *schedule, const char *name, quern_kernel *run,
                       quern_component written, quern_component read)
 {
     quern_system_def def = {.name = name, .run = run, .terms = {quern_term_write(written)}};

@@ -88,8 +88,8 @@ static Types register_types(quern_world *world)
     return types;
 }
 
-static void add_system(quern_schedule *schedule, const char *name, quern_system_function *run,
-                       quern_term term, Types *types)
+static void add_system(quern_schedule *schedule, const char *name, quern_kernel *run, quern_term term,
+                       Types *types)
 {
     const quern_system_def def = {.name = name, .run = run, .terms = {term}, .user_data = types};
     check(quern_schedule_add_system(schedule, &def, NULL));

@@ -85,11 +85,12 @@ void quern__gathered_look_for_provisional(const quern__gathered *gathered)
         }
     }
     if (found.count == 0) return;
+    const char *name = found.stream->origin.name;
     quern__violation(
         QUERN_ERROR_PROVISIONAL_ENTITY,
-        "system '%s' gave '%s' the provisional handle of a deferred create (number %u) at byte "
+        "%s%s%s gave '%s' the provisional handle of a deferred create (number %u) at byte "
         "%u, where no field is described, so it stays provisional for ever: describe the field "
         "as QUERN_FIELD_ENTITY (%llu such handles at this sync point)",
-        found.stream->origin.name, found.type->name, quern_entity_index(found.entity), found.offset_bytes,
-        (unsigned long long)found.count);
+        name ? "system '" : "", name ? name : "a command", name ? "'" : "", found.type->name,
+        quern_entity_index(found.entity), found.offset_bytes, (unsigned long long)found.count);
 }

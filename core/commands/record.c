@@ -172,7 +172,9 @@ static QUERN__SLOW_PATH quern_result fail_foreign(const quern_commands *commands
     return quern__violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "%s: a recorder of commands was used outside the callback that it was got from, or on another "
-        "thread%s%s%s: ask quern_context_commands for it in each callback, and use it there alone",
+        "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
+        "and "
+        "use it there alone",
         function, name ? " (system '" : "", name ? name : "", name ? "' had it latest)" : "");
 }
 
@@ -291,13 +293,14 @@ static bool is_ours(const quern_commands *commands, quern_entity entity)
 static quern_result fail_provisional(const quern_commands *commands, quern_entity entity,
                                      const char *function)
 {
+    const char *name = commands->origin.name;
     const char *reason = quern_entity_generation(entity) == commands->origin.serial
                              ? "this callback has not created so many entities"
                              : "it was made by another callback, or its sync point has passed";
-    return quern__violation(
-        QUERN_ERROR_PROVISIONAL_ENTITY,
-        "%s: system '%s' used the provisional handle of a deferred create (number %u): %s", function,
-        commands->origin.name, quern_entity_index(entity), reason);
+    return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
+                            "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s",
+                            function, name ? "system '" : "", name ? name : "somebody", name ? "'" : "",
+                            quern_entity_index(entity), reason);
 }
 
 static quern_result find_other_entity(const quern_commands *commands, quern_entity entity,

@@ -35,7 +35,7 @@ typedef struct quern__origin {
     uint64_t key;     /* streams are applied in the order of their keys; no two have the same */
     uint32_t serial;  /* the generation of the stream's provisional handles */
     uint32_t source;  /* a number that reports of dropped commands bear */
-    const char *name; /* for messages; it must outlive the streams */
+    const char *name; /* of the system, for messages; it must outlive the streams. NULL: it is no system */
 } quern__origin;
 
 typedef struct quern__stream {
@@ -74,6 +74,11 @@ struct quern_commands {
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */
 #define QUERN__MAX_SERIAL ((uint32_t)QUERN__MAX_GENERATION)
+
+static inline uint32_t quern__serial_of(uint64_t stream_number)
+{
+    return (uint32_t)(stream_number % QUERN__MAX_SERIAL) + 1;
+}
 
 void quern__commands_init(quern_commands *commands, quern__storage *storage);
 

@@ -40,8 +40,8 @@ typedef struct bulk_create {
     const quern_component *components;
     const void *const *columns; /* or NULL */
     uint32_t component_count;
-    quern_fill_function *fill; /* or NULL */
-    void *argument;
+    quern_kernel *fill; /* or NULL */
+    void *user_data;
     const quern_view_column *view_columns; /* for fill */
 } bulk_create;
 
@@ -49,8 +49,14 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
 {
     quern__chunk *chunk = quern__chunk_of(rows->first);
     uint32_t row = quern__location_row(rows->first);
+    quern__plain_context context = {.scope.caller = QUERN__CALLER_FILL,
+                                    .world = world,
+                                    .user_data = create->user_data,
+                                    .thread = quern__this_thread()};
     quern_view view = {
         .count = rows->count,
+        .first = rows->number,
+        .context = (quern_context *)&context,
         .entities = quern__archetype_entities(rows->archetype, chunk) + row,
         .first_row = row,
         .term_count = create->component_count,
@@ -58,7 +64,7 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
         .columns = create->view_columns,
     };
     world->locked = true; /* the rest of the rows is still to come */
-    create->fill(create->argument, &view, rows->number);
+    create->fill(view.context, &view);
     world->locked = false;
 }
 
@@ -133,8 +139,8 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
 }
 
 static quern_result create_filled(quern_world *world, const quern_component *components,
-                                  uint32_t component_count, uint32_t count, quern_fill_function *fill,
-                                  void *argument, quern_entity *out_entities)
+                                  uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                  void *user_data, quern_entity *out_entities)
 {
     quern_result result = check_create(world, components, component_count, "quern_entity_create_filled");
     if (result != QUERN_OK) return result;
@@ -152,19 +158,19 @@ static quern_result create_filled(quern_world *world, const quern_component *com
     bulk_create create = {.components = components,
                           .component_count = component_count,
                           .fill = fill,
-                          .argument = argument,
+                          .user_data = user_data,
                           .view_columns = columns};
     return quern__in_call(create_rows(world, archetype, &create, count, out_entities),
                           "quern_entity_create_filled");
 }
 
 quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
-                                        uint32_t component_count, uint32_t count, quern_fill_function *fill,
-                                        void *argument, quern_entity *out_entities)
+                                        uint32_t component_count, uint32_t count, quern_kernel *fill,
+                                        void *user_data, quern_entity *out_entities)
 {
     if (!quern__world_enter(world, "quern_entity_create_filled")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(
-        world, create_filled(world, components, component_count, count, fill, argument, out_entities));
+        world, create_filled(world, components, component_count, count, fill, user_data, out_entities));
 }
 
 /* ---------------------------------------------------------------------------------------- destroy */

@@ -273,16 +273,22 @@ void quern__query_declared(const quern__query *query, char *text, size_t text_by
     }
 }
 
+const char *quern__caller_name(quern__caller caller)
+{
+    return caller == QUERN__CALLER_PARALLEL ? "a parallel query" : "a fill callback";
+}
+
 /* Whose view it is, for messages. */
 static void name_owner(const quern_view *view, char *text, size_t text_bytes)
 {
     const quern__scope *scope = (const quern__scope *)view->context;
     text[0] = '\0';
-    if (scope != NULL)
+    if (scope == NULL)
+        quern__append(text, text_bytes, "a walk over a query");
+    else if (scope->caller == QUERN__CALLER_SYSTEM)
         quern__append(text, text_bytes, "system '%s'", scope->system_name);
     else
-        quern__append(text, text_bytes, "%s",
-                      view->query != NULL ? "a walk over a query" : "a fill callback");
+        quern__append(text, text_bytes, "%s", quern__caller_name(scope->caller));
 }
 
 void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)

@@ -10,6 +10,8 @@
 #include "core/base/array.h"
 #include "core/storage/storage.h"
 
+#include <quern/commands.h>
+#include <quern/jobs.h>
 #include <quern/query.h>
 
 typedef struct quern_query quern__query;
@@ -48,11 +50,36 @@ struct quern_query {
 
 enum { QUERN__QUERY_BLOCK_MATCHES = 64 };
 
-/* What a refused access needs to know of the system that asked. First member of every quern_context. */
+/* Who calls a kernel. */
+typedef enum quern__caller {
+    QUERN__CALLER_SYSTEM,
+    QUERN__CALLER_PARALLEL,
+    QUERN__CALLER_FILL
+} quern__caller;
+
+/* What a refused access needs to know of who asked. First member of every quern_context. */
 typedef struct quern__scope {
-    const char *system_name;
-    quern_result refused; /* the latest refusal, or QUERN_OK */
+    const char *system_name; /* NULL: it is no system's */
+    quern_result refused;    /* the last refusal, or QUERN_OK */
+    quern__caller caller;
 } quern__scope;
+
+/* What a kernel gets as its context from others than systems. */
+typedef struct quern__plain_context {
+    _Alignas(128) quern__scope scope; /* first: where it is no system's, a quern_context is one of these */
+    const quern_world *world;
+    void *user_data;
+    quern_jobs *jobs;
+    const void *thread;       /* that runs the kernel now, or NULL */
+    quern_commands *commands; /* NULL: none can be recorded */
+    uint32_t worker_index;
+    uint32_t ordinal;      /* of the view; the key of its stream */
+    uint64_t first_serial; /* the number of the stream of view 0 */
+    bool has_stream;       /* the recorder is set to this view's stream */
+} quern__plain_context;
+
+/* For messages: of those that are no system. */
+const char *quern__caller_name(quern__caller caller);
 
 /* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
  * Nothing to release on failure. Filters have seen nothing yet. */

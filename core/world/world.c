@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world.h"
 
+#include "core/world/world_commands.h"
+
 /* ----------------------------------------------------------------------------------------- world tags */
 
 /* One bit per tag that is in use. Worlds may be created on any thread. Tag 0 stands for provisional
@@ -94,6 +96,7 @@ void quern_world_destroy(quern_world *world)
     }
     quern_allocator allocator = world->storage.allocator;
     uint32_t tag = world->resources.world_tag;
+    quern__world_release_commands(world);
     quern__storage_release(&world->storage); /* first: hooks of components may use resources */
     quern__resources_release(&world->resources, &allocator);
     quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));

@@ -30,7 +30,8 @@ struct quern_world {
     quern__resources resources;
     quern__create_cache create_cache;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
-    uint32_t user_count;  /* queries and schedules that hold on to the world */
+    struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
+    uint32_t user_count;                    /* queries and schedules that hold on to the world */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* of the definition */

@@ -9,6 +9,7 @@
  * Common errors: NULL_ARGUMENT, WORLD_LOCKED, UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 
 #include <quern/base.h>
+#include <quern/context.h>
 #include <quern/id.h>
 #include <quern/query.h>
 #include <quern/world.h>
@@ -25,16 +26,14 @@ QUERN_API quern_result quern_entity_create_many(quern_world *world, const quern_
                                                 const void *const *columns, uint32_t component_count,
                                                 uint32_t count, quern_entity *out_entities);
 
-/* Writes the values of new entities: view->count of them, of which the first is number `first` of the call.
- * Term i of the view is components[i], to write; its memory holds constructed values (zero bytes without a
- * hook). Must not change the structure of the world. */
-typedef void quern_fill_function(void *argument, const quern_view *view, uint32_t first);
-
-/* As quern_entity_create_many; fill is called for one run of rows after the other, in order.
- * component_count is at most QUERN_MAX_TERMS. Errors also: as there, INVALID_ARGUMENT. */
+/* As quern_entity_create_many; fill writes the values, and is called for one run of rows after the other,
+ * in order, on this thread. The first row of a view is number view->first of the call. Term i of the view
+ * is components[i], to write; its memory holds constructed values (zero bytes without a hook). The world is
+ * locked meanwhile, and there are no commands: the context has user_data (quern_context_user_data) and
+ * knows who lives. component_count is at most QUERN_MAX_TERMS. Errors also: as there, INVALID_ARGUMENT. */
 QUERN_API quern_result quern_entity_create_filled(quern_world *world, const quern_component *components,
                                                   uint32_t component_count, uint32_t count,
-                                                  quern_fill_function *fill, void *argument,
+                                                  quern_kernel *fill, void *user_data,
                                                   quern_entity *out_entities);
 
 /* Destroys all entities of a list, in its order; one that stands in it twice is destroyed once. count 0

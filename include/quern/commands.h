@@ -107,6 +107,38 @@ QUERN_API quern_result quern_commands_remove(quern_commands *commands, quern_ent
 QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
 
+/* ----------------------------------------------------------------------------------- between frames */
+
+/* A recorder for code between frames and in exclusive systems, for the calls above: what it records is
+ * applied by quern_world_flush, or else before the first system of the next frame on the world, as a sync
+ * point of its own and before anything else, commands included that an earlier frame has kept.
+ *
+ * All that was recorded since the last time counts as one callback: handles from quern_commands_create are
+ * provisional until then. An exclusive system's callback counts as one of its own, and so does what follows
+ * a sync point that failed. After each, and after a frame, ask for the recorder again. quern_world_hash and
+ * quern_world_validate look at the world as it is: commands that wait do not count. quern_world_destroy
+ * destroys their values. NULL, with a message: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. */
+QUERN_API quern_commands *quern_world_commands(quern_world *world);
+
+/* Applies what quern_world_commands has recorded, by the rules above; without any it does nothing. Between
+ * frames and in exclusive systems.
+ * Errors, with the world as it was and the commands kept for the next time: NULL_ARGUMENT, WORLD_LOCKED,
+ * OUT_OF_MEMORY, LIMIT (of entities). Errors when all is done: OUT_OF_MEMORY, when a command could not be
+ * recorded; TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, as in quern_schedule_run. */
+QUERN_API quern_result quern_world_flush(quern_world *world);
+
+/* Of the last sync point that was no frame's: of quern_world_flush, of the same before a frame's first
+ * system, or of quern_query_parallel_for. */
+typedef struct quern_flush_stats {
+    uint64_t command_count; /* applied or dropped; a create with n components counts as 1 + n */
+    uint64_t dropped_count; /* of them: their entity had been destroyed, or asked for too much */
+    uint64_t created_count;
+    uint64_t destroyed_count;
+} quern_flush_stats;
+
+/* All 0 before the first. Errors: NULL_ARGUMENT. */
+QUERN_API quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
  *   world.h      the world: entities, and the calls that change them at once
  *   bulk.h       the same for many entities in one call
  *   query.h      finding entities, and views of their components
+ *   context.h    what kernels have besides their view
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
  *   parallel.h   a query on the threads of a pool, from plain code
@@ -25,6 +26,7 @@
 #include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
+#include <quern/context.h>   /* IWYU pragma: export */
 #include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */

@@ -135,16 +135,24 @@ typedef struct quern_view {
      * filters leave out are counted */
     uint32_t ordinal;
     const quern_entity *entities; /* count handles */
+    uint32_t first; /* in a fill: the number, within the call, of the first row; elsewhere 0 */
     /* internal */
     uint32_t first_row;
     uint32_t term_count;
     char *chunk;
     const quern_view_column *columns; /* term_count */
     const quern_query *query;
-    quern_context *context; /* of the system; NULL in a plain iteration */
+    quern_context *context; /* NULL in a plain iteration */
     uint64_t *versions;     /* of the chunk's columns; NULL: not kept */
     uint64_t version;       /* of what is written; 0: in a plain iteration, where it depends on when */
 } quern_view;
+
+/* What is done with a view: the function of a system (quern_system_def), a parallel query
+ * (quern_query_parallel_for) or a fill (quern_entity_create_filled). It touches the rows of the view
+ * through the columns that the terms declare, what else it may have through the context
+ * (<quern/context.h>), and nothing more. In systems and parallel queries it may run on any worker, at the
+ * same time as on other views. */
+typedef void quern_kernel(quern_context *context, const quern_view *view);
 
 /* Says why a column was refused (log, assert handler, error message) and returns NULL. */
 QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);

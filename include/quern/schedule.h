@@ -17,6 +17,7 @@
 #include <quern/base.h>
 #include <quern/commands.h>
 #include <quern/component.h>
+#include <quern/context.h>
 #include <quern/id.h>
 #include <quern/jobs.h>
 #include <quern/query.h>
@@ -35,11 +36,6 @@ extern "C" {
 typedef struct quern_schedule quern_schedule;
 
 /* ---------------------------------------------------------------------------------------- systems */
-
-/* What a system may do on one view. It touches the rows of the view through the columns its terms
- * declare, what it declared else through the context, and nothing more. It may run on any worker, at the
- * same time as other views of the same system, unless flags say otherwise. */
-typedef void quern_system_function(quern_context *context, const quern_view *view);
 
 /* Called once per frame, before the first or after the last view of the system. */
 typedef void quern_system_hook(quern_context *context);
@@ -68,7 +64,7 @@ typedef struct quern_resource_access {
 typedef struct quern_system_def {
     const char *name;                  /* 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule */
     uint32_t phase;                    /* index into the schedule's phases */
-    quern_system_function *run;        /* per view; once, with an empty view, when there are no terms */
+    quern_kernel *run;                 /* per view; once, with an empty view, when there are no terms */
     quern_system_hook *begin;          /* may be NULL */
     quern_system_hook *end;            /* may be NULL */
     quern_system_condition *condition; /* false: it is left out of the frame; may be NULL */
@@ -240,65 +236,6 @@ typedef enum quern_describe_format {
  * (with nothing written); FILE (with less written than there is). */
 QUERN_API quern_result quern_schedule_describe(quern_schedule *schedule, quern_describe_format format,
                                                quern_sink sink);
-
-/* ---------------------------------------------------------------------------------------- context */
-
-/* What a running system has besides its view. Good until the callback returns, and for the thread that
- * runs the callback alone: not for the jobs of a quern_jobs_parallel_for inside it. Calls while no
- * callback runs with the context are reported in the log and give 0 or NULL, but for quern_context_lookup
- * and quern_context_has, which then still read the world. A build with QUERN_CHECKS reports these, and
- * calls from another thread, too, and hands the message to the assert handler. */
-
-/* The recorder of this system on this view. Never NULL. Good as long as the context. */
-QUERN_API quern_commands *quern_context_commands(quern_context *context);
-
-/* The component of any living entity, to read; NULL when it has none, or when the entity is not alive (no
- * message: that is an answer). The component must be declared in `lookups`, otherwise the call is refused
- * (UNDECLARED_ACCESS). So it is for a tag, which has no value. */
-QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
-                                           quern_component component);
-
-/* Whether a living entity has the component, which may be a tag. False when the entity is not alive (no
- * message: that is an answer). The component must be declared in `lookups`, as above. */
-QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, quern_component component);
-
-/* Whether the entity lives. What commands of this phase do to it does not show yet. */
-QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);
-
-/* A declared resource, to read. NULL, refused, when it was not declared. */
-QUERN_API const void *quern_context_resource(quern_context *context, quern_resource resource);
-
-/* A resource declared with QUERN_WRITE or QUERN_WRITE_CONCURRENT. NULL, refused, when it was not. */
-QUERN_API void *quern_context_resource_write(quern_context *context, quern_resource resource);
-
-/* In run: this view's own partial result, partial_bytes, zeroed before the frame, aligned to 64.
- * NULL in begin and end, or without partial_bytes (no message: that is an answer). */
-QUERN_API void *quern_context_partial(quern_context *context);
-
-/* In end: how many partial results there are (one per view), and each, in the order of views. Combining
- * them in that order gives the same bits at every thread count. NULL beyond the last, and elsewhere than in
- * end (no message: that is an answer). */
-QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
-QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);
-
-/* The user_data of the definition. */
-QUERN_API void *quern_context_user_data(const quern_context *context);
-
-/* As given to quern_schedule_run; the step of a phase with a fixed one; since the latest run, with an
- * interval. */
-QUERN_API double quern_context_delta_seconds(const quern_context *context);
-
-/* 0 in the first frame of the schedule. */
-QUERN_API uint64_t quern_context_frame_index(const quern_context *context);
-
-/* 0 to thread count - 1. For scratch memory per worker; results must not depend on it. */
-QUERN_API uint32_t quern_context_worker_index(const quern_context *context);
-
-/* The pool of this frame, for quern_jobs_parallel_for inside a system; NULL when it has none. */
-QUERN_API quern_jobs *quern_context_jobs(const quern_context *context);
-
-/* The world: in exclusive systems only; NULL, refused, in others. */
-QUERN_API quern_world *quern_context_world(quern_context *context);
 
 #ifdef __cplusplus
 }

@@ -16,23 +16,64 @@ static QUERN__SLOW_PATH bool report_foreign(const char *function)
     return true;
 }
 
+/* The context of a kernel that no system calls; NULL: a system's. */
+static inline const quern__plain_context *plain_of(const quern_context *context)
+{
+    const quern__plain_context *plain = (const quern__plain_context *)context;
+    return QUERN__LIKELY(plain->scope.caller == QUERN__CALLER_SYSTEM) ? NULL : plain;
+}
+
+/* Only systems declare more than their terms. Once per callback, as for systems. */
+static QUERN__SLOW_PATH void *refuse_plain(const quern__plain_context *plain, const char *function,
+                                           const char *what)
+{
+    quern__scope *scope = (quern__scope *)(uintptr_t)plain;
+    if (scope->refused == QUERN_OK)
+        scope->refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                          "%s: %s asked for %s, which only systems can have", function,
+                                          quern__caller_name(scope->caller), what);
+    return NULL;
+}
+
 /* Whether the call does not come from the callback that the context belongs to, as far as can be told:
  * while one runs; in a build with checks also on its thread. Nothing of the context is right then, so the
  * call is reported and gives nothing. */
 static inline bool is_foreign(const quern_context *context, const char *function)
 {
-    const bool is_right = QUERN_CHECKS ? context->thread == quern__this_thread() : context->is_busy;
+    const quern__plain_context *plain = plain_of(context);
+    bool is_right;
+    if (plain != NULL)
+        is_right = QUERN_CHECKS ? plain->thread == quern__this_thread() : plain->thread != NULL;
+    else
+        is_right = QUERN_CHECKS ? context->thread == quern__this_thread() : context->is_busy;
     return QUERN__UNLIKELY(!is_right) && report_foreign(function);
+}
+
+static quern_commands *commands_of_plain(quern__plain_context *plain)
+{
+    static const char function[] = "quern_context_commands";
+    if (is_foreign((const quern_context *)plain, function)) return NULL;
+    if (plain->commands == NULL) {
+        refuse_plain(plain, function, "a recorder of commands");
+        return NULL;
+    }
+    if (plain->has_stream) return plain->commands;
+    const quern__origin origin = {.key = plain->ordinal,
+                                  .serial = quern__serial_of(plain->first_serial + plain->ordinal)};
+    quern__commands_begin(plain->commands, &origin);
+    plain->has_stream = true;
+    return plain->commands;
 }
 
 /* Most callbacks record nothing: the stream is set when it is asked for. */
 quern_commands *quern_context_commands(quern_context *context)
 {
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return commands_of_plain((quern__plain_context *)(uintptr_t)plain);
     if (is_foreign(context, "quern_context_commands") || context->has_stream) return context->commands;
     uint64_t number = context->schedule->serial_base + context->system->serial_offset + context->part;
-    uint32_t serial = (uint32_t)(number % QUERN__MAX_SERIAL) + 1;
     quern__origin origin = {.key = (uint64_t)context->system->position << 32 | context->part,
-                            .serial = serial,
+                            .serial = quern__serial_of(number),
                             .source = context->system->index,
                             .name = context->system->name};
     quern__commands_begin(context->commands, &origin);
@@ -111,6 +152,8 @@ static QUERN__SLOW_PATH const void *find_nothing(quern_context *context, uint32_
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
 {
     static const char function[] = "quern_context_lookup";
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
@@ -125,6 +168,8 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
 bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)
 {
     static const char function[] = "quern_context_has";
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity") != NULL;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
     if (QUERN_CHECKS && is_foreign(context, function)) return false;
@@ -136,7 +181,9 @@ bool quern_context_has(quern_context *context, quern_entity entity, quern_compon
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)
 {
     if (is_foreign(context, "quern_context_is_alive")) return false;
-    return quern__entities_find(&context->schedule->plan.world->storage.entities, entity) != NULL;
+    const quern__plain_context *plain = plain_of(context);
+    const quern_world *world = plain != NULL ? plain->world : context->schedule->plan.world;
+    return quern__entities_find(&world->storage.entities, entity) != NULL;
 }
 
 /* The resource, if the system declared at least this access to it. */
@@ -156,44 +203,51 @@ static void *find_resource(quern_context *context, quern_resource resource, bool
 const void *quern_context_resource(quern_context *context, quern_resource resource)
 {
     if (is_foreign(context, "quern_context_resource")) return NULL;
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, "quern_context_resource", "a resource");
     return find_resource(context, resource, false);
 }
 
 void *quern_context_resource_write(quern_context *context, quern_resource resource)
 {
     if (is_foreign(context, "quern_context_resource_write")) return NULL;
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, "quern_context_resource_write", "a resource");
     return find_resource(context, resource, true);
 }
 
 void *quern_context_partial(quern_context *context)
 {
     if (is_foreign(context, "quern_context_partial")) return NULL;
-    if (context->callback != QUERN__CALLBACK_RUN) return NULL;
+    if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_RUN) return NULL;
     return quern__system_partial(context->system, context->part - QUERN__PART_FIRST_VIEW);
 }
 
 uint32_t quern_context_partial_count(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_partial_count")) return 0;
+    if (plain_of(context) != NULL) return 0;
     return context->system->partial_bytes > 0 ? context->system->view_count : 0;
 }
 
 const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal)
 {
     if (is_foreign(context, "quern_context_partial_at")) return NULL;
-    if (context->callback != QUERN__CALLBACK_END) return NULL;
+    if (plain_of(context) != NULL || context->callback != QUERN__CALLBACK_END) return NULL;
     return quern__system_partial(context->system, ordinal);
 }
 
 void *quern_context_user_data(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_user_data")) return NULL;
-    return context->system->user_data;
+    const quern__plain_context *plain = plain_of(context);
+    return plain != NULL ? plain->user_data : context->system->user_data;
 }
 
 double quern_context_delta_seconds(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_delta_seconds")) return 0;
+    if (plain_of(context) != NULL) return 0;
     const quern__system *system = context->system;
     return system->interval_seconds > 0 ? system->delta_seconds : context->schedule->delta_seconds;
 }
@@ -201,24 +255,28 @@ double quern_context_delta_seconds(const quern_context *context)
 uint64_t quern_context_frame_index(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_frame_index")) return 0;
-    return context->schedule->frame_index;
+    return plain_of(context) != NULL ? 0 : context->schedule->frame_index;
 }
 
 uint32_t quern_context_worker_index(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_worker_index")) return 0;
-    return context->worker_index;
+    const quern__plain_context *plain = plain_of(context);
+    return plain != NULL ? plain->worker_index : context->worker_index;
 }
 
 quern_jobs *quern_context_jobs(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_jobs")) return NULL;
-    return context->schedule->jobs;
+    const quern__plain_context *plain = plain_of(context);
+    return plain != NULL ? plain->jobs : context->schedule->jobs;
 }
 
 quern_world *quern_context_world(quern_context *context)
 {
     if (is_foreign(context, "quern_context_world")) return NULL;
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, "quern_context_world", "the world");
     if (quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE)) return context->schedule->plan.world;
     context->scope.refused = quern__violation(
         QUERN_ERROR_UNDECLARED_ACCESS,

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/frame.h"
 
+#include "core/world/world_commands.h"
 #include "sched/frame/context.h"
 #include "sched/frame/sync.h"
 #include "sched/frame/workers.h"
@@ -139,6 +140,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     if (schedule->observer->is_looking) schedule->observer->calls->end_segment(schedule->observer, segment);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->plan.world->locked = true;
+    quern__world_end_recording(schedule->plan.world);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
     return QUERN_OK;
@@ -167,7 +169,7 @@ static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta
 }
 
 /* A sync point; with what worlds are asked to do at each of them besides. */
-static quern_result run_sync(quern_schedule *schedule, quern__frame_report *report)
+static quern_result run_sync(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern_result result = quern__sync(schedule, report);
     quern_world *world = schedule->plan.world;
@@ -177,7 +179,7 @@ static quern_result run_sync(quern_schedule *schedule, quern__frame_report *repo
 }
 
 static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
-                                quern__frame_report *report)
+                                quern__flush_report *report)
 {
     switch (segment->kind) {
     case QUERN__SEGMENT_RUN:
@@ -214,7 +216,7 @@ static void start_steps(const quern_schedule *schedule, const quern__phase *phas
     }
 }
 
-static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, quern__frame_report *report)
+static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, quern__flush_report *report)
 {
     quern_result result = QUERN_OK;
     double frame_seconds = schedule->delta_seconds;
@@ -231,9 +233,11 @@ static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, que
 }
 
 /* Errors stop the frame; the report collects what does not. */
-static quern_result run_phases(quern_schedule *schedule, quern__frame_report *report)
+static quern_result run_phases(quern_schedule *schedule, quern__flush_report *report)
 {
-    quern_result result = quern__sync(schedule, report); /* what an earlier frame could not apply */
+    quern_result result = quern__sync_world(schedule, report);
+    if (result == QUERN_OK)
+        result = quern__sync(schedule, report); /* what an earlier frame could not apply */
     for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++)
         result = run_phase(schedule, &schedule->plan.phases[i], report);
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
@@ -254,7 +258,7 @@ static quern_result fail_refused(unsigned long long frame, const char *system_na
         system_name);
 }
 
-static quern_result finish_frame(const quern_schedule *schedule, const quern__frame_report *report)
+static quern_result finish_frame(const quern_schedule *schedule, const quern__flush_report *report)
 {
     unsigned long long frame = schedule->frame_index;
     if (report->record_result != QUERN_OK)
@@ -298,7 +302,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
     schedule->plan.world->locked = true;
-    quern__frame_report report = {0};
+    quern__flush_report report = {0};
     if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
     result = run_phases(schedule, &report);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))

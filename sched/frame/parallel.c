@@ -4,31 +4,72 @@
 
 #include "core/world/query.h"
 #include "core/world/world.h"
+#include "core/world/world_commands.h"
 #include "sched/jobs/jobs.h"
+
+static const char function_name[] = "quern_query_parallel_for";
 
 typedef struct parallel_run {
     const quern__query *query;
-    quern_view_function *function;
-    void *argument;
+    quern_kernel *kernel;
+    quern__world_commands *commands;
+    quern__flush_report report;
     uint64_t seen_version, version; /* see core/storage/version.h */
 } parallel_run;
 
-static void run_views(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+/* ------------------------------------------------------------------------------------------- views */
+
+/* Whoever keeps the recorder of a view is noticed from now on. */
+static void end_stream(quern__plain_context *context)
 {
-    const parallel_run *run = argument;
-    quern_view view = {.query = run->query, .term_count = run->query->term_count, .version = run->version};
+    if (!context->has_stream) return;
+    quern__commands_end(context->commands);
+    context->has_stream = false;
+}
+
+static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, quern__plain_context *context)
+{
+    quern_view view = {.query = run->query,
+                       .term_count = run->query->term_count,
+                       .version = run->version,
+                       .context = (quern_context *)context};
     for (uint32_t i = begin; i < end; i++) {
         const quern__chunk_entry *entry = &run->query->entries.items[i];
         view.versions = entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
         if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
-        view.ordinal = i;
+        view.ordinal = context->ordinal = i;
         view.count = entry->count;
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = (const quern_entity *)(const void *)(entry->chunk + entry->entities_offset_bytes);
-        run->function(run->argument, &view, worker_index);
+        run->kernel(view.context, &view);
+        end_stream(context);
     }
 }
+
+/* A kernel that waits may find that other views have come on its stack meanwhile, on threads that the
+ * program lends (see pass_run.c): it finds its context and its stream as it left them. */
+static void run_views(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    const parallel_run *run = argument;
+    quern__plain_context *context = &run->commands->worker_contexts[worker_index];
+    const quern__plain_context outer = *context;
+    const bool was_busy = context->thread != NULL;
+    quern__suspension suspension;
+    if (QUERN__UNLIKELY(was_busy)) {
+        suspension = quern__commands_suspend(context->commands);
+        context->has_stream = false;
+    }
+    context->thread = quern__this_thread();
+    call_views(run, begin, end, context);
+    context->thread = outer.thread;
+    if (QUERN__LIKELY(!was_busy)) return;
+    context->ordinal = outer.ordinal;
+    context->has_stream = outer.has_stream;
+    quern__commands_resume(context->commands, &suspension);
+}
+
+/* -------------------------------------------------------------------------------------------- calls */
 
 static quern_result prepare(quern_query *query, const char *function)
 {
@@ -54,24 +95,92 @@ static void note_set(const quern__query *query)
             quern__storage_note_set(query->storage, quern__component_index(query->terms[i].component));
 }
 
-quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_view_function *function,
-                                      void *argument)
+/* Recorders for the workers; they are wanted empty, so what the last parallel query could not apply comes
+ * first. That may change which views there are. */
+static quern_result open_recorders(parallel_run *run, quern_world *world, uint32_t worker_count)
 {
-    if (function == NULL) return quern__fail_null("quern_query_parallel_for", "function");
-    quern_result result = prepare(query, "quern_query_parallel_for");
-    if (result != QUERN_OK) return result;
+    quern_result result = quern__world_check_unlocked(world, function_name);
+    if (result == QUERN_OK) result = quern__world_reserve_commands(world, worker_count);
+    if (result == QUERN_OK) result = quern__world_apply_worker_commands(world, NULL, &run->report);
+    run->commands = world->commands;
+    return result;
+}
+
+static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t worker_count, void *user_data)
+{
+    quern_world *world = run->query->world;
+    for (uint32_t i = 0; i < worker_count; i++)
+        run->commands->worker_contexts[i] =
+            (quern__plain_context){.scope.caller = QUERN__CALLER_PARALLEL,
+                                   .world = world,
+                                   .user_data = user_data,
+                                   .jobs = jobs,
+                                   .commands = &run->commands->worker_recorders[i],
+                                   .worker_index = i,
+                                   .first_serial = world->next_serial};
+    world->next_serial += run->query->entries.count;
+}
+
+static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
+                        void *argument)
+{
+    quern_jobs_parallel_for(context, count, grain, function, argument);
+}
+
+/* What kernels have recorded is applied when all of them are done. */
+static quern_result finish(parallel_run *run, quern_jobs *jobs)
+{
+    const uint32_t worker_count = jobs != NULL ? jobs->thread_count : 1;
+    const quern__executor executor = {
+        .parallel_for = run_on_jobs, .context = jobs, .thread_count = worker_count};
+    quern_result result = quern__world_apply_worker_commands(run->query->world,
+                                                             jobs != NULL ? &executor : NULL, &run->report);
+    if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
+    for (uint32_t i = 0; i < worker_count && result == QUERN_OK; i++)
+        if (run->commands->worker_contexts[i].scope.refused != QUERN_OK)
+            result = quern__fail(QUERN_ERROR_UNDECLARED_ACCESS,
+                                 "%s: a kernel was refused an access (see the log)", function_name);
+    return result;
+}
+
+static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *jobs)
+{
+    quern_result result = QUERN_OK;
     const uint64_t seen_version = query->seen_version;
-    parallel_run run = {.query = query, .function = function, .argument = argument};
-    take_look(query, &run);
+    take_look(query, run);
     if (QUERN_CHECKS) note_set(query);
     query->world->locked = true;
     if (jobs == NULL)
-        run_views(&run, 0, query->entries.count, 0);
+        run_views(run, 0, query->entries.count, 0);
     else
-        result = quern_jobs_parallel_for(jobs, query->entries.count, 0, run_views, &run);
+        result = quern_jobs_parallel_for(jobs, query->entries.count, 0, run_views, run);
     query->world->locked = false;
     if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
     return result;
+}
+
+static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
+                                 void *user_data)
+{
+    if (kernel == NULL) return quern__fail_null(function_name, "kernel");
+    if (query == NULL) return quern__fail_null(function_name, "query");
+    const uint32_t worker_count = jobs != NULL ? jobs->thread_count : 1;
+    parallel_run run = {.query = query, .kernel = kernel};
+    quern_result result = open_recorders(&run, query->world, worker_count);
+    if (result == QUERN_OK) result = prepare(query, function_name);
+    if (result != QUERN_OK) return quern__in_call(result, function_name);
+    open_contexts(&run, jobs, worker_count, user_data);
+    result = call_all(&run, query, jobs);
+    if (result == QUERN_OK) result = finish(&run, jobs);
+    return quern__in_call(result, function_name);
+}
+
+quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
+                                      void *user_data)
+{
+    quern_world *world = query != NULL ? query->world : NULL;
+    if (!quern__world_enter(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, run_parallel(query, jobs, kernel, user_data));
 }
 
 uint32_t quern_query_view_count(quern_query *query)

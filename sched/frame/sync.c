@@ -14,7 +14,7 @@ static bool has_commands(const quern_schedule *schedule)
 }
 
 /* Commands that could not be recorded fail the frame, but not the commands that were. */
-static void count_streams(quern_schedule *schedule, quern__frame_report *report)
+static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 {
     schedule->has_command_counts = true;
     for (uint32_t i = 0; i < schedule->worker_count; i++) {
@@ -95,7 +95,24 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                applied);
 }
 
-quern_result quern__sync(quern_schedule *schedule, quern__frame_report *report)
+quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report)
+{
+    quern_world *world = schedule->plan.world;
+    if (QUERN__LIKELY(world->commands == NULL)) return QUERN_OK;
+    quern__world_end_recording(world);
+    if (!quern__world_has_commands(world)) return QUERN_OK;
+    quern__frame_observer *observer = schedule->observer;
+    const uint64_t begin_ns = quern__clock_ns();
+    if (QUERN_CHECKS) quern__guards_break(schedule);
+    if (observer->is_looking) observer->calls->begin_sync(observer);
+    const quern_result result = quern__world_apply_commands(world, report);
+    if (observer->is_looking)
+        observer->calls->end_sync(observer, begin_ns, (uint32_t)world->commands->stats.command_count);
+    schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
+    return result;
+}
+
+quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
 {
     if (!has_commands(schedule)) return QUERN_OK;
     quern__frame_observer *observer = schedule->observer;

@@ -5,16 +5,14 @@
 
 /* Sync points: the commands that have been recorded are applied, with the threads of the frame. */
 
+#include "core/world/world_commands.h"
 #include "sched/frame/schedule.h"
 
-/* What goes wrong in a frame without ending it. */
-typedef struct quern__frame_report {
-    quern_result record_result;  /* a command could not be recorded */
-    quern_result refused_result; /* an entity asked for more than it, or the world, can have */
-    uint64_t refused_count;      /* such entities */
-} quern__frame_report;
+/* Applies what code between frames and parallel queries have left, before a frame's first system. Errors
+ * end the frame. */
+quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report);
 
 /* Applies what has been recorded; that may make archetypes. Errors end the frame. */
-quern_result quern__sync(quern_schedule *schedule, quern__frame_report *report);
+quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report);
 
 #endif

@@ -50,7 +50,7 @@ quern_schedule_def schedule_style(uint32_t i)
     return def;
 }
 
-quern_system_def system_def(const char *name, quern_system_function *run)
+quern_system_def system_def(const char *name, quern_kernel *run)
 {
     quern_system_def def = {.name = name, .run = run};
     return def;

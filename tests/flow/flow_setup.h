@@ -29,7 +29,7 @@ enum { STYLE_COUNT = 6 };
 quern_schedule_def schedule_style(uint32_t i);
 
 /* Definitions to be changed further, and the systems made of them. */
-quern_system_def system_def(const char *name, quern_system_function *run);
+quern_system_def system_def(const char *name, quern_kernel *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);
 
 /* A system that only reads or writes one component. */

@@ -54,7 +54,7 @@ static void must(quern_result result)
 }
 
 /* Most systems here walk over the crowd and count visits. */
-static quern_system_def crowd_def(const char *name, quern_system_function *run)
+static quern_system_def crowd_def(const char *name, quern_kernel *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_write(visits);

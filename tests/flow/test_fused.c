@@ -96,8 +96,7 @@ static void play(scene it)
             play_in_style(&it, style, pool_threads[i]);
 }
 
-static quern_system add(const char *name, quern_system_function *run, const quern_term *terms,
-                        uint32_t count)
+static quern_system add(const char *name, quern_kernel *run, const quern_term *terms, uint32_t count)
 {
     quern_system_def def = system_def(name, run);
     memcpy(def.terms, terms, count * sizeof terms[0]);
@@ -320,7 +319,7 @@ static void expect_frame_before(quern_context *context, const quern_view *view)
     expect(value != NULL && *value == (frame == 0 ? CROWD / 2 : 1000 + frame - 1));
 }
 
-static void add_looker(const char *name, quern_system_function *run)
+static void add_looker(const char *name, quern_kernel *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_read(copy);
@@ -394,7 +393,7 @@ static quern_system_def first_def(void)
     return def;
 }
 
-static quern_system_def second_def(quern_component component, quern_system_function *run)
+static quern_system_def second_def(quern_component component, quern_kernel *run)
 {
     static quern_term term;
     term = quern_term_write(component);
@@ -502,7 +501,7 @@ static void expect_sum_before(quern_context *context, const quern_view *view)
     expect(*value == CROWD * quern_context_frame_index(context));
 }
 
-static void add_user(const char *name, quern_system_function *run, quern_access access)
+static void add_user(const char *name, quern_kernel *run, quern_access access)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_read(number);
@@ -913,7 +912,7 @@ static void make_creator(void)
     setup_system(schedule, &def);
 }
 
-static quern_system make_late(const char *name, quern_system_function *run, quern_term a, quern_term b,
+static quern_system make_late(const char *name, quern_kernel *run, quern_term a, quern_term b,
                               bool looks_up)
 {
     quern_system_def def = system_def(name, run);

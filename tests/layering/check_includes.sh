@@ -16,8 +16,8 @@ rooms()
     cat <<'TEXT'
 core/base
 core/storage    core/base
-core/world      core/base core/storage
 core/commands   core/base core/storage
+core/world      core/base core/storage core/commands
 sched/jobs      core/base
 sched/schedule  core/base core/storage core/world sched/jobs
 sched/observe   core/base sched/jobs sched/schedule

@@ -164,11 +164,10 @@ Test(arguments, of_handles)
 
 /* -------------------------------------------------------------------------------------------- bulk.h */
 
-static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+static void fill_nothing(quern_context *context, const quern_view *view)
 {
-    (void)argument;
+    (void)context;
     (void)view;
-    (void)first;
 }
 
 Test(arguments, of_calls_on_many_entities)
@@ -275,11 +274,10 @@ Test(arguments, of_resources)
     REFUSED_VALUE(quern_resource_get, NULL, (quern_resource){1});
 }
 
-static void view_nothing(void *argument, const quern_view *view, uint32_t worker_index)
+static void view_nothing(quern_context *context, const quern_view *view)
 {
-    (void)argument;
+    (void)context;
     (void)view;
-    (void)worker_index;
 }
 
 static quern_result query_of(quern_term term)

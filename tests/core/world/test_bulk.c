@@ -367,9 +367,10 @@ typedef struct filling {
 
 static filling fill_log;
 
-static void fill_numbers(void *argument, const quern_view *view, uint32_t first)
+static void fill_numbers(quern_context *context, const quern_view *view)
 {
-    filling *log = argument;
+    filling *log = quern_context_user_data(context);
+    const uint32_t first = view->first;
     cr_assert_eq(first, log->next, "views out of order");
     cr_assert_gt(view->count, 0u);
     cr_assert_eq(view->term_count, 3u);
@@ -429,14 +430,14 @@ Test(create_filled, of_very_many)
     close_bulk();
 }
 
-static void fill_payloads(void *argument, const quern_view *view, uint32_t first)
+static void fill_payloads(quern_context *context, const quern_view *view)
 {
-    uint32_t *calls = argument;
+    uint32_t *calls = quern_context_user_data(context);
     tracked *values = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++) {
         cr_assert(tracked_is_live(&values[i]));
         cr_assert_eq(values[i].payload, (uint64_t)TRACKED_DEFAULT);
-        values[i].payload = first + i;
+        values[i].payload = view->first + i;
     }
     (*calls)++;
 }
@@ -452,11 +453,10 @@ Test(create_filled, constructs_before_it_fills)
     close_bulk();
 }
 
-static void count_call(void *argument, const quern_view *view, uint32_t first)
+static void count_call(quern_context *context, const quern_view *view)
 {
     (void)view;
-    (void)first;
-    uint32_t *calls = argument;
+    uint32_t *calls = quern_context_user_data(context);
     (*calls)++;
 }
 
@@ -479,10 +479,9 @@ Test(create_filled, without_components_shows_the_handles)
     close_bulk();
 }
 
-static void fill_wrongly(void *argument, const quern_view *view, uint32_t first)
+static void fill_wrongly(quern_context *context, const quern_view *view)
 {
-    (void)argument;
-    (void)first;
+    (void)context;
     quern_entity created;
     cr_assert_eq(quern_entity_create(world, &created), QUERN_ERROR_WORLD_LOCKED);
     cr_assert_eq(quern_entity_create_many(world, &number, NULL, 1, 1, NULL), QUERN_ERROR_WORLD_LOCKED);

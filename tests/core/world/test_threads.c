@@ -164,11 +164,10 @@ static quern_result call_create_many(void)
     return quern_entity_create_many(shared, &plain, NULL, 1, 3, NULL);
 }
 
-static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+static void fill_nothing(quern_context *context, const quern_view *view)
 {
-    (void)argument;
+    (void)context;
     (void)view;
-    (void)first;
 }
 
 static quern_result call_create_filled(void)

@@ -59,7 +59,7 @@ static void use(quern_context *context, const quern_view *view)
     if ((int)quern_context_frame_index(context) == use_frame) kept[1].x += 77;
 }
 
-static void add_system(const char *name, quern_system_function *run, uint32_t phase, uint32_t flags)
+static void add_system(const char *name, quern_kernel *run, uint32_t phase, uint32_t flags)
 {
     quern_system_def def = system_def(name, run);
     def.phase = phase;
@@ -228,10 +228,9 @@ Test(guard, every_call_between_frames_may_write)
     quern_query_destroy(query);
 }
 
-static void write_view(void *argument, const quern_view *view, uint32_t worker_index)
+static void write_view(quern_context *context, const quern_view *view)
 {
-    (void)argument;
-    (void)worker_index;
+    (void)context;
     ((vec3 *)quern_view_write(view, 0))[0].z += 1;
 }
 

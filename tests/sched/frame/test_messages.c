@@ -93,10 +93,9 @@ Test(messages, of_calls_on_one_entity)
          "quern_entity_create_with: 'position' stands twice");
 }
 
-static void fill_nothing(void *argument, const quern_view *view, uint32_t first)
+static void fill_nothing(quern_context *context, const quern_view *view)
 {
-    (void)argument;
-    (void)first;
+    (void)context;
     SAYS(quern_view_write(view, 4),
          "quern_view_write: a fill callback asked for term 4; there are 1, from 0");
 }

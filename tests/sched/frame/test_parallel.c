@@ -50,10 +50,10 @@ typedef struct tally {
 
 static tally counts;
 
-static void increment(void *argument, const quern_view *view, uint32_t worker_index)
+static void increment(quern_context *context, const quern_view *view)
 {
-    tally *it = argument;
-    cr_assert_lt(worker_index, it->worker_limit);
+    tally *it = quern_context_user_data(context);
+    cr_assert_lt(quern_context_worker_index(context), it->worker_limit);
     uint64_t *numbers = quern_view_write(view, 0);
     for (uint32_t i = 0; i < view->count; i++)
         numbers[i]++;
@@ -96,10 +96,9 @@ Test(parallel, each_view_is_called_once_at_any_thread_count)
     cr_assert_eq(sum_numbers(), sum + (uint64_t)ROWS * POOL_COUNT);
 }
 
-static void touch_what_is_not_declared(void *argument, const quern_view *view, uint32_t worker_index)
+static void touch_what_is_not_declared(quern_context *context, const quern_view *view)
 {
-    (void)worker_index;
-    tally *it = argument;
+    tally *it = quern_context_user_data(context);
     it->refused_count += quern_view_write(view, 0) == NULL;
     it->refused_count += quern_view_read(view, 1) == NULL;
     it->refused_count += quern_entity_create(world, &(quern_entity){0}) == QUERN_ERROR_WORLD_LOCKED;
@@ -112,7 +111,8 @@ Test(parallel, nothing_but_the_declared_columns_can_be_touched)
 {
     quern_query *reader = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     reset_counts(1);
-    must(quern_query_parallel_for(reader, NULL, touch_what_is_not_declared, &counts));
+    cr_assert_eq(quern_query_parallel_for(reader, NULL, touch_what_is_not_declared, &counts),
+                 QUERN_ERROR_UNDECLARED_ACCESS);
     cr_assert_eq(counts.refused_count, 3 * counts.view_count);
     cr_assert_gt(reports.log_count, 0u);
     quern_query_destroy(reader);
@@ -179,12 +179,11 @@ Test(parallel, wrong_calls_are_refused)
 
 static quern_query *looked_at;
 
-static void look_inside(void *argument, const quern_view *view, uint32_t worker_index)
+static void look_inside(quern_context *context, const quern_view *view)
 {
     (void)view;
-    (void)worker_index;
     quern_query_iterator it = quern_query_iterate(looked_at);
-    ((tally *)argument)->refused_count += it.result == QUERN_ERROR_WORLD_LOCKED;
+    ((tally *)quern_context_user_data(context))->refused_count += it.result == QUERN_ERROR_WORLD_LOCKED;
 }
 
 Test(parallel, a_look_that_is_refused_is_none)

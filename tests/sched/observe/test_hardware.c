@@ -240,8 +240,7 @@ typedef struct scene {
     quern_system slow, quick, once;
 } scene;
 
-static quern_system add(quern_schedule *schedule, const char *name, quern_system_function *run,
-                        bool has_term)
+static quern_system add(quern_schedule *schedule, const char *name, quern_kernel *run, bool has_term)
 {
     const quern_term term = quern_term_write(number);
     quern_system_def def = system_def(name, run);

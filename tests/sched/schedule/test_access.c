@@ -404,7 +404,7 @@ static void cast_const_away(quern_context *context, const quern_view *view)
 }
 
 typedef struct offence {
-    quern_system_function *run;
+    quern_kernel *run;
     const char *what; /* named in the message, with the system */
 } offence;
 
@@ -422,7 +422,7 @@ static const offence offences[] = {
     {ask_for_world, "world"},
 };
 
-static quern_system add_offender(quern_schedule *schedule, quern_system_function *run)
+static quern_system add_offender(quern_schedule *schedule, quern_kernel *run)
 {
     quern_system_def def = system_def("offender", run);
     def.terms[0] = quern_term_read(position);
@@ -433,7 +433,7 @@ static quern_system add_offender(quern_schedule *schedule, quern_system_function
 }
 
 /* One frame of an offender, between two systems that do nothing wrong. */
-static void assert_offence(quern_system_function *run, const char *what)
+static void assert_offence(quern_kernel *run, const char *what)
 {
     quern_schedule *schedule = setup_schedule(world);
     setup_reader(schedule, "earlier", position);

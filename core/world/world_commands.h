@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_WORLD_WORLD_COMMANDS_H
+#define QUERN_CORE_WORLD_WORLD_COMMANDS_H
+
+/* Commands that no frame records: those of code between frames (quern_world_commands), and those of kernels
+ * in parallel queries. A world that never has any has none of this. */
+
+#include "core/commands/playback.h"
+#include "core/world/query.h"
+#include "core/world/world.h"
+
+typedef struct quern__world_commands {
+    quern_commands recorder; /* of code between frames; users keep its address */
+    /* One of each for every worker of a parallel query. Streams that could not be applied stay there. */
+    quern_commands *worker_recorders;
+    quern__plain_context *worker_contexts;
+    uint32_t worker_count;
+    uint64_t flush_count; /* tells the streams of the recorder apart */
+    quern__playback playback;
+    quern_flush_stats stats;
+} quern__world_commands;
+
+/* What went wrong at a sync point without ending it. */
+typedef struct quern__flush_report {
+    quern_result record_result;  /* a command could not be recorded */
+    quern_result refused_result; /* an entity asked for more than it, or the world, can have */
+    uint64_t refused_count;      /* such entities */
+} quern__flush_report;
+
+/* Makes them, with room for so many workers. Errors: OUT_OF_MEMORY, with what there was kept. */
+quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count);
+
+void quern__world_release_commands(quern_world *world);
+
+/* At the end of an exclusive system: whoever keeps the recorder is refused, until it is asked for again. */
+void quern__world_end_recording(const quern_world *world);
+
+/* Whether anything waits to be applied. */
+bool quern__world_has_commands(const quern_world *world);
+
+/* Applies what workers have recorded. On failure it stays recorded. executor may be NULL. */
+quern_result quern__world_apply_worker_commands(quern_world *world, const quern__executor *executor,
+                                                quern__flush_report *report);
+
+/* Applies all: what a parallel query could not apply first. The world may be locked. Whoever keeps the
+ * recorder is refused from now on, until it is asked for again. */
+quern_result quern__world_apply_commands(quern_world *world, quern__flush_report *report);
+
+/* What the report comes to when all is done, as a call gives it. */
+quern_result quern__flush_result(const quern__flush_report *report, const char *function);
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <quern/parallel.h>
+#include <stdlib.h>
+
+/* Kernels that serve systems, parallel queries and fills; commands from parallel queries, and from code
+ * between frames. */
+
+enum { ROWS = 6000 };
+
+typedef struct scene {
+    failing_allocator *memory;
+    quern_world *world;
+    quern_component number, tag, links;
+    quern_query *query; /* number, to write */
+} scene;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static scene open_scene(uint32_t row_count)
+{
+    scene it = {.memory = failing_allocator_create()};
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(it.memory)},
+                            &it.world));
+    it.number = setup_component(it.world, "number", 8, 8);
+    it.tag = setup_tag(it.world, "tag");
+    it.links = setup_links(it.world, "links");
+    for (uint64_t i = 0; i < row_count; i++)
+        must(quern_entity_create_with(it.world, (quern_component[]){it.number, it.tag},
+                                      (const void *const[]){&i, NULL}, 1 + (uint32_t)(i % 2), NULL));
+    it.query = setup_query(it.world, (quern_term[]){quern_term_write(it.number)}, 1);
+    return it;
+}
+
+static void close_scene(scene *it)
+{
+    assert_valid(it->world);
+    quern_query_destroy(it->query);
+    quern_world_destroy(it->world);
+    cr_assert_eq(failing_allocator_outstanding_bytes(it->memory), 0u, "memory was not given back");
+    failing_allocator_destroy(it->memory);
+}
+
+/* ------------------------------------------------------------------------------------------ kernels */
+
+static void add_to_numbers(quern_context *context, const quern_view *view)
+{
+    const uint64_t *difference = quern_context_user_data(context);
+    uint64_t *numbers = quern_view_write(view, 0);
+    cr_assert_null(quern_context_partial(context));
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i] += *difference;
+}
+
+Test(kernels, one_function_serves_a_system_a_parallel_query_and_a_fill)
+{
+    scene it = open_scene(0);
+    uint64_t difference = 5;
+    must(quern_entity_create_filled(it.world, &it.number, 1, ROWS, add_to_numbers, &difference, NULL));
+    quern_jobs *jobs = setup_jobs(3);
+    must(quern_query_parallel_for(it.query, jobs, add_to_numbers, &difference));
+    quern_schedule *schedule = setup_schedule(it.world);
+    quern_system_def def = system_def("adds", add_to_numbers);
+    def.terms[0] = quern_term_write(it.number);
+    def.user_data = &difference;
+    setup_system(schedule, &def);
+    must_run(schedule, jobs);
+    quern_query_iterator walk = quern_query_iterate(it.query);
+    uint32_t count = 0;
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++, count++)
+            cr_assert_eq(((const uint64_t *)quern_view_read(&walk.view, 0))[i], 15u);
+    cr_assert_eq(count, (uint32_t)ROWS);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    close_scene(&it);
+}
+
+static scene *asked;
+static quern_resource counter;
+
+/* What only systems have. */
+static void ask_for_all(quern_context *context, const quern_view *view)
+{
+    cr_assert_eq(quern_context_user_data(context), asked);
+    cr_assert(quern_context_is_alive(context, view->entities[0]));
+    cr_assert_null(quern_context_lookup(context, view->entities[0], asked->number));
+    cr_assert_not(quern_context_has(context, view->entities[0], asked->number));
+    cr_assert_null(quern_context_resource(context, counter));
+    cr_assert_null(quern_context_resource_write(context, counter));
+    cr_assert_null(quern_context_world(context));
+    cr_assert_null(quern_context_partial(context));
+    cr_assert_eq(quern_context_partial_count(context), 0u);
+    cr_assert_null(quern_context_partial_at(context, 0));
+    cr_assert_eq(quern_context_delta_seconds(context), 0.0);
+    cr_assert_eq(quern_context_frame_index(context), 0u);
+    cr_assert_eq(quern_context_worker_index(context), 0u);
+    cr_assert_null(quern_context_jobs(context));
+}
+
+static void record_in_fill(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_null(quern_context_commands(context));
+    assert_message_has("quern_context_commands: a fill callback asked for a recorder of commands");
+}
+
+Test(kernels, what_only_systems_have_is_refused_elsewhere)
+{
+    captured_reports reports;
+    scene it = open_scene(10);
+    asked = &it;
+    counter = setup_counter(it.world, "counter");
+    capture_reports(&reports);
+    cr_assert_eq(quern_query_parallel_for(it.query, NULL, ask_for_all, &it), QUERN_ERROR_UNDECLARED_ACCESS);
+    assert_message_has("quern_query_parallel_for: ");
+    cr_assert_gt(reports.log_count, 0u);
+    const uint32_t log_count = reports.log_count;
+    must(quern_entity_create_filled(it.world, &it.number, 1, 3, ask_for_all, &it, NULL));
+    cr_assert_gt(reports.log_count, log_count);
+    must(quern_entity_create_filled(it.world, &it.number, 1, 3, record_in_fill, NULL, NULL));
+    close_scene(&it);
+}
+
+/* ----------------------------------------------------------------------- commands of parallel queries */
+
+/* Some of everything, by the numbers alone. */
+static void churn(quern_context *context, const quern_view *view)
+{
+    const scene *it = quern_context_user_data(context);
+    const uint64_t *numbers = quern_view_read(view, 0);
+    const uint32_t count = view->count;
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t n = numbers[i], next = n * 3 + 1;
+        const quern_entity entity = view->entities[i];
+        if (n % 7 == 0) quern_commands_destroy(commands, entity);
+        if (n % 5 == 0) quern_commands_add(commands, entity, it->tag, NULL);
+        if (n % 5 == 1) quern_commands_remove(commands, entity, it->tag);
+        if (n % 3 == 0) quern_commands_set(commands, entity, it->number, &next);
+        if (n % 11 != 0) continue;
+        const quern_entity made = quern_commands_create(commands);
+        const link3 link = {.targets = {made, entity}, .number = n};
+        quern_commands_set(commands, made, it->number, &next);
+        quern_commands_set(commands, made, it->links, &link);
+    }
+}
+
+/* The world's hash after some frames of a system, or as many parallel queries. */
+static uint64_t hash_of_churn(bool is_system, uint32_t thread_count)
+{
+    scene it = open_scene(ROWS);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_schedule *schedule = setup_schedule(it.world);
+    quern_system_def def = system_def("churns", churn);
+    def.terms[0] = quern_term_write(it.number);
+    def.user_data = &it;
+    setup_system(schedule, &def);
+    for (int round = 0; round < 4; round++)
+        if (is_system)
+            must_run(schedule, jobs);
+        else
+            must(quern_query_parallel_for(it.query, jobs, churn, &it));
+    const uint64_t hash = quern_world_hash(it.world);
+    quern_flush_stats stats;
+    must(quern_world_get_flush_stats(it.world, &stats));
+    cr_assert_eq(stats.created_count > 100, !is_system);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    close_scene(&it);
+    return hash;
+}
+
+Test(parallel_commands, give_what_a_serial_system_gives_at_every_thread_count, .timeout = 120)
+{
+    const uint64_t expected = hash_of_churn(true, 0);
+    for (uint32_t i = 0; i < POOL_COUNT; i++)
+        cr_assert_eq(hash_of_churn(false, pool_threads[i]), expected, "%u threads", pool_threads[i]);
+}
+
+static quern_commands *kept;
+
+static void keep_recorder(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    kept = quern_context_commands(context);
+}
+
+Test(parallel_commands, a_recorder_is_good_in_its_kernel_alone)
+{
+    captured_reports reports;
+    scene it = open_scene(10);
+    capture_reports(&reports);
+    must(quern_query_parallel_for(it.query, NULL, keep_recorder, NULL));
+    cr_assert(quern_entity_is_null(quern_commands_create(kept)));
+    assert_message_has("quern_commands_create: ");
+    close_scene(&it);
+}
+
+/* Every allocation of a query with commands fails once. What was recorded is kept, and comes with the next
+ * flush; where nothing was called, all comes with the next query. */
+Test(parallel_commands, missing_memory_loses_nothing, .timeout = 300)
+{
+    scene plenty = open_scene(600);
+    must(quern_query_parallel_for(plenty.query, NULL, churn, &plenty));
+    const uint64_t expected = quern_world_hash(plenty.world);
+    close_scene(&plenty);
+    uint32_t kept_count = 0;
+    for (uint64_t call = 1;; call++) {
+        scene it = open_scene(600);
+        const uint64_t before = quern_world_hash(it.world);
+        failing_allocator_fail_at(it.memory, failing_allocator_call_count(it.memory) + call);
+        quern_result result = quern_query_parallel_for(it.query, NULL, churn, &it);
+        const bool has_failed = failing_allocator_failed_count(it.memory) > 0;
+        failing_allocator_heal(it.memory);
+        cr_assert_eq(result, has_failed ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK);
+        if (has_failed && quern_world_hash(it.world) == before) {
+            must(quern_world_flush(it.world));
+            if (quern_world_hash(it.world) == before)
+                must(quern_query_parallel_for(it.query, NULL, churn, &it));
+            else
+                kept_count++;
+            cr_assert_eq(quern_world_hash(it.world), expected);
+        }
+        close_scene(&it);
+        if (!has_failed) break;
+    }
+    cr_assert_gt(kept_count, 3u);
+}
+
+/* ---------------------------------------------------------------------------------- between frames */
+
+/* A number that tells entities apart is all that the two worlds of a test have in common. */
+static uint64_t sum_of(const scene *it)
+{
+    uint64_t sum = 0;
+    quern_query_iterator walk = quern_query_iterate(it->query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            const uint64_t n = ((const uint64_t *)quern_view_read(&walk.view, 0))[i];
+            const bool has_tag = quern_entity_has(it->world, walk.view.entities[i], it->tag);
+            sum += (n + has_tag) * 0x9E3779B97F4A7C15u;
+        }
+    must(walk.result);
+    return sum;
+}
+
+static quern_entity nth_entity(const scene *it, uint64_t wanted)
+{
+    quern_query_iterator walk = quern_query_iterate(it->query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++)
+            if (((const uint64_t *)quern_view_read(&walk.view, 0))[i] / 2 == wanted)
+                return walk.view.entities[i];
+    return (quern_entity){0};
+}
+
+/* One step of a random program, at once or recorded. Entity k has the number 2k or 2k + 1. */
+static void play_step(scene *it, random_source *random, bool is_recorded, uint64_t *made_count)
+{
+    quern_commands *commands = is_recorded ? quern_world_commands(it->world) : NULL;
+    const uint32_t what = random_below(random, 4);
+    const uint64_t target = random_below(random, (uint32_t)*made_count + 1), value = 2 * target + 1;
+    const quern_entity entity = nth_entity(it, target);
+    if (what == 0) {
+        const uint64_t first = 2 * (*made_count)++;
+        const void *const values[] = {&first};
+        if (is_recorded)
+            cr_assert_not(
+                quern_entity_is_null(quern_commands_create_with(commands, &it->number, values, 1)));
+        else
+            must(quern_entity_create_with(it->world, &it->number, values, 1, NULL));
+    } else if (quern_entity_is_null(entity)) {
+        return;
+    } else if (what == 1) {
+        must(is_recorded ? quern_commands_set(commands, entity, it->number, &value)
+                         : quern_entity_set(it->world, entity, it->number, &value));
+    } else if (what == 2) {
+        must(is_recorded ? quern_commands_set(commands, entity, it->tag, NULL)
+                         : quern_entity_set(it->world, entity, it->tag, NULL));
+    } else if (random_chance(random, 30)) {
+        must(is_recorded ? quern_commands_destroy(commands, entity)
+                         : quern_entity_destroy(it->world, entity));
+    }
+}
+
+Test(world_commands, come_to_what_immediate_calls_come_to, .timeout = 120)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        scene now = open_scene(0), later = open_scene(0);
+        quern_schedule *schedule = setup_schedule(later.world);
+        random_source a = {seed}, b = {seed};
+        uint64_t a_count = 0, b_count = 0;
+        for (int step = 0; step < 150; step++) {
+            play_step(&now, &a, false, &a_count);
+            play_step(&later, &b, true, &b_count);
+            if (step % 3 == 0)
+                must_run(schedule, NULL); /* a frame applies, too */
+            else
+                must(quern_world_flush(later.world));
+            cr_assert_eq(sum_of(&now), sum_of(&later), "seed %u, step %d", (unsigned)seed, step);
+        }
+        quern_schedule_destroy(schedule);
+        close_scene(&now);
+        close_scene(&later);
+    }
+}
+
+Test(world_commands, wait_for_the_flush_and_name_what_they_create)
+{
+    scene it = open_scene(0);
+    quern_commands *commands = quern_world_commands(it.world);
+    const quern_entity a = quern_commands_create(commands), b = quern_commands_create(commands);
+    const link3 link = {.targets = {b, a}, .number = 3};
+    const uint64_t value = 9;
+    const uint64_t before = quern_world_hash(it.world);
+    must(quern_commands_set(quern_world_commands(it.world), a, it.links, &link));
+    must(quern_commands_set(commands, b, it.number, &value));
+    cr_assert_eq(quern_world_hash(it.world), before);
+    assert_valid(it.world);
+    must(quern_world_flush(it.world));
+    cr_assert_eq(stats_of_world(it.world).entity_count, 2u);
+    const quern_entity found = nth_entity(&it, 4);
+    quern_query *linked = setup_query(it.world, (quern_term[]){quern_term_read(it.links)}, 1);
+    quern_query_iterator walk = quern_query_iterate(linked);
+    cr_assert(quern_query_next(&walk));
+    const link3 *stored = quern_view_read(&walk.view, 0);
+    cr_assert(quern_entity_equal(stored->targets[0], found));
+    cr_assert(quern_entity_equal(stored->targets[1], walk.view.entities[0]));
+    captured_reports reports;
+    capture_reports(&reports);
+    cr_assert_eq(quern_commands_destroy(quern_world_commands(it.world), a), QUERN_ERROR_PROVISIONAL_ENTITY);
+    quern_flush_stats stats;
+    must(quern_world_get_flush_stats(it.world, &stats));
+    cr_assert_eq(stats.created_count, 2u);
+    cr_assert_eq(stats.command_count, 4u);
+    quern_query_destroy(linked);
+    close_scene(&it);
+}
+
+static uint64_t seen_count;
+
+static void count_entities(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    seen_count += view->count;
+}
+
+static void record_alone(quern_context *context)
+{
+    scene *it = quern_context_user_data(context);
+    kept = quern_world_commands(quern_context_world(context));
+    cr_assert_not_null(kept);
+    cr_assert_not(quern_entity_is_null(quern_commands_create_with(kept, &it->number, NULL, 1)));
+}
+
+/* Those of an exclusive system wait for the next frame, and its recorder ends with its callback. */
+Test(world_commands, are_applied_before_the_first_system_of_a_frame)
+{
+    captured_reports reports;
+    scene it = open_scene(0);
+    quern_schedule *schedule = setup_schedule(it.world);
+    quern_system_def def = system_def("counts", count_entities);
+    def.terms[0] = quern_term_write(it.number);
+    setup_system(schedule, &def);
+    def = (quern_system_def){
+        .name = "records", .begin = record_alone, .flags = QUERN_SYSTEM_EXCLUSIVE, .user_data = &it};
+    const quern_system records = setup_system(schedule, &def);
+    quern_commands_create_with(quern_world_commands(it.world), &it.number, NULL, 1);
+    must_run(schedule, NULL);
+    cr_assert_eq(seen_count, 1u);
+    must(quern_schedule_set_enabled(schedule, records, false));
+    capture_reports(&reports);
+    cr_assert_eq(quern_commands_destroy(kept, nth_entity(&it, 0)), QUERN_ERROR_INVALID_ARGUMENT);
+    assert_message_has("quern_world_commands");
+    must_run(schedule, NULL);
+    cr_assert_eq(seen_count, 3u);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 0u, "they are not of the frame");
+    quern_schedule_destroy(schedule);
+    close_scene(&it);
+}
+
+static void fail_to_get(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    scene *it = quern_context_user_data(context);
+    cr_assert_null(quern_world_commands(it->world));
+    assert_message_has("quern_world_commands: ");
+    cr_assert_eq(quern_world_flush(it->world), QUERN_ERROR_WORLD_LOCKED);
+}
+
+Test(world_commands, are_refused_while_the_world_is_locked)
+{
+    scene it = open_scene(5);
+    must(quern_query_parallel_for(it.query, NULL, fail_to_get, &it));
+    assert_refused_value(NULL, quern_world_commands(NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_world_flush(NULL));
+    must(quern_world_flush(it.world));
+    close_scene(&it);
+}
+
+/* Every allocation of recording and flushing fails once. */
+Test(world_commands, missing_memory_loses_nothing_that_was_recorded, .timeout = 120)
+{
+    uint32_t kept_count = 0;
+    for (uint64_t call = 1;; call++) {
+        scene it = open_scene(50);
+        const uint64_t before = quern_world_hash(it.world);
+        failing_allocator_fail_at(it.memory, failing_allocator_call_count(it.memory) + call);
+        quern_commands *commands = quern_world_commands(it.world);
+        uint64_t made_count = 0;
+        for (uint64_t i = 0; i < 300 && commands != NULL; i++)
+            made_count += !quern_entity_is_null(quern_commands_create_with(commands, &it.links, NULL, 1));
+        const bool has_recorded = failing_allocator_failed_count(it.memory) == 0;
+        quern_result result = quern_world_flush(it.world);
+        const bool has_failed = failing_allocator_failed_count(it.memory) > 0;
+        failing_allocator_heal(it.memory);
+        if (has_recorded && has_failed) {
+            kept_count++;
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            cr_assert_eq(quern_world_hash(it.world), before);
+            must(quern_world_flush(it.world));
+        }
+        cr_assert_eq(stats_of_world(it.world).entity_count, 50 + made_count);
+        close_scene(&it);
+        if (!has_failed) break;
+    }
+    cr_assert_gt(kept_count, 3u);
+}
+
+Test(world_commands, values_that_nobody_applied_go_with_the_world)
+{
+    tracked_counts counts = {0};
+    quern_world *world = setup_world();
+    quern_component tracked_type = tracked_register(world, "tracked", &counts);
+    quern_commands_create_with(quern_world_commands(world), &tracked_type, NULL, 1);
+    tracked value;
+    tracked_construct(&value, 7, &counts);
+    const quern_entity made = quern_commands_create(quern_world_commands(world));
+    must(quern_commands_set(quern_world_commands(world), made, tracked_type, &value));
+    tracked_destroy(&value, &counts);
+    quern_world_destroy(world);
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    cr_assert_eq(counts.broken_count, 0u);
+}

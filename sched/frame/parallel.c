@@ -6,6 +6,7 @@
 #include "core/world/world.h"
 #include "core/world/world_commands.h"
 #include "sched/jobs/jobs.h"
+#include "sched/jobs/loop.h"
 
 static const char function_name[] = "quern_query_parallel_for";
 
@@ -47,26 +48,13 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
     }
 }
 
-/* A kernel that waits may find that other views have come on its stack meanwhile, on threads that the
- * program lends (see pass_run.c): it finds its context and its stream as it left them. */
-static void run_views(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void run_views(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    const parallel_run *run = argument;
+    const parallel_run *run = user_data;
     quern__plain_context *context = &run->commands->worker_contexts[worker_index];
-    const quern__plain_context outer = *context;
-    const bool was_busy = context->thread != NULL;
-    quern__suspension suspension;
-    if (QUERN__UNLIKELY(was_busy)) {
-        suspension = quern__commands_suspend(context->commands);
-        context->has_stream = false;
-    }
     context->thread = quern__this_thread();
     call_views(run, begin, end, context);
-    context->thread = outer.thread;
-    if (QUERN__LIKELY(!was_busy)) return;
-    context->ordinal = outer.ordinal;
-    context->has_stream = outer.has_stream;
-    quern__commands_resume(context->commands, &suspension);
+    context->thread = NULL;
 }
 
 /* -------------------------------------------------------------------------------------------- calls */
@@ -143,6 +131,7 @@ static quern_result finish(parallel_run *run, quern_jobs *jobs)
     return result;
 }
 
+/* The loop is closed: a kernel that waits finds its context and its stream as it left them. */
 static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *jobs)
 {
     quern_result result = QUERN_OK;
@@ -153,7 +142,11 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
     if (jobs == NULL)
         run_views(run, 0, query->entries.count, 0);
     else
-        result = quern_jobs_parallel_for(jobs, query->entries.count, 0, run_views, run);
+        result = quern__jobs_parallel_for(
+            jobs,
+            &(quern__range){
+                .function = run_views, .user_data = run, .count = query->entries.count, .is_closed = true},
+            function_name);
     query->world->locked = false;
     if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
     return result;

@@ -15,7 +15,11 @@ typedef struct quern__range {
     uint32_t count;
     uint32_t grain; /* 0: automatic */
     uint32_t first; /* items before it are done already; < count */
+    bool is_closed; /* no part of it runs on a thread while another waits there: see deque.h */
 } quern__range;
+
+/* quern_jobs_parallel_for, of a range that may be closed; for messages, what the user called. */
+quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function);
 
 /* The items that one worker has claimed and not yet begun, one line each. */
 typedef struct quern__slot {

@@ -74,10 +74,11 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 {
     awaited_loop awaited;
     quern__loop *loop = &awaited.loop;
+    const void *scope = range->is_closed ? quern__scope_close(range) : loop;
     quern__wait wait = {
-        .scope = loop, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
+        .scope = scope, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
     awaited.caller = caller;
-    quern__loop_init(loop, run_awaited_offer, loop, range, slots, caller->jobs->thread_count);
+    quern__loop_init(loop, run_awaited_offer, scope, range, slots, caller->jobs->thread_count);
     loop->wake = wake;
     uint32_t withdrawn_count = quern__loop_join(loop, caller, own);
     if (withdrawn_count != 0)
@@ -219,24 +220,29 @@ static void run_on(quern__worker *worker, const quern__range *range)
         run_timed(worker, range, cost);
 }
 
+quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function)
+{
+    if (range->count == 0) return QUERN_OK;
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker != NULL) {
+        bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */
+        worker->is_resting = false;
+        run_on(worker, range);
+        worker->is_resting = was_resting;
+        return QUERN_OK;
+    }
+    quern_result result = quern__jobs_enter(jobs, function);
+    if (result != QUERN_OK) return result;
+    run_on(&jobs->workers[0], range);
+    quern__jobs_leave(jobs);
+    return QUERN_OK;
+}
+
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
                                      quern_range_function *function, void *user_data)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_parallel_for", "jobs");
     if (function == NULL) return quern__fail_null("quern_jobs_parallel_for", "function");
-    if (count == 0) return QUERN_OK;
     quern__range range = {.function = function, .user_data = user_data, .count = count, .grain = grain};
-    quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) {
-        bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */
-        worker->is_resting = false;
-        run_on(worker, &range);
-        worker->is_resting = was_resting;
-        return QUERN_OK;
-    }
-    quern_result result = quern__jobs_enter(jobs, "quern_jobs_parallel_for");
-    if (result != QUERN_OK) return result;
-    run_on(&jobs->workers[0], &range);
-    quern__jobs_leave(jobs);
-    return QUERN_OK;
+    return quern__jobs_parallel_for(jobs, &range, "quern_jobs_parallel_for");
 }

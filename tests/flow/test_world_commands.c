@@ -9,7 +9,7 @@
 
 #include <quern/bulk.h>
 #include <quern/parallel.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 
 /* Kernels that serve systems, parallel queries and fills; commands from parallel queries, and from code
  * between frames. */
@@ -205,6 +205,43 @@ Test(parallel_commands, a_recorder_is_good_in_its_kernel_alone)
     must(quern_query_parallel_for(it.query, NULL, keep_recorder, NULL));
     cr_assert(quern_entity_is_null(quern_commands_create(kept)));
     assert_message_has("quern_commands_create: ");
+    close_scene(&it);
+}
+
+static _Atomic uint32_t wrong_count;
+static _Thread_local uint32_t depth;
+
+static void do_nothing(void *payload, uint32_t worker_index)
+{
+    (void)payload, (void)worker_index;
+}
+
+/* Waits for jobs in the middle of its commands. */
+static void wait_between_commands(quern_context *context, const quern_view *view)
+{
+    const scene *it = quern_context_user_data(context);
+    quern_jobs *jobs = quern_context_jobs(context);
+    quern_commands *commands = quern_context_commands(context);
+    const quern_entity made = quern_commands_create(commands);
+    const uint64_t value = view->ordinal;
+    quern_counter done = {0};
+    wrong_count += depth++ > 0;
+    for (int i = 0; i < 8 && jobs != NULL; i++)
+        must(quern_jobs_submit(jobs, &(quern_job_def){.function = do_nothing, .counter = &done}));
+    if (jobs != NULL) must(quern_jobs_wait(jobs, &done));
+    depth--;
+    wrong_count += quern_context_commands(context) != commands;
+    wrong_count += quern_commands_set(commands, made, it->number, &value) != QUERN_OK;
+}
+
+Test(parallel_commands, a_kernel_that_waits_finds_its_stream_as_it_left_it)
+{
+    scene it = open_scene(3 * ROWS);
+    quern_jobs *jobs = setup_jobs(3);
+    for (int round = 0; round < 20; round++)
+        must(quern_query_parallel_for(it.query, jobs, wait_between_commands, &it));
+    cr_assert_eq(wrong_count, 0u);
+    quern_jobs_destroy(jobs);
     close_scene(&it);
 }
 

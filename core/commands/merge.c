@@ -256,6 +256,7 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
         if (!enter_chunk(it, edits)) return;
     }
     const uint32_t row = quern__location_row(location);
+    assert(it->touched != NULL && it->rows != NULL);
     if (quern__bitset_has(it->touched, row))
         extend_edit(it, &it->rows[row], item, i);
     else
@@ -269,6 +270,7 @@ static void merge_creates(const walk *it)
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
     uint32_t first = quern_entity_index(item->entity);
+    assert(it->created != NULL);
     for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
         it->created[first + i] =
             (quern__edit){.item = (char *)item, .sequence = sequence, .earlier = QUERN__EARLIER_NONE};
@@ -284,10 +286,12 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
     }
     quern__item *item = quern__run_item(it->run, begin);
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
-        if (item->location != 0)
+        if (item->location != 0) {
             merge_item(it, item, i, mode);
-        else if (mode != WALK_SPAN)
+        } else if (mode != WALK_SPAN) {
+            assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
+        }
         item = quern__item_next(item, operation);
     }
 }

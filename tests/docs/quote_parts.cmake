@@ -2,10 +2,18 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document
-# stands word for word in the source file, and there is at least one.
+# stands word for word in the source file, or in a source of the folder, and there is at least one.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
-file(READ "${SOURCE}" source)
+if(IS_DIRECTORY "${SOURCE}")
+  file(GLOB files "${SOURCE}/*.[ch]")
+else()
+  set(files "${SOURCE}")
+endif()
+foreach(file IN LISTS files)
+  file(READ "${file}" text)
+  string(APPEND source "${text}")
+endforeach()
 set(opening "```c\n")
 set(count 0)
 while(TRUE)

@@ -7,21 +7,21 @@
  * What every other header needs: results and their messages, the log and assert handlers, the allocator.
  *
  * Failure: a function that can fail returns a quern_result, or NULL where it returns a pointer. In both
- * cases quern_error_message() says in words what happened, to whom, and what to do, and nothing has changed.
- * Where NULL is an answer and not a failure, the function's comment says so.
+ * cases quern_error_message() says in words what happened, to whom, and what to do, and nothing has
+ * changed. Where NULL is an answer and not a failure, the function's comment says so.
  *
  * Comments list the errors of a function without their prefix: NULL_ARGUMENT stands for
  * QUERN_ERROR_NULL_ARGUMENT.
  *
- * Definitions: what is created or registered is described by a struct whose name ends in _def. Zero is the
- * default of every field that has one, so designated initialisers name only what differs:
+ * Definitions: what is created or registered is described by a struct whose name ends in _def. Zero is
+ * the default of every field that has one, so designated initialisers name only what differs:
  *
  *     quern_schedule_add_system(schedule, &(quern_system_def){.name = "move", .run = move,
  *         .terms = {quern_term_write(position), quern_term_read(velocity)}}, &system);
  *
- * Lists in definitions are arrays that end at their first zero element, or when they are full; an element
- * that is set after the end is refused. Everything is copied, strings too, unless a comment says otherwise.
- * C++20 reads the same initialisers; in C++17, begin with `= {}` and set field by field. */
+ * Lists in definitions are arrays that end at their first zero element, or when they are full; an
+ * element that is set after the end is refused. Everything is copied, strings too, unless a comment says
+ * otherwise. C++20 reads the same initialisers; in C++17, begin with `= {}` and set field by field. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ typedef enum quern_result {
     QUERN_ERROR_BAD_ALIGNMENT,       /**< Not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES. */
     QUERN_ERROR_LAYOUT_MISMATCH,     /**< The name is registered with another layout. */
     QUERN_ERROR_TOO_MANY_COMPONENTS, /**< More than QUERN_MAX_ENTITY_COMPONENTS on one entity. */
-    QUERN_ERROR_WORLD_LOCKED, /**< A frame, quern_query_parallel_for or a fill callback is running on the world. */
+    /** A frame, quern_query_parallel_for or a fill callback is running on the world. */
+    QUERN_ERROR_WORLD_LOCKED,
     QUERN_ERROR_STRUCTURE_CHANGED, /**< The world changed its structure while a query was iterated. */
     QUERN_ERROR_UNDECLARED_ACCESS, /**< A system touched what it had not declared. */
     QUERN_ERROR_SCHEDULE_CONFLICT, /**< Declarations of systems contradict each other (cycle, lookup). */

@@ -6,25 +6,27 @@
 /** @file
  * A harness for benchmarks of your own, the one that Quern's own benchmark uses.
  *
- * It is a library by itself: link quern::quern_bench, and after it quern::quern, which it uses. Without CMake
- * and pkg-config that is -lquern_bench -lquern -lm and the system's threads, and -lcjson if the harness was
- * built with the system's cJSON. Describe workloads in tables, and write the program's main as
+ * It is a library by itself: link quern::quern_bench, and after it quern::quern, which it uses. Without
+ * CMake and pkg-config that is -lquern_bench -lquern -lm and the system's threads, and -lcjson if the
+ * harness was built with the system's cJSON. Describe workloads in tables, and write the program's main
+ * as
  *
  *     const quern_bench_suite suite = {
  *         .program = "my_bench", .workloads = workloads, .workload_count = workload_count};
  *     return quern_bench_main(&suite, argc, argv);
  *
- * which gives it options for thread counts, sizes, samples, output, comparisons and a report; --help lists
- * them.
+ * which gives it options for thread counts, sizes, samples, output, comparisons and a report; --help
+ * lists them.
  *
- * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the control:
- * the others are judged by their ratio to it, and must end with its checksum. Subjects live in one process
- * and are measured in turn, sample by sample, so a disturbance of the machine hits all of them. A sample is
+ * A workload has up to QUERN_BENCH_MAX_SUBJECTS subjects that do the same work. The first is the
+ * control: the others are judged by their ratio to it, and must end with its checksum. Subjects live in
+ * one process and are measured in turn, sample by sample, so a disturbance of the machine hits all of
+ * them. A sample is
  *
  *     enter (not timed) | run (timed) | leave (not timed)
  *
- * docs/benchmarks/method.md says what happens with the samples. Call everything here from the main thread,
- * unless a comment says otherwise. */
+ * docs/benchmarks/method.md says what happens with the samples. Call everything here from the main
+ * thread, unless a comment says otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,8 +80,8 @@ typedef struct quern_bench_workload {
     bool frames;        /**< A pass is a frame of a main loop: single passes are timed, too (--frames). */
     /** Bytes that a pass touches, to put the caches into charts; 0: unknown. */
     uint32_t bytes_per_entity;
-    /** Returns the passes of one sample. NULL: as many as take 5 ms at first; then the checksums of two runs
-     * may differ. */
+    /** Returns the passes of one sample. NULL: as many as take 5 ms at first; then the checksums of two
+     * runs may differ. */
     uint32_t (*pass_count)(uint32_t entity_count);
     uint64_t (*operation_count)(uint32_t entity_count); /**< Returns the operations of a pass; NULL: 1. */
     quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS]; /**< The control first. */
@@ -91,8 +93,8 @@ typedef struct quern_bench_workload {
  *
  *     quern_bench_describe(my_bench) # after the target's compile options
  *
- * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT, and
- * defines QUERN_BENCH_FLAGS. */
+ * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT,
+ * and defines QUERN_BENCH_FLAGS. */
 typedef struct quern_bench_suite {
     const char *program;                          /**< In messages and help; default "bench". */
     const char *summary;                          /**< One line for --help; may be NULL. */
@@ -135,9 +137,9 @@ struct quern_schedule;
  * nothing. */
 QUERN_API void quern_bench_set_schedule(struct quern_schedule *schedule);
 
-/** Makes the compiler assume that the memory at pointer is read and changed here, so it cannot leave out work
- * on results that nothing else uses. Costs no instruction. Put values that are only in a register into a
- * variable first. Threads: any. */
+/** Makes the compiler assume that the memory at pointer is read and changed here, so it cannot leave out
+ * work on results that nothing else uses. Costs no instruction. Put values that are only in a register
+ * into a variable first. Threads: any. */
 static inline void quern_bench_keep(const void *pointer)
 {
     __asm__ volatile("" : : "r"(pointer) : "memory");
@@ -150,7 +152,8 @@ QUERN_API uint64_t quern_bench_now_ns(void);
  * Threads: any. */
 QUERN_API void *quern_bench_allocate(size_t count, size_t size_bytes);
 
-/** Prints the program's name and the message to stderr, and ends the program with status 1. Threads: any. */
+/** Prints the program's name and the message to stderr, and ends the program with status 1. Threads:
+ * any. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 1, 2), noreturn, cold))
 #endif

@@ -4,8 +4,8 @@
 #define QUERN_COMMANDS_H
 
 /** @file
- * Commands: structural changes that a system asks for, applied at the next sync point. A sync point is at
- * the end of each phase, and within it before each exclusive system.
+ * Commands: structural changes that a system asks for, applied at the next sync point. A sync point is
+ * at the end of each phase, and within it before each exclusive system.
  *
  * Each job (one system on one chunk) records into its own stream, without locks. The sync point applies
  * streams in the order system, chunk, record, whichever thread recorded them, and however many threads
@@ -25,14 +25,15 @@
  * Component hooks run on the thread that called quern_schedule_run, in the same order at every number of
  * threads (but see copy in quern_hooks).
  *
- * Commands on an entity that is gone are dropped: quern_schedule_get_drop says whose, how many and why. An
- * entity whose commands add up to more than it can have (components, bytes), or to a set that the world has
- * no archetype left for, stays as it was. Its commands are dropped too, and the frame says so at its end; a
- * new entity is then not created.
+ * Commands on an entity that is gone are dropped: quern_schedule_get_drop says whose, how many and why.
+ * An entity whose commands add up to more than it can have (components, bytes), or to a set that the
+ * world has no archetype left for, stays as it was. Its commands are dropped too, and the frame says so
+ * at its end; a new entity is then not created.
  *
- * Nothing is lost when memory runs out: a sync point acquires all it needs before it changes anything. If it
- * cannot, the frame returns an error, the world is as it was before the sync point, and the commands are
- * kept: quern_schedule_run tries them again, unless quern_schedule_discard_commands is called first.
+ * Nothing is lost when memory runs out: a sync point acquires all it needs before it changes anything.
+ * If it cannot, the frame returns an error, the world is as it was before the sync point, and the
+ * commands are kept: quern_schedule_run tries them again, unless quern_schedule_discard_commands is
+ * called first.
  *
  * A recorder belongs to the callback that got it (quern_context_commands) and to that callback's thread,
  * and must not outlive the callback. Commands after the callback are refused (INVALID_ARGUMENT, and an
@@ -43,9 +44,9 @@
  * A call that fails says why and records nothing. Running out of memory also makes quern_schedule_run
  * return QUERN_ERROR_OUT_OF_MEMORY at the end of the frame, so it cannot go unnoticed.
  *
- * Errors of all calls: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the last sync point or before),
- * FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with QUERN_CHECKS hands the
- * message to the assert handler), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
+ * Errors of all calls: NULL_ARGUMENT, NULL_ENTITY, STALE_ENTITY (gone since the last sync point or
+ * before), FOREIGN_ENTITY, PROVISIONAL_ENTITY (not created by this callback; a build with QUERN_CHECKS
+ * hands the message to the assert handler), UNKNOWN_COMPONENT, OUT_OF_MEMORY. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -93,8 +94,8 @@ QUERN_API quern_result quern_commands_create_many(quern_commands *commands,
 /** Destroys an entity. */
 QUERN_API quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity);
 
-/** Adds a component. value is copied now; NULL constructs the component at the sync point. If the entity has
- * the component by then, a value replaces the old one and NULL leaves it. */
+/** Adds a component. value is copied now; NULL constructs the component at the sync point. If the entity
+ * has the component by then, a value replaces the old one and NULL leaves it. */
 QUERN_API quern_result quern_commands_add(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
 
@@ -109,34 +110,35 @@ QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity
 
 /* ----------------------------------------------------------------------------------- between frames */
 
-/* A recorder for code between frames and in exclusive systems, for the calls above: what it records is
- * applied by quern_world_flush, or else before the first system of the next frame on the world, as a sync
- * point of its own and before anything else, commands included that an earlier frame has kept.
+/** Returns a recorder for code between frames and in exclusive systems, for the calls above. Its commands
+ * are applied by quern_world_flush, or else before the first system of the next frame on the world: as a
+ * sync point of their own, before everything else, even commands that an earlier frame has kept.
  *
- * All that was recorded since the last time counts as one callback: handles from quern_commands_create are
- * provisional until then. An exclusive system's callback counts as one of its own, and so does what follows
- * a sync point that failed. After each, and after a frame, ask for the recorder again. quern_world_hash and
- * quern_world_validate look at the world as it is: commands that wait do not count. quern_world_destroy
- * destroys their values. NULL, with a message: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. */
+ * Everything recorded since the last time counts as one callback: handles from quern_commands_create are
+ * provisional until then. The callback of an exclusive system counts as one of its own, and so does what
+ * follows a failed sync point. After each, and after a frame, ask for the recorder again.
+ * quern_world_hash and quern_world_validate ignore waiting commands; quern_world_destroy destroys their
+ * values. Returns NULL with a message; errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. */
 QUERN_API quern_commands *quern_world_commands(quern_world *world);
 
-/* Applies what quern_world_commands has recorded, by the rules above; without any it does nothing. Between
- * frames and in exclusive systems.
+/** Applies the commands of quern_world_commands, by the rules above; does nothing without any.
+ *
  * Errors, with the world as it was and the commands kept for the next time: NULL_ARGUMENT, WORLD_LOCKED,
- * OUT_OF_MEMORY, LIMIT (of entities). Errors when all is done: OUT_OF_MEMORY, when a command could not be
- * recorded; TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, as in quern_schedule_run. */
+ * OUT_OF_MEMORY, LIMIT (of entities). Errors after everything is done: OUT_OF_MEMORY, when a command
+ * could not be recorded; TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, as in quern_schedule_run.
+ * Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_world_flush(quern_world *world);
 
-/* Of the last sync point that was no frame's: of quern_world_flush, of the same before a frame's first
- * system, or of quern_query_parallel_for. */
+/** What the last sync point outside of a frame did: that of quern_world_flush, the same before the first
+ * system of a frame, or that of quern_query_parallel_for. */
 typedef struct quern_flush_stats {
-    uint64_t command_count; /* applied or dropped; a create with n components counts as 1 + n */
-    uint64_t dropped_count; /* of them: their entity had been destroyed, or asked for too much */
-    uint64_t created_count;
-    uint64_t destroyed_count;
+    uint64_t command_count;   /**< Applied or dropped; a create with n components counts as 1 + n. */
+    uint64_t dropped_count;   /**< Those whose entity had been destroyed, or asked for too much. */
+    uint64_t created_count;   /**< Entities created. */
+    uint64_t destroyed_count; /**< Entities destroyed. */
 } quern_flush_stats;
 
-/* All 0 before the first. Errors: NULL_ARGUMENT. */
+/** Returns what the last flush did; all 0 before the first. Errors: NULL_ARGUMENT. */
 QUERN_API quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats);
 
 #ifdef __cplusplus

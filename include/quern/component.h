@@ -54,13 +54,13 @@ typedef struct quern_field {
 
 /** What a type needs that is not plain bytes.
  *
- * Each hook may be NULL and works on count values that lie next to each other. A hook must not fail and must
- * not call into the world. Without a hook, construct fills with zero bytes, copy and move copy the bytes,
- * and destroy does nothing.
+ * Each hook may be NULL and works on count values that lie next to each other. A hook must not fail and
+ * must not call into the world. Without a hook, construct fills with zero bytes, copy and move copy the
+ * bytes, and destroy does nothing.
  *
- * Values of a type with destroy and without copy are handed over: the world takes over what an added or set
- * value owns. Hooks run on the thread that makes the change; copy also runs on worker threads when a command
- * is recorded. */
+ * Values of a type with destroy and without copy are handed over: the world takes over what an added or
+ * set value owns. Hooks run on the thread that makes the change; copy also runs on worker threads when a
+ * command is recorded. */
 typedef struct quern_hooks {
     /** Makes values of raw memory. */
     void (*construct)(void *values, uint32_t count, void *user_data);

@@ -55,8 +55,8 @@ QUERN_API double quern_hardware_difference(const quern_hardware_reading *from,
 /** Where counts come from. All functions are required. Several threads may call them at once, each with its
  * own counters. */
 typedef struct quern_hardware_source {
-    /** Starts to count. A profile opens counters once for each worker, and again when another thread becomes
-     * that worker. Errors: UNAVAILABLE, or any other; then nothing is open. */
+    /** Starts to count. A profile opens counters once for each worker, and again when another thread
+     * becomes that worker. Errors: UNAVAILABLE, or any other; then nothing is open. */
     quern_result (*open)(void *user_data, quern_hardware_scope scope, void **out_counters);
     /** Reads the counters, on the thread that opened them. Returns false when they cannot be read. */
     bool (*read)(void *counters, quern_hardware_reading *out_reading);
@@ -65,9 +65,9 @@ typedef struct quern_hardware_source {
     void *user_data; /**< Passed to open. */
 } quern_hardware_source;
 
-/** Returns the system's counters: on Linux those of perf_event_open, in user mode only, since that is all an
- * unprivileged user may count. An event that the processor lacks does not affect the others. When no event
- * is available, open fails with UNAVAILABLE and the message says why. Threads: any. */
+/** Returns the system's counters: on Linux those of perf_event_open, in user mode only, since that is all
+ * an unprivileged user may count. An event that the processor lacks does not affect the others. When no
+ * event is available, open fails with UNAVAILABLE and the message says why. Threads: any. */
 QUERN_API quern_hardware_source quern_hardware_source_default(void);
 
 #ifdef __cplusplus

@@ -16,18 +16,19 @@
 extern "C" {
 #endif
 
-/** An entity of one world. Bits, from the lowest: 32 index, 24 generation (never 0), 8 world tag (1 to 255).
+/** An entity of one world. Bits, from the lowest: 32 index, 24 generation (never 0), 8 world tag (1 to
+ * 255).
  *
  * The index follows only from what is done with the world. Tag and generation do not: when worlds of one
- * process have the same tag one after another, the generations of their slots begin at different numbers.
- * A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot. So a handle
- * that you kept is not valid in any of the next million worlds, as long as none of them uses a slot more
- * than 4096 times. quern_entity_life returns which life of its slot an entity is, from 1. That too follows
- * only from what is done with the world. quern_world_hash looks at index and life.
+ * process have the same tag one after another, the generations of their slots begin at different
+ * numbers. A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot.
+ * So a handle that you kept is not valid in any of the next million worlds, as long as none of them uses
+ * a slot more than 4096 times. quern_entity_life returns which life of its slot an entity is, from 1.
+ * That too follows only from what is done with the world. quern_world_hash looks at index and life.
  *
- * A tag of 0 with a generation marks a *provisional* handle, made by quern_commands_create. It is valid in
- * later commands of the same stream, and inside described fields of their values, until the next sync point
- * turns it into a real one. */
+ * A tag of 0 with a generation marks a *provisional* handle, made by quern_commands_create. It is valid
+ * in later commands of the same stream, and inside described fields of their values, until the next sync
+ * point turns it into a real one. */
 typedef struct quern_entity {
     uint64_t bits; /**< Index, generation and tag; 0: null. */
 } quern_entity;

@@ -3,8 +3,9 @@
 #ifndef QUERN_PARALLEL_H
 #define QUERN_PARALLEL_H
 
-/* A query's views on the threads of a job pool, from plain code between frames: for loading, tools, and
- * programs with a main loop of their own. */
+/** @file
+ * The views of a query on the threads of a job pool, from plain code between frames: for loading, tools,
+ * and programs with a main loop of their own. */
 
 #include <quern/base.h>
 #include <quern/context.h>
@@ -15,19 +16,23 @@
 extern "C" {
 #endif
 
-/* Calls kernel once for each view of the query, on any thread of the pool, several at a time, and returns
- * when all are done. jobs may be NULL: on the caller alone, in order. The world is locked meanwhile, as in
- * a frame. view->ordinal: from 0 to quern_query_view_count - 1, for results per view; combined in that
- * order they are the same at every thread count. The context has user_data, the worker and the pool, and
- * knows who lives; <quern/context.h> says what it does not have. Filters on changes leave views out as they
- * do for quern_query_iterate; their ordinals are left out, too. Between frames, or in an exclusive system.
- * Errors: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, OUT_OF_MEMORY; then nothing was called.
- * UNDECLARED_ACCESS when all is done: a kernel was refused something (see the log). */
+/** Calls kernel for each view of the query, on any thread of the pool, several at a time, and returns
+ * when all calls are done. jobs may be NULL: only the caller, in order.
+ *
+ * The world is locked meanwhile, as in a frame. Use view->ordinal, from 0 to quern_query_view_count - 1,
+ * for results per view: combined in that order, they are the same at every thread count. The context has
+ * user_data, the worker and the pool, and knows which entities are alive; <quern/context.h> says what it
+ * does not have. Change filters leave out views, and their ordinals, as in quern_query_iterate.
+ *
+ * Errors, with no call made: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, OUT_OF_MEMORY. Error after all
+ * calls: UNDECLARED_ACCESS, when a kernel was refused something (see the log). Threads: main, between
+ * frames and in exclusive systems. */
 QUERN_API quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
                                                 void *user_data);
 
-/* How many views quern_query_parallel_for would number now, those included that filters would leave out. 0,
- * with a message, when the call is wrong or memory for new matches is missing. Between frames. */
+/** Returns how many views quern_query_parallel_for would number now, including those that change filters
+ * would leave out. 0, with a message, when the call is wrong or memory for new matches is missing.
+ * Threads: main, between frames. */
 QUERN_API uint32_t quern_query_view_count(quern_query *query);
 
 #ifdef __cplusplus

@@ -12,13 +12,15 @@
  * Traces: what each thread did and when, to be viewed in Perfetto (ui.perfetto.dev) or chrome://tracing.
  *
  *     quern_trace *trace;
- *     quern_trace_create(&(quern_trace_def){.track_count = quern_processor_count()}, &trace);    a pool's default
+ *     quern_trace_def def = {.track_count = quern_processor_count()};    a pool's default
+ *     quern_trace_create(&def, &trace);
  *     jobs_def.trace = trace;         steals and sleeps
  *     schedule_def.trace = trace;     frames, passes, systems, sync points
  *     quern_trace_add_name(trace, "find paths", &find_paths);
  *     quern_trace_start(trace);
  *     ...
- *         quern_trace_zone zone = quern_trace_zone_begin(trace, quern_context_worker_index(context), find_paths);
+ *         const uint32_t track = quern_context_worker_index(context);
+ *         quern_trace_zone zone = quern_trace_zone_begin(trace, track, find_paths);
  *         ...
  *         quern_trace_zone_end(&zone);
  *     ...
@@ -26,9 +28,9 @@
  *     quern_trace_save(trace, "trace.json");
  *
  * A trace has tracks: one for each worker of a pool, by its index, and more for your own threads if you
- * like. Each track keeps its last events in a ring; older ones are dropped and counted. Recording takes no
- * lock and no memory. A zone costs two clock readings and some tens of nanoseconds, and a few nanoseconds
- * while the trace is not running. */
+ * like. Each track keeps its last events in a ring; older ones are dropped and counted. Recording takes
+ * no lock and no memory. A zone costs two clock readings and some tens of nanoseconds, and a few
+ * nanoseconds while the trace is not running. */
 
 #include <quern/base.h>
 #include <quern/hardware.h>
@@ -48,7 +50,8 @@ typedef struct quern_schedule quern_schedule;
 typedef struct quern_worker_profile {
     /** In systems, between their chunks, and in loops and jobs that systems share with other workers. */
     uint64_t busy_ns;
-    /** Awake without a job, looking for one; for worker 0 this includes the scheduler's work between segments. */
+    /** Awake without a job, looking for one; for worker 0 this includes the scheduler's work between
+     * segments. */
     uint64_t stealing_ns;
     uint64_t idle_ns; /**< Asleep. */
     uint64_t sync_ns; /**< At sync points; for workers other than 0, in the loops they help with. */
@@ -74,9 +77,10 @@ typedef struct quern_frame_profile {
 /** Switches the profile of frames on or off; it is off at first. Drops the times and counts of earlier
  * frames. Errors: NULL_ARGUMENT, WORLD_LOCKED. Threads: main, between frames.
  *
- * While it is on, time_ns of quern_system_stats is the system's share of the time of its pass's jobs. Shares
- * come from sampled chunks; the fewer samples, the rougher the shares. Long chunks are all measured. The
- * help of other workers with a loop or job of a system counts in their busy_ns, and in no system's time. */
+ * While it is on, time_ns of quern_system_stats is the system's share of the time of its pass's jobs.
+ * Shares come from sampled chunks; the fewer samples, the rougher the shares. Long chunks are all
+ * measured. The help of other workers with a loop or job of a system counts in their busy_ns, and in no
+ * system's time. */
 QUERN_API quern_result quern_schedule_set_profiling(quern_schedule *schedule, bool is_on);
 
 /** Counts hardware events in systems, too, with counters of a source, which is copied; NULL stops counting.
@@ -98,14 +102,16 @@ QUERN_API quern_result quern_schedule_get_system_counts(const quern_schedule *sc
 QUERN_API quern_result quern_schedule_get_frame_profile(const quern_schedule *schedule,
                                                         quern_frame_profile *out_profile);
 
-/** Returns what one worker did in the last frame. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (worker_index). */
+/** Returns what one worker did in the last frame. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
+ * (worker_index). */
 QUERN_API quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule,
                                                          uint32_t worker_index,
                                                          quern_worker_profile *out_profile);
 
 /** Writes the profile as a table: by frame, sync point, system and worker, the mean of all frames since
- * profiling was switched on or the number of threads changed. With counting, a second table has the events
- * by system. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. Threads: main, between frames. */
+ * profiling was switched on or the number of threads changed. With counting, a second table has the
+ * events by system. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (no such frame), FILE. Threads: main,
+ * between frames. */
 QUERN_API quern_result quern_schedule_write_profile(const quern_schedule *schedule, quern_sink sink);
 
 /* ----------------------------------------------------------------------------------------- forecasts */
@@ -133,8 +139,8 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
 QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_capture *capture);
 
-/** Costs of the machine that a capture does not show. Each is finite and 0 or more. A typical machine steals
- * in 1000 ns, wakes in 50,000 ns, and has enough memory bandwidth. */
+/** Costs of the machine that a capture does not show. Each is finite and 0 or more. A typical machine
+ * steals in 1000 ns, wakes in 50,000 ns, and has enough memory bandwidth. */
 typedef struct quern_forecast_costs {
     double steal_ns;           /**< Until a thread that is awake takes part in work that has begun. */
     double wake_ns;            /**< The same for a thread that sleeps. */
@@ -177,8 +183,8 @@ typedef struct quern_forecast {
 } quern_forecast;
 
 /** Forecasts a captured frame. costs NULL: a typical machine. Errors, which leave out_forecast as it is:
- * NULL_ARGUMENT (capture, out_forecast), INVALID_ARGUMENT (thread_count is not 1 to QUERN_MAX_THREADS; a cost
- * is negative, infinite or not a number; nothing is captured), OUT_OF_MEMORY. */
+ * NULL_ARGUMENT (capture, out_forecast), INVALID_ARGUMENT (thread_count is not 1 to QUERN_MAX_THREADS; a
+ * cost is negative, infinite or not a number; nothing is captured), OUT_OF_MEMORY. */
 QUERN_API quern_result quern_capture_forecast(const quern_capture *capture,
                                               const quern_forecast_costs *costs, uint32_t thread_count,
                                               quern_forecast *out_forecast);
@@ -195,7 +201,8 @@ typedef struct quern_trace quern_trace;
 /** Describes a trace. */
 typedef struct quern_trace_def {
     uint32_t track_count; /**< 1 to QUERN_MAX_TRACKS; 0 means 1. */
-    /** 2 to QUERN_MAX_TRACK_EVENTS, rounded up to a power of two; a full ring keeps one less. 0 means 65536. */
+    /** 2 to QUERN_MAX_TRACK_EVENTS, rounded up to a power of two; a full ring keeps one less. 0 means
+     * 65536. */
     uint32_t events_per_track;
     quern_allocator allocator; /**< All zero: quern_allocator_default(). */
 } quern_trace_def;
@@ -204,8 +211,8 @@ typedef struct quern_trace_def {
  * INVALID_ARGUMENT, OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace);
 
-/** Destroys a trace. Nobody may record or write meanwhile. Refused, with a message in the log, while pools or
- * schedules that have the trace exist. NULL is allowed. */
+/** Destroys a trace. Nobody may record or write meanwhile. Refused, with a message in the log, while
+ * pools or schedules that have the trace exist. NULL is allowed. */
 QUERN_API void quern_trace_destroy(quern_trace *trace);
 
 /* ------------------------------------------------------------------------------------- recording */
@@ -220,13 +227,13 @@ QUERN_API void quern_trace_stop(quern_trace *trace);
 /** Returns whether the trace is recording. False for NULL. Threads: any. */
 QUERN_API bool quern_trace_is_running(const quern_trace *trace);
 
-/** Returns a number for a name of 1 to QUERN_MAX_NAME_BYTES bytes; the same name gets the same number. Takes
- * a lock, so it is not for hot paths. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), LIMIT, OUT_OF_MEMORY.
- * Threads: any. */
+/** Returns a number for a name of 1 to QUERN_MAX_NAME_BYTES bytes; the same name gets the same number.
+ * Takes a lock, so it is not for hot paths. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), LIMIT,
+ * OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t *out_name);
 
-/** Names a track; the default is "worker N". Errors: NULL_ARGUMENT, INVALID_ARGUMENT (track, name). Threads:
- * any. */
+/** Names a track; the default is "worker N". Errors: NULL_ARGUMENT, INVALID_ARGUMENT (track, name).
+ * Threads: any. */
 QUERN_API quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name);
 
 /** A piece of work that has begun. Keep it to end it; the fields are internal. */
@@ -247,12 +254,12 @@ typedef struct quern_trace_zone {
  * file shows them as "?". */
 QUERN_API quern_trace_zone quern_trace_zone_begin(quern_trace *trace, uint32_t track, uint32_t name);
 
-/** Ends a zone, on the track it began on. Records nothing when the trace was not running at the begin, has
- * been started again, or is not running now.
+/** Ends a zone, on the track it began on. Records nothing when the trace was not running at the begin,
+ * has been started again, or is not running now.
  *
- * A zone that never ends is not in the file. One that ends twice is there twice, and zones that cross are
- * there as they are; viewers cut such zones off or leave them out. Builds with QUERN_CHECKS report the first
- * such end after each quern_trace_start. */
+ * A zone that never ends is not in the file. One that ends twice is there twice, and zones that cross
+ * are there as they are; viewers cut such zones off or leave them out. Builds with QUERN_CHECKS report
+ * the first such end after each quern_trace_start. */
 QUERN_API void quern_trace_zone_end(const quern_trace_zone *zone);
 
 /* --------------------------------------------------------------------------------------- reading */

@@ -3,24 +3,25 @@
 #ifndef QUERN_QUERN_H
 #define QUERN_QUERN_H
 
-/* Quern, a multithreaded, job-scheduled ECS runtime. Table of contents:
+/** @file
+ * Quern, a multithreaded, job-scheduled ECS runtime: all headers but bench.h. Table of contents:
  *
  *   base.h       results and their messages, log and assert handlers, allocator
  *   id.h         entity, component, resource and system handles
  *   component.h  registering component types and resources
- *   world.h      the world: entities, and the calls that change them at once
+ *   world.h      the world: entities, and the calls that change them immediately
  *   bulk.h       the same for many entities in one call
  *   query.h      finding entities, and views of their components
- *   context.h    what kernels have besides their view
+ *   context.h    what kernels can reach besides their view
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
- *   parallel.h   a query on the threads of a pool, from plain code
+ *   parallel.h   a query on the threads of a pool, outside of frames
  *   jobs.h       the job pool, usable on its own
- *   profile.h    what each thread did when
- *   sink.h       where text goes that the library writes
- *   hardware.h   what processors count meanwhile
+ *   profile.h    profiles, traces, and forecasts for more threads
+ *   sink.h       where the library writes text
+ *   hardware.h   what processors count
  *
- * Not included here: bench.h, a harness for benchmarks, which is a library of its own. */
+ * Not included here: bench.h, a harness for benchmarks, which is a library by itself. */
 
 #include <quern/base.h>      /* IWYU pragma: export */
 #include <quern/bulk.h>      /* IWYU pragma: export */

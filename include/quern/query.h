@@ -3,8 +3,9 @@
 #ifndef QUERN_QUERY_H
 #define QUERN_QUERY_H
 
-/* Queries find the entities that have some components and lack others, and hand them out as *views*:
- * runs of rows of one chunk, with one plain array per component, which a compiler can vectorise.
+/** @file
+ * Queries find the entities that have some components and lack others, and provide them as *views*: runs
+ * of rows of one chunk, with a plain array per component, which a compiler can vectorise.
  *
  *     quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
  *     ...
@@ -16,8 +17,8 @@
  *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
  *     }
  *
- * Copy the count, in systems too: a loop that counts to it in place and writes values of uint32_t might
- * write the count, for all that the compiler knows, and is not vectorised. */
+ * Copy the count, in systems too. A loop that reads it in place, and writes values of uint32_t, might
+ * write the count as far as the compiler knows, and is not vectorised. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -27,35 +28,38 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_TERMS 32 /* per query or system */
+#define QUERN_MAX_TERMS 32 /**< Terms per query or system. */
 
 /* ------------------------------------------------------------------------------------------ terms */
 
+/** What a term asks of an entity. */
 typedef enum quern_match {
-    QUERN_MATCH_ALL = 1,  /* the entity has it; what 0 counts as, too */
-    QUERN_MATCH_NONE,     /* the entity does not have it */
-    QUERN_MATCH_OPTIONAL, /* either way; the view tells */
-    QUERN_MATCH_ANY       /* the entity has at least one of the query's ANY terms; the view tells which */
+    QUERN_MATCH_ALL = 1,  /**< The entity has the component. 0 counts as this, too. */
+    QUERN_MATCH_NONE,     /**< The entity does not have it. */
+    QUERN_MATCH_OPTIONAL, /**< Either; the view tells which. */
+    QUERN_MATCH_ANY /**< The entity has at least one of the query's ANY terms; the view tells which. */
 } quern_match;
 
+/** What is done with a component or resource. */
 typedef enum quern_access {
-    QUERN_NO_ACCESS, /* matched only */
-    QUERN_READ,
-    QUERN_WRITE, /* read and write */
-    /* Resources only: chunk jobs of one system write at the same time, each its own part, and the
-     * system vouches that the result does not depend on their order. Other systems see a write. */
+    QUERN_NO_ACCESS, /**< Only matched. */
+    QUERN_READ,      /**< Read. */
+    QUERN_WRITE,     /**< Read and written. */
+    /** Only for resources: jobs of one system write at the same time, each its own part, and the system
+     * guarantees that the result does not depend on their order. For other systems this is a write. */
     QUERN_WRITE_CONCURRENT
 } quern_access;
 
-/* One term of a query. Its index is how a view is asked for the column. One that is set and names no component
- * is refused. */
+/** A term of a query. Its index in the list names the column of a view. A term that is set and names no
+ * component is refused. */
 typedef struct quern_term {
-    quern_component component;
-    quern_match match;
-    quern_access access;
-    bool changed; /* see quern_term_changed */
+    quern_component component; /**< What the term is about. */
+    quern_match match;         /**< What it asks of an entity. */
+    quern_access access;       /**< What is done with the values. */
+    bool changed;              /**< See quern_term_changed. */
 } quern_term;
 
+/** Makes a term of its parts. */
 static inline quern_term quern_term_make(quern_component component, quern_match match, quern_access access)
 {
     quern_term term;
@@ -66,48 +70,52 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     return term;
 }
 
+/** The entity has the component, and its values are read. */
 static inline quern_term quern_term_read(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_READ);
 }
 
+/** The entity has the component, and its values are read and written. */
 static inline quern_term quern_term_write(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_WRITE);
 }
 
-/* The entity has it; the values are not touched (tags). */
+/** The entity has the component; its values are not accessed (tags). */
 static inline quern_term quern_term_with(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
 }
 
+/** The entity does not have the component. */
 static inline quern_term quern_term_without(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_NONE, QUERN_NO_ACCESS);
 }
 
+/** The entity may have the component; quern_view_has tells. */
 static inline quern_term quern_term_optional(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_OPTIONAL, access);
 }
 
+/** The entity has at least one component of all ANY terms; quern_view_has tells which. */
 static inline quern_term quern_term_any(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_ANY, access);
 }
 
-/* Makes a term a filter, too: only chunks come to view in which the component may have changed since the
- * system ran latest, or the query was iterated latest; with several such terms, any of these components.
- * The first time, all do.
+/** Makes a term a change filter, too: views come only from chunks in which the component may have changed
+ * since the system last ran, or the query was last iterated. With several such terms, any of their
+ * components counts. The first time, every chunk counts as changed.
  *
- * A chunk counts as changed when a view of it was asked for the component by quern_view_write, when
+ * A chunk counts as changed when a view of it was asked for the component with quern_view_write, when
  * quern_entity_set or a command gave it a value, by quern_entity_mark_changed, and when entities came to
- * the chunk or moved within it; not by writing through pointers from quern_entity_get. What a system or a
- * loop over the query itself writes is not new to it (to a loop it may be when other queries with filters
- * were iterated inside it).
- * In a system the filter is a read access: changes that systems before it made in the same frame are
- * there. */
+ * the chunk or moved within it; not by writes through pointers from quern_entity_get. What a system, or
+ * a loop over the query, writes itself is not new to it (to a loop it may be, when other queries with
+ * filters are iterated inside it). In a system the filter is a read access: it sees changes that earlier
+ * systems made in the same frame. */
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
@@ -116,42 +124,45 @@ static inline quern_term quern_term_changed(quern_term term)
 
 /* ------------------------------------------------------------------------------------------- view */
 
+/** What a callback can reach besides its view; see <quern/context.h>. */
 typedef struct quern_context quern_context;
+/** A list of terms and the archetypes that match them. */
 typedef struct quern_query quern_query;
 
-/* Where a term's column lies in the chunks of one archetype. Internal; read through quern_view_. */
+/** Internal: where a term's column lies in the chunks of one archetype. */
 typedef struct quern_view_column {
-    uint16_t offset_bytes; /* from the chunk; 0: the term has no values here */
-    uint16_t size_bytes;   /* of one value */
-    uint8_t access;        /* quern_access */
-    uint8_t present;       /* the archetype has the component */
-    uint8_t version_index; /* of the column among the chunk's versions */
+    uint16_t offset_bytes; /**< From the chunk; 0: the term has no values here. */
+    uint16_t size_bytes;   /**< Of one value. */
+    uint8_t access;        /**< A quern_access. */
+    uint8_t present;       /**< The archetype has the component. */
+    uint8_t version_index; /**< Of the column, among the chunk's versions. */
 } quern_view_column;
 
-/* A run of rows of one chunk. Good until the callback returns or the iterator moves on. */
+/** A run of rows of one chunk. Valid until the callback returns or the iterator moves on. */
 typedef struct quern_view {
-    uint32_t count; /* rows, at least 1 (0 only in a system without terms); loops copy it, see above */
-    /* 0, 1, 2 … over the views of one system run or one iteration, in order; in a system, views that its
-     * filters leave out are counted */
+    uint32_t count; /**< Rows, at least 1 (0 only in a system without terms). Loops copy it, see above. */
+    /** 0, 1, 2 ... over the views of one system run or one iteration, in order. In a system, views that
+     * its filters leave out count. */
     uint32_t ordinal;
-    const quern_entity *entities; /* count handles */
-    uint32_t first; /* in a fill: the number, within the call, of the first row; elsewhere 0 */
-    /* internal */
-    uint32_t first_row;
-    uint32_t term_count;
-    char *chunk;
-    const quern_view_column *columns; /* term_count */
-    const quern_query *query;
-    quern_context *context; /* NULL in a plain iteration */
-    uint64_t *versions;     /* of the chunk's columns; NULL: not kept */
-    uint64_t version;       /* of what is written; 0: in a plain iteration, where it depends on when */
+    const quern_entity *entities; /**< The handles of the rows. */
+    uint32_t first;      /**< In a fill, the number of the first row within the call; otherwise 0. */
+    uint32_t first_row;  /**< Internal. */
+    uint32_t term_count; /**< Internal. */
+    char *chunk;         /**< Internal. */
+    const quern_view_column *columns; /**< Internal: term_count of them. */
+    const quern_query *query;         /**< Internal. */
+    quern_context *context;           /**< Internal: NULL in a plain iteration. */
+    uint64_t *versions;               /**< Internal: of the chunk's columns; NULL: not kept. */
+    /** Internal: of what is written; 0: in a plain iteration, where it depends on when. */
+    uint64_t version;
 } quern_view;
 
-/* What is done with a view: the function of a system (quern_system_def), a parallel query
- * (quern_query_parallel_for) or a fill (quern_entity_create_filled). It touches the rows of the view
- * through the columns that the terms declare, what else it may have through the context
- * (<quern/context.h>), and nothing more. In systems and parallel queries it may run on any worker, at the
- * same time as on other views. */
+/** Called with a view: the function of a system (quern_system_def), a parallel query
+ * (quern_query_parallel_for) or a fill (quern_entity_create_filled).
+ *
+ * A kernel touches the rows of the view through the columns that the terms declare, what it may reach
+ * through the context (<quern/context.h>), and nothing else. In systems and parallel queries it may run
+ * on any worker, on several views at the same time. */
 typedef void quern_kernel(quern_context *context, const quern_view *view);
 
 /* Says why a column was refused (log, assert handler, error message) and returns NULL. */
@@ -167,8 +178,9 @@ static inline void *quern__view_column_at(const quern_view *view, uint32_t term)
     return view->chunk + column->offset_bytes + (size_t)view->first_row * column->size_bytes;
 }
 
-/* The view.count values of a term declared with QUERN_WRITE; NULL when the entities lack an optional
- * component, for tags, and, refused with a message, when the term was not declared so. */
+/** Returns the view.count values of a term declared with QUERN_WRITE, to read and write. Returns NULL for
+ * tags and where the entities lack an optional component; NULL, with a message, when the term is not
+ * declared so. */
 static inline void *quern_view_write(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access != QUERN_WRITE)
@@ -180,7 +192,8 @@ static inline void *quern_view_write(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
-/* The same, to read: for terms declared with QUERN_READ or QUERN_WRITE. */
+/** Returns the view.count values of a term declared with QUERN_READ or QUERN_WRITE, to read. NULL as in
+ * quern_view_write. */
 static inline const void *quern_view_read(const quern_view *view, uint32_t term)
 {
     if (term >= view->term_count || view->columns[term].access == QUERN_NO_ACCESS)
@@ -188,7 +201,7 @@ static inline const void *quern_view_read(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
-/* Whether the entities of this view have the component of a term (optional, any). */
+/** Returns whether the entities of this view have the component of a term (optional, any). */
 static inline bool quern_view_has(const quern_view *view, uint32_t term)
 {
     return term < view->term_count && view->columns[term].present;
@@ -196,20 +209,22 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 
 /* ------------------------------------------------------------------------------------------ query */
 
+/** Describes a query. */
 typedef struct quern_query_def {
-    quern_term terms[QUERN_MAX_TERMS]; /* at least one */
+    quern_term terms[QUERN_MAX_TERMS]; /**< At least one. */
 } quern_query_def;
 
-/* Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, WORLD_LOCKED,
- * OUT_OF_MEMORY. Main thread, between frames. */
+/** Creates a query. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
+ * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_def *def,
                                           quern_query **out_query);
 
-/* Between frames; not while it is iterated. NULL is allowed. */
+/** Destroys a query, which must not be iterated meanwhile. NULL is allowed. Threads: main, between
+ * frames. */
 QUERN_API void quern_query_destroy(quern_query *query);
 
-/* How many entities match now. Between frames; 0, with a message, when memory for new matches is
- * missing. */
+/** Returns how many entities match now. 0, with a message, when memory for new matches is missing.
+ * Threads: main, between frames. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk that a walk comes to. */
@@ -222,24 +237,28 @@ typedef struct quern__chunk_entry {
     uint32_t slot;
 } quern__chunk_entry;
 
-/* Walks the matches in order of archetype, chunk and row. */
+/** Walks the matches in order of archetype, chunk and row. */
 typedef struct quern_query_iterator {
-    quern_view view;
-    quern_result result; /* QUERN_OK, or why the iteration ended early */
-    /* internal */
-    quern_query *query;
-    const quern__chunk_entry *next_entry, *end_entry; /* both NULL: the entries are not known beforehand */
-    const uint64_t *current_version;                  /* of the world's structure, */
-    uint64_t expected_version;                        /* and what it must be */
-    const bool *is_locked;                            /* whether a frame runs on the world */
-    uint64_t seen_version;                            /* filters let pass what is newer */
-    uint32_t view_count;                              /* how many were handed out */
-    uint32_t match_index;
-    uint32_t chunk_index;
+    quern_view view;                      /**< The current view. */
+    quern_result result;                  /**< QUERN_OK, or why the iteration ended early. */
+    quern_query *query;                   /**< Internal. */
+    const quern__chunk_entry *next_entry; /**< Internal; NULL: the entries are not known in advance. */
+    const quern__chunk_entry *end_entry;  /**< Internal; NULL with next_entry. */
+    /** Internal: of the world's structure. */
+    const uint64_t *current_version;
+    /** Internal: what current_version must be. */
+    uint64_t expected_version;
+    /** Internal: whether a frame is running on the world. */
+    const bool *is_locked;
+    /** Internal: filters let pass what is newer. */
+    uint64_t seen_version;
+    uint32_t view_count;  /**< Internal: views so far. */
+    uint32_t match_index; /**< Internal. */
+    uint32_t chunk_index; /**< Internal. */
 } quern_query_iterator;
 
-/* Starts an iteration on the thread that owns the world, between frames. Filters on changes take it for a
- * look at everything, even when it is left early; but not when it is refused. */
+/** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
+ * if it is refused. Threads: the one that owns the world, between frames. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* The part of quern_query_next that finds the next entry, or says why there is none. */
@@ -263,9 +282,11 @@ static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32
 #endif
 }
 
-/* Moves to the next view; false at the end. When entities were created, destroyed or changed their
- * components meanwhile, the iteration ends with result STRUCTURE_CHANGED: collect first, change after.
- * Walking a query again while the structure stays as it is is cheapest. */
+/** Moves to the next view; returns false at the end.
+ *
+ * If entities were created or destroyed, or their components added or removed meanwhile, the iteration
+ * ends with result STRUCTURE_CHANGED: collect first, change later. Walking a query again is cheapest
+ * while the structure stays the same. */
 static inline bool quern_query_next(quern_query_iterator *iterator)
 {
     const quern__chunk_entry *entry;

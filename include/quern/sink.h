@@ -27,9 +27,9 @@ extern "C" {
 /** Takes text, piece by piece. */
 typedef struct quern_sink {
     /** Takes the next bytes of the text, which do not end with a 0. Returns false when they could not be
-     * written: the sink then gets nothing more, and the call that writes returns FILE. The last call of a
-     * text has 0 bytes and asks whether everything before it has arrived. Runs on the thread of the call that
-     * writes. */
+     * written: the sink then gets nothing more, and the call that writes returns FILE. The last call of
+     * a text has 0 bytes and asks whether everything before it has arrived. Runs on the thread of the
+     * call that writes. */
     bool (*write)(void *user_data, const char *text, size_t bytes);
     void *user_data; /**< Passed to write. */
 } quern_sink;

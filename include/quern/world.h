@@ -39,11 +39,11 @@ typedef struct quern_world_def {
     quern_allocator allocator; /**< All zero: quern_allocator_default(). */
     /** How many archetypes each sync point of a schedule on the world checks, in turn; 0: none.
      *
-     * Those that had no entities at the last check either, at least eight sync points ago, are removed, as by
-     * quern_world_remove_empty_archetypes. Which ones depends only on the world and its sync points. To keep
-     * up, the number must be several times the number of archetypes that become empty for good between sync
-     * points. Besides the check, removing costs some tenths of a microsecond for each archetype made after
-     * the removed ones, most for queries and systems that match those. */
+     * Those that had no entities at the last check either, at least eight sync points ago, are removed,
+     * as by quern_world_remove_empty_archetypes. Which ones depends only on the world and its sync
+     * points. To keep up, the number must be several times the number of archetypes that become empty
+     * for good between sync points. Besides the check, removing costs some tenths of a microsecond for
+     * each archetype made after the removed ones, most for queries and systems that match those. */
     uint32_t empty_archetype_checks_per_sync;
 } quern_world_def;
 
@@ -55,19 +55,19 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
  * the log, while queries or schedules of the world exist. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
-/** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity handles
- * (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and resources
- * with described fields.
+/** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity
+ * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and
+ * resources with described fields.
  *
  * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
- * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync point
- * do not count. Returns 0, with a message, when the call is wrong. Costs a walk over the whole world.
- * Threads: main, between frames and in exclusive systems. */
+ * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync
+ * point do not count. Returns 0, with a message, when the call is wrong. Costs a walk over the whole
+ * world. Threads: main, between frames and in exclusive systems. */
 QUERN_API uint64_t quern_world_hash(const quern_world *world);
 
-/** Checks every invariant of the storage, and names what is broken. For tests, and for hunting stray writes;
- * costs a walk over the whole world. Errors: CORRUPT, NULL_ARGUMENT, WORLD_LOCKED. Threads: main, between
- * frames and in exclusive systems. */
+/** Checks every invariant of the storage, and names what is broken. For tests, and for hunting stray
+ * writes; costs a walk over the whole world. Errors: CORRUPT, NULL_ARGUMENT, WORLD_LOCKED. Threads:
+ * main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_world_validate(const quern_world *world);
 
 /** What a world holds. */
@@ -111,9 +111,9 @@ QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, ui
  * world keeps a little of it for future rows (see docs/design.md). Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
-/** Removes the archetypes that have no rows; they come back when needed. Queries and schedules stay valid.
- * The other archetypes keep their order, but their indices change. out_count gets how many were removed, and
- * may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (nothing has changed). */
+/** Removes the archetypes that have no rows; they come back when needed. Queries and schedules stay
+ * valid. The other archetypes keep their order, but their indices change. out_count gets how many were
+ * removed, and may be NULL. Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY (nothing has changed). */
 QUERN_API quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- entities */
@@ -123,8 +123,8 @@ QUERN_API quern_result quern_entity_create(quern_world *world, quern_entity *out
 
 /** Creates an entity with count components. values may be NULL, and so may each of its elements; those
  * components are constructed (zero bytes without a hook). out_entity may be NULL. Further errors:
- * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE (a row of all of them does not fit a chunk),
- * LIMIT. */
+ * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE (a row of all of them does not fit a
+ * chunk), LIMIT. */
 QUERN_API quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                                 const void *const *values, uint32_t count,
                                                 quern_entity *out_entity);
@@ -144,8 +144,8 @@ QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity enti
  * provisional handles. Threads: any, also in frames. */
 QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
 
-/** Adds a component. value points to size_bytes to copy; NULL constructs the component (zero bytes without a
- * hook). Further errors: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+/** Adds a component. value points to size_bytes to copy; NULL constructs the component (zero bytes
+ * without a hook). Further errors: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
@@ -153,18 +153,18 @@ QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity,
 QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity entity,
                                            quern_component component);
 
-/** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless the
- * component is a tag. Further errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+/** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless
+ * the component is a tag. Further errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 
-/** Returns the value, to read or to write; valid until the next structural change of the world. Returns NULL
- * without a message when the entity does not have the component; NULL with a message when the call is wrong,
- * and for a tag, which has no value (use quern_entity_has). */
+/** Returns the value, to read or to write; valid until the next structural change of the world. Returns
+ * NULL without a message when the entity does not have the component; NULL with a message when the call
+ * is wrong, and for a tag, which has no value (use quern_entity_has). */
 QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_component component);
 
-/** Tells change filters (quern_term_changed) that the component has changed; call it after writing through a
- * pointer from quern_entity_get. Does nothing for a tag. Further errors: COMPONENT_ABSENT. */
+/** Tells change filters (quern_term_changed) that the component has changed; call it after writing
+ * through a pointer from quern_entity_get. Does nothing for a tag. Further errors: COMPONENT_ABSENT. */
 QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
                                                  quern_component component);
 

@@ -244,7 +244,7 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     return true;
 }
 
-/* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one behind the other, so that a pass streams. */
+/* Chunks are taken in runs of 1, 1, 2, 4 … 16 that lie one after the other, so that a pass streams. */
 static uint32_t run_count(uint32_t chunk_count)
 {
     if (chunk_count > MAX_RUN_CHUNKS) return MAX_RUN_CHUNKS;

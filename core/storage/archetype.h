@@ -14,7 +14,7 @@
  *
  * Colour: the parts of archetype i begin (i / 8) % 32 cache lines later than they could. Chunks are aligned
  * to 16 KiB, so without that the first rows of many small archetypes would all fall on the same few sets of
- * the caches. Not i % 32: archetypes made one after the other have chunks one behind the other, so that
+ * the caches. Not i % 32: archetypes made one after the other have chunks one after the other, so that
  * colours would go in step with the addresses.
  *
  * From archetype 256 on there are 64 colours, all with the capacity of the last of them, for a capacity
@@ -71,7 +71,7 @@ typedef struct quern__archetype {
     uint32_t held_count;
     uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
 
-    quern__edge latest_edge;      /* the one asked for latest */
+    quern__edge last_edge;        /* the one asked for last */
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool has_destroy; /* some type has such a hook */

@@ -45,7 +45,7 @@ typedef struct quern__slabs {
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);
 
-/* The first of *count chunks that lie one behind the other, each with slab_index set, the rest
+/* The first of *count chunks that lie one after the other, each with slab_index set, the rest
  * undefined; NULL when there is no memory. *count: wanted, at least 1; as many as were found in one
  * place, at least 1. */
 quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,

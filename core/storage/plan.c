@@ -37,7 +37,7 @@ void quern__plans_forget(quern__storage *storage, quern__archetype *archetype)
         plan_release(storage, (quern__move_plan *)(uintptr_t)slot->value);
     }
     quern__map_clear(&archetype->plans);
-    archetype->latest_edge = (quern__edge){0};
+    archetype->last_edge = (quern__edge){0};
 }
 
 static const quern__type *hooked_type(const quern__type *type)
@@ -184,7 +184,7 @@ static uint32_t set_with_or_without(const quern__archetype *source, uint16_t com
     return count;
 }
 
-/* Looks the edge up, or makes it, and the archetype behind it. */
+/* Looks the edge up, or makes it, and the archetype it leads to. */
 static quern_result find_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
                               const quern__move_plan **out_plan)
 {
@@ -211,10 +211,10 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
     quern_component component = quern__component_handle(&storage->components, component_index);
     uint64_t key = quern__edge_key(component.bits, adds);
     quern_result result = QUERN_OK;
-    if (source->latest_edge.key == key)
-        *out_plan = source->latest_edge.plan;
+    if (source->last_edge.key == key)
+        *out_plan = source->last_edge.plan;
     else
         result = find_edge(storage, source, component_index, out_plan);
-    if (result == QUERN_OK) source->latest_edge = (quern__edge){.key = key, .plan = *out_plan};
+    if (result == QUERN_OK) source->last_edge = (quern__edge){.key = key, .plan = *out_plan};
     return result;
 }

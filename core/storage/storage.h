@@ -18,7 +18,7 @@
 #include <quern/world.h>
 
 /* Archetypes that lost their last row keep a chunk, in case the next row comes soon; but only this many of
- * them, the latest. */
+ * them, the last ones. */
 enum { QUERN__SPARE_ARCHETYPES = 8 };
 
 typedef struct quern__storage {
@@ -29,7 +29,7 @@ typedef struct quern__storage {
     QUERN__ARRAY(quern__archetype *) archetypes; /* in the order they were made; [0] has no components */
     /* By number. Numbers stay while places in the order change, so that records need not follow. */
     QUERN__ARRAY(quern__archetype *) numbered;
-    QUERN__ARRAY(uint32_t) free_numbers;               /* the latest one is taken first */
+    QUERN__ARRAY(uint32_t) free_numbers;               /* the last one is taken first */
     quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
@@ -38,7 +38,7 @@ typedef struct quern__storage {
     uint64_t archetypes_version;     /* changes whenever archetypes come or go */
     uint64_t clock;                  /* of change versions: see version.h; from 1 */
     bool is_crowded;                 /* the log has been told that archetypes run out */
-    /* In builds with QUERN_CHECKS: the schedule that ran a frame latest, and how often one has looked at
+    /* In builds with QUERN_CHECKS: the schedule that ran a frame last, and how often one has looked at
      * what happened outside its systems. */
     const void *framed_by;
     uint64_t look_count;
@@ -60,7 +60,7 @@ void quern__storage_release(quern__storage *storage);
 
 /* ------------------------------------------------------------------------------------- archetypes */
 
-/* The archetype of a sorted set without duplicates; one that is made is without rows, and may stay behind
+/* The archetype of a sorted set without duplicates; one that is made is without rows, and may be left
  * when the call that wanted it fails. Errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE,
  * LIMIT, OUT_OF_MEMORY. */
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,

@@ -6,7 +6,7 @@
 /* Change versions: when the rows of a chunk, and each of its columns, were last written. Only archetypes
  * that some `changed` filter looks at keep them; for the others, writing costs a look at a NULL.
  *
- * Time is the storage's clock, which only grows. A filter remembers the time of its latest look; what has a
+ * Time is the storage's clock, which only grows. A filter remembers the time of its last look; what has a
  * later version is new to it.
  *
  *   items[slot * stride]          rows came to the chunk, or moved in it: all its columns count as changed

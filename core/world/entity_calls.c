@@ -264,13 +264,13 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
     return quern__archetype_has(archetype, quern__component_index(component));
 }
 
-/* The plan of the edge that the archetype took latest, if that is the one asked for and needs no hooks; or
+/* The plan of the edge that the archetype took last, if that is the one asked for and needs no hooks; or
  * NULL: then the slow path finds the edge, calls the hooks, or says what is wrong. */
 static inline const quern__move_plan *find_plan_quickly(const quern__archetype *source,
                                                         quern_component component, bool adds)
 {
-    if (source->latest_edge.key != quern__edge_key(component.bits, adds)) return NULL;
-    const quern__move_plan *plan = source->latest_edge.plan;
+    if (source->last_edge.key != quern__edge_key(component.bits, adds)) return NULL;
+    const quern__move_plan *plan = source->last_edge.plan;
     return plan->is_plain ? plan : NULL;
 }
 

@@ -28,7 +28,7 @@ struct quern_query {
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
     uint32_t filter_count;  /* terms that are `changed` */
-    uint64_t seen_version;  /* of the latest look of a query with filters */
+    uint64_t seen_version;  /* of the last look of a query with filters */
     uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
@@ -40,7 +40,7 @@ struct quern_query {
      * */
     QUERN__ARRAY(quern__chunk_entry) entries;
     uint64_t entries_version;      /* QUERN__NO_VERSION: never */
-    uint64_t walked_version;       /* when the latest walk began */
+    uint64_t walked_version;       /* when the last walk began */
     uint32_t removed_count;        /* how often matches have been taken out: who counts them starts again */
     quern__query *previous, *next; /* in the storage's list */
 };

@@ -87,7 +87,7 @@ static void forget_removed(quern_world *world, uint32_t first)
             forget_plans_around(storage, storage->archetypes.items[i]);
 }
 
-/* Releases the marked archetypes, and links the others behind the first of them anew, in their order: every
+/* Releases the marked archetypes, and links the others after the first of them anew, in their order: every
  * list has the room, since it had all of them before. */
 static void relink(quern__storage *storage, uint32_t first)
 {

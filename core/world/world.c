@@ -10,7 +10,7 @@
  * handles. */
 static _Atomic uint64_t tags_used[4];
 
-/* Where the next search starts: behind the tag given last, so that a tag comes back as late as possible. */
+/* Where the next search starts: after the tag given last, so that a tag comes back as late as possible. */
 static _Atomic uint32_t tag_start;
 
 /* How many worlds have had each tag. */
@@ -120,7 +120,7 @@ bool quern__world_enter_checked(quern_world *world, const char *function)
     const void *nobody = NULL, *me = quern__this_thread();
     if (atomic_load_explicit(&world->changer, memory_order_relaxed) != me) {
         if (world->locked) return true;
-        /* acquire: pairs with the release of the one who left latest */
+        /* acquire: pairs with the release of the one who left last */
         if (!atomic_compare_exchange_strong_explicit(&world->changer, &nobody, me, memory_order_acquire,
                                                      memory_order_relaxed)) {
             const char *other = atomic_load_explicit(&world->changer_function, memory_order_relaxed);

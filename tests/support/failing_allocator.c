@@ -4,6 +4,8 @@
 
 #include "tests/support/random.h"
 
+#include <criterion/criterion.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,4 +190,11 @@ uint64_t failing_allocator_outstanding_bytes(const failing_allocator *allocator)
 uint64_t failing_allocator_misuse_count(const failing_allocator *allocator)
 {
     return allocator->misuse_count;
+}
+
+void failing_allocator_close(failing_allocator *allocator)
+{
+    cr_assert_eq(allocator->outstanding_bytes, 0u, "memory was not given back");
+    cr_assert_eq(allocator->misuse_count, 0u, "memory was not given back as it was got");
+    failing_allocator_destroy(allocator);
 }

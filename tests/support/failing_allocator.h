@@ -16,6 +16,10 @@ failing_allocator *failing_allocator_create(void);
 /* Blocks that are still out are given back to the system too. */
 void failing_allocator_destroy(failing_allocator *allocator);
 
+/* The same at the end of a test, which fails unless all came back, and as it was got. To be called by the
+ * test itself: an assertion in .fini would not fail it. */
+void failing_allocator_close(failing_allocator *allocator);
+
 quern_allocator failing_allocator_interface(failing_allocator *allocator);
 
 /* Calls are counted from 1, over the allocator's life. */

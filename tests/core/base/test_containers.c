@@ -17,14 +17,6 @@ static void open_memory(void)
     allocator = failing_allocator_interface(memory);
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
-static void close_memory(void)
-{
-    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
-    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
-    failing_allocator_destroy(memory);
-}
-
 static void refuse_next(void)
 {
     failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1);
@@ -46,7 +38,7 @@ Test(array, keeps_its_items_while_it_grows)
     for (uint32_t i = 0; i < 10000; i++)
         cr_assert_eq(array.items[i], i);
     quern__array_release(&allocator, &array);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(array, grows_seldom)
@@ -56,7 +48,7 @@ Test(array, grows_seldom)
         cr_assert(quern__array_reserve(&allocator, &array, array.count + 1));
     cr_assert_lt(failing_allocator_call_count(memory), 20u);
     quern__array_release(&allocator, &array);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(array, makes_room_for_many_at_once)
@@ -67,7 +59,7 @@ Test(array, makes_room_for_many_at_once)
     cr_assert(quern__array_reserve(&allocator, &array, 5));
     cr_assert_eq(failing_allocator_call_count(memory), 1u);
     quern__array_release(&allocator, &array);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(array, stays_as_it_was_when_there_is_no_memory)
@@ -84,7 +76,7 @@ Test(array, stays_as_it_was_when_there_is_no_memory)
     cr_assert_eq(array.capacity, capacity);
     cr_assert_eq(array.items[0], 42u);
     quern__array_release(&allocator, &array);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 /* --------------------------------------------------------------------------------------------- map */
@@ -110,7 +102,7 @@ Test(map, finds_nothing_when_empty)
     cr_assert_null(quern__map_find(&map, 1));
     cr_assert_null(quern__map_find_pointer(&map, 1));
     quern__map_release(&map, &allocator);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(map, finds_every_key_that_was_put_and_no_other)
@@ -126,7 +118,7 @@ Test(map, finds_every_key_that_was_put_and_no_other)
     }
     cr_assert_eq(map.count, 5000u);
     quern__map_release(&map, &allocator);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(map, takes_keys_that_differ_in_high_bits_only)
@@ -137,7 +129,7 @@ Test(map, takes_keys_that_differ_in_high_bits_only)
     for (uint64_t i = 1; i < 2000; i++)
         assert_maps_to(&map, i << 48, i);
     quern__map_release(&map, &allocator);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 /* Small, so that clusters are long and go around the end; against an array. */
@@ -180,7 +172,7 @@ Test(map, is_empty_after_clear_and_keeps_its_memory)
     assert_maps_to(&map, 50, 51);
     cr_assert_eq(failing_allocator_call_count(memory), calls);
     quern__map_release(&map, &allocator);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(map, stays_as_it_was_when_there_is_no_memory)
@@ -195,7 +187,7 @@ Test(map, stays_as_it_was_when_there_is_no_memory)
     for (uint64_t i = 1; i <= 64; i++)
         assert_maps_to(&map, i, i);
     quern__map_release(&map, &allocator);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 /* ------------------------------------------------------------------------------------------ bitset */

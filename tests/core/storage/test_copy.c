@@ -17,14 +17,6 @@ static void open_memory(void)
     allocator = failing_allocator_interface(memory);
 }
 
-/* The end of each test: an assertion after it, in .fini, would not fail it. */
-static void close_memory(void)
-{
-    cr_assert_eq(failing_allocator_outstanding_bytes(memory), 0u);
-    cr_assert_eq(failing_allocator_misuse_count(memory), 0u);
-    failing_allocator_destroy(memory);
-}
-
 TestSuite(copy, .init = open_memory);
 
 /* Two chunks full of noise, columns of ROWS rows behind one another in both, and what the target
@@ -100,7 +92,7 @@ Test(copy, values_of_all_sizes_arrive_and_nothing_else_changes)
     random_source random = {1};
     for (uint32_t i = 0; i < 200; i++)
         check_columns(1 + i % 20, any_size, &random);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, columns_of_the_usual_sizes_share_groups)
@@ -108,7 +100,7 @@ Test(copy, columns_of_the_usual_sizes_share_groups)
     random_source random = {2};
     for (uint32_t i = 0; i < 200; i++)
         check_columns(1 + i, usual_size, &random);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, values_that_no_register_has_the_size_of_arrive)
@@ -116,7 +108,7 @@ Test(copy, values_that_no_register_has_the_size_of_arrive)
     random_source random = {3};
     for (uint32_t i = 0; i < 100; i++)
         check_columns(MAX_COLUMNS, tiny_size, &random);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 static uint32_t next_size;
@@ -134,14 +126,14 @@ Test(copy, each_size_by_itself)
         check_columns(1, one_size, &random);
         check_columns(MAX_COLUMNS, one_size, &random);
     }
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, a_row_without_columns_copies_nothing)
 {
     random_source random = {5};
     check_columns(0, any_size, &random);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, equal_sizes_stand_in_one_group)
@@ -158,7 +150,7 @@ Test(copy, equal_sizes_stand_in_one_group)
     cr_assert_eq(plan[5].group.step_count, 4u);
     cr_assert_eq(plan[10].group.step_count, 0u);
     quern__copy_release(&allocator, plan);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, no_memory_is_reported)
@@ -167,7 +159,7 @@ Test(copy, no_memory_is_reported)
     failing_allocator_fail_from(memory, 1);
     cr_assert_null(quern__copy_compile(&allocator, copies, 1));
     quern__copy_release(&allocator, NULL);
-    close_memory();
+    failing_allocator_close(memory);
 }
 
 Test(copy, values_by_themselves_are_copied_whole)
@@ -181,5 +173,5 @@ Test(copy, values_by_themselves_are_copied_whole)
         quern__copy_value(target + 100, source + 200, size_bytes);
         cr_assert_arr_eq(target, expected, sizeof expected, "%u bytes", size_bytes);
     }
-    close_memory();
+    failing_allocator_close(memory);
 }

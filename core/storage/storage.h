@@ -81,7 +81,8 @@ quern_result quern__storage_filter(quern__storage *storage, uint32_t component_i
 void quern__storage_unfilter(quern__storage *storage, uint32_t component_index);
 
 /* For builds with QUERN_CHECKS. A pointer to write values of the component was given out: it is good until
- * the structure changes. And: a call wrote values of the component, and keeps no pointer. */
+ * the structure changes. And: a call wrote values of the component, and keeps no pointer. Relaxed: a world
+ * is changed by one thread at a time, and what that thread does next brings the order. */
 static inline void quern__storage_note_lent(const quern__storage *storage, uint32_t component_index)
 {
     if (!QUERN_CHECKS) return;
@@ -89,6 +90,7 @@ static inline void quern__storage_note_lent(const quern__storage *storage, uint3
                           storage->structure_version + 1, memory_order_relaxed);
 }
 
+/* Relaxed: as in quern__storage_note_lent. */
 static inline void quern__storage_note_set(const quern__storage *storage, uint32_t component_index)
 {
     if (!QUERN_CHECKS) return;

@@ -16,7 +16,7 @@ static _Atomic uint32_t tag_start;
 /* How many worlds have had each tag. */
 static _Atomic uint32_t tag_uses[QUERN_MAX_WORLDS + 1];
 
-/* 1 to 255, or 0 when all are in use. */
+/* 1 to 255, or 0 when all are in use. The start is relaxed: it is a hint where to look. */
 static uint32_t tag_take(void)
 {
     uint32_t start = atomic_load_explicit(&tag_start, memory_order_relaxed);
@@ -32,6 +32,7 @@ static uint32_t tag_take(void)
     return 0;
 }
 
+/* Release: pairs with the acquire in tag_take. */
 static void tag_give(uint32_t tag)
 {
     atomic_fetch_and_explicit(&tags_used[tag / 64], ~(1ull << tag % 64), memory_order_release);
@@ -39,6 +40,8 @@ static void tag_give(uint32_t tag)
 
 /* ----------------------------------------------------------------------------------------- life cycle */
 
+/* The use count is relaxed: whoever has the tag is the only one to touch it, and the tag carries the
+ * order. */
 static quern_result world_init(const quern_world_def *def, const quern_allocator *allocator, uint32_t tag,
                                quern_world **out_world)
 {
@@ -114,7 +117,8 @@ quern_result quern__world_fail_locked(const char *function)
 /* ---------------------------------------------------------------------------- one thread at a time */
 
 /* A thread that finds itself needs no order with itself. In a locked world calls of others are refused as
- * everybody's are, and that is said by the call. */
+ * everybody's are, and that is said by the call. Other accesses are relaxed: the name is for a message
+ * alone. */
 bool quern__world_enter_checked(quern_world *world, const char *function)
 {
     const void *nobody = NULL, *me = quern__this_thread();
@@ -136,6 +140,8 @@ bool quern__world_enter_checked(quern_world *world, const char *function)
     return true;
 }
 
+/* Release: pairs with the acquire of the next thread that enters. The look before is relaxed: only this
+ * thread writes its own mark. */
 void quern__world_leave_checked(quern_world *world)
 {
     if (atomic_load_explicit(&world->changer, memory_order_relaxed) != quern__this_thread()) return;

@@ -167,7 +167,8 @@ static void look(quern_schedule *schedule, const quern__archetype *archetype, ui
     guard->hash = hash; /* told once */
 }
 
-/* Whether others than systems may have written the component since the guards were made. */
+/* Whether others than systems may have written the component since the guards were made. Relaxed: what
+ * wrote them has ended, or is about to be refused; a frame and a call on one world do not overlap. */
 static bool is_in_hands(const quern__storage *storage, uint32_t component_index)
 {
     const quern__hands *hands = &storage->components.list.items[component_index]->hands;

@@ -35,7 +35,8 @@
 #define QUERN__HANDSHAKE_RELEASE memory_order_release
 #endif
 
-/* Stands between the write and the read of a handshake. */
+/* Stands between the write and the read of a handshake. Pairs with the same fence, or
+ * quern__fence_all_threads, on the other side. */
 static inline void quern__handshake_fence(void)
 {
 #if !QUERN__FENCE_FREE

@@ -28,7 +28,9 @@
 /* --------------------------------------------------------------------------------------- counting down */
 
 /* Writes that come from jobs and holds are released; the last one acquires them all and hands them on.
- * Returns whether this call has to fire the nodes: then one is left pending. */
+ * Returns whether this call has to fire the nodes: then one is left pending. Acquire and release: each
+ * pairs with all others of the same counter, and with the acquire in quern_counter_is_done. The first look
+ * is relaxed: the swap checks it. */
 static bool take_off(quern_counter *counter, uint32_t count)
 {
     uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
@@ -54,7 +56,7 @@ static quern__node *announce_calls(quern__node *list, const quern__worker *worke
 }
 
 /* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
- * the end. It may have become worker 0 meanwhile. */
+ * the end. It may have become worker 0 meanwhile. Release: pairs with the acquire in counter_is_done. */
 static void fire_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
@@ -127,6 +129,8 @@ void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker
     }
 }
 
+/* The add pairs with take_off. What is relaxed is checked by the swap, or is ordered by the hold: nobody
+ * takes the list before that is off. */
 void quern__counter_add_node(quern_counter *counter, quern__node *node, quern__worker *worker)
 {
     /* Acquire: what the jobs wrote, when it was zero. */
@@ -152,11 +156,14 @@ void quern__worker_settle_slowly(quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------ the public calls */
 
+/* Acquire: pairs with the release in take_off. */
 bool quern_counter_is_done(const quern_counter *counter)
 {
     return counter == NULL || atomic_load_explicit(&counter->pending, memory_order_acquire) == 0;
 }
 
+/* Relaxed: whoever adds to a counter has something that keeps it from finishing, or it is at zero and
+ * nobody looks. */
 void quern_counter_hold(quern_counter *counter)
 {
     if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
@@ -183,6 +190,7 @@ typedef struct counter_wait {
     bool is_asleep; /* the node is in the list: then the wait ends with it */
 } counter_wait;
 
+/* Acquire: pairs with the release in wake_sleeper and fire_outside. */
 static bool counter_is_done(const quern__wait *wait)
 {
     const counter_wait *waiting = wait->target;
@@ -214,8 +222,10 @@ static void wait_inside(quern__worker *worker, quern_counter *counter)
     quern__worker_wait(worker, &wait);
 }
 
-/* Until the node has fired or there is no worker 0. The predicate's first half changes under the mutex; for
- * the other see quern__jobs_leave, which broadcasts when it sees outside_count. */
+/* Until the node has fired or there is no worker 0. The predicate's first half changes under the mutex;
+ * for the other see quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look
+ * at is_entered are a handshake that pairs with quern__jobs_leave. The look at the node is relaxed:
+ * counter_is_done acquires. Counting down is relaxed: one broadcast too many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__node *node)
 {
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);

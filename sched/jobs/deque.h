@@ -92,7 +92,8 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
                             quern__job *out_job);
 
 /* Any thread: whether a job was there a moment ago. As the read of a handshake (sched/jobs/atomic.h), it
- * does not miss a job pushed before the other side's fence, unless somebody took it. */
+ * does not miss a job pushed before the other side's fence, unless somebody took it. Pairs with push and
+ * the fence of notify, see search.c. */
 static inline bool quern__deque_looks_empty(const quern__deque *deque)
 {
     int64_t top = atomic_load_explicit(&deque->top, QUERN__HANDSHAKE_RELAXED);
@@ -106,7 +107,7 @@ static inline quern__deque_slot *quern__deque_slot_of(quern__deque *deque, int64
     return &deque->slots[(uint64_t)index % QUERN__DEQUE_CAPACITY];
 }
 
-/* Where the next job goes. */
+/* Where the next job goes. Relaxed: the owner alone writes it. */
 static inline int64_t quern__deque_bottom(const quern__deque *deque)
 {
     return atomic_load_explicit(&deque->bottom, memory_order_relaxed);
@@ -127,7 +128,7 @@ static inline bool quern__deque_is_full(quern__deque *deque)
 }
 
 /* Copies the first data_count words of data. False when full. What the owner wrote before is visible to
- * whoever takes the job. */
+ * whoever takes the job. Slots are written relaxed: the release of bottom publishes them. */
 static inline bool quern__deque_push(quern__deque *deque, const quern__job *job, uint32_t data_count)
 {
     if (quern__deque_is_full(deque)) return false;
@@ -143,6 +144,7 @@ static inline bool quern__deque_push(quern__deque *deque, const quern__job *job,
     return true;
 }
 
+/* Relaxed: the acquire of bottom came before, or the slot is the owner's. */
 static inline void quern__deque_read_slot(const quern__deque_slot *slot, quern__job *out_job)
 {
     out_job->run = atomic_load_explicit(&slot->run, memory_order_relaxed);
@@ -153,14 +155,15 @@ static inline void quern__deque_read_slot(const quern__deque_slot *slot, quern__
 }
 
 /* Takes the oldest job unless somebody else does. seq_cst: in one order with the other takers' swaps and
- * the accesses of pop and steal. It releases, too: see is_full. */
+ * the accesses of pop and steal. It releases, too: see is_full. Pairs with all other swaps, and as a
+ * release with the acquire in is_full. */
 static inline bool quern__deque_swap_top(quern__deque *deque, int64_t top)
 {
     return atomic_compare_exchange_strong_explicit(&deque->top, &top, top + 1, memory_order_seq_cst,
                                                    memory_order_relaxed);
 }
 
-/* Without thieves there is nothing to agree on. */
+/* Without thieves there is nothing to agree on, so relaxed order is enough. */
 static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
 {
     int64_t bottom = quern__deque_bottom(deque);
@@ -169,7 +172,8 @@ static inline quern__deque_slot *quern__deque_pop_alone(quern__deque *deque)
     return quern__deque_slot_of(deque, bottom - 1);
 }
 
-/* The slot of the newest job, which is the owner's until it pushes again; NULL when empty. */
+/* The slot of the newest job, which is the owner's until it pushes again; NULL when empty. The seq_cst
+ * store and load pair with the two loads in read_oldest (deque.c). */
 static inline quern__deque_slot *quern__deque_pop(quern__deque *deque)
 {
     if (deque->is_alone) return quern__deque_pop_alone(deque);

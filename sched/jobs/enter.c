@@ -70,6 +70,8 @@ static void tell_others(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
+/* The store pairs with the exchange in try_enter; the loads, with the counts in sleep_outside and
+ * sleep_in_wait. */
 void quern__jobs_leave(quern_jobs *jobs)
 {
     quern__worker *caller = &jobs->workers[0];

@@ -64,13 +64,15 @@ ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_j
     return QUERN_OK;
 }
 
+/* Acquire: pairs with the exchange in run_fork. */
 static bool fork_is_done(const quern__wait *wait)
 {
     const quern_fork *fork = wait->target;
     return atomic_load_explicit(&fork->state, memory_order_acquire) == FORK_DONE;
 }
 
-/* Fails when it is done already. */
+/* Fails when it is done already. Relaxed: the exchange in run_fork orders what was done, and the permit
+ * the rest. */
 static void announce_fork(const quern__wait *wait, quern__worker *worker)
 {
     quern_fork *fork = wait->target;
@@ -81,7 +83,7 @@ static void announce_fork(const quern__wait *wait, quern__worker *worker)
 }
 
 /* Pops until the fork comes; what stands above it in the deque was forked or submitted later, by the same
- * job. False when it was stolen. */
+ * job. False when it was stolen. The slot is read relaxed: it is the owner's own. */
 static bool call_unless_stolen(quern__worker *worker, quern_fork *fork)
 {
     while (quern__deque_bottom(&worker->deque) > worker->floor) {

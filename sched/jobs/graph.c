@@ -24,6 +24,7 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
     return QUERN_OK;
 }
 
+/* Acquire: pairs with the release at the end of quern__graph_run. */
 static bool is_running(const quern_graph *graph)
 {
     return atomic_load_explicit(&graph->is_running, memory_order_acquire);

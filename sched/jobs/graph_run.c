@@ -32,7 +32,8 @@ static quern__graph_node *node_of(const quern__graph_task *task)
     return &task->graph->nodes[task->index];
 }
 
-/* Release pairs with the acquire of take_caller_task. The permit ends the caller's sleep. */
+/* Release pairs with the acquire of take_caller_task. The permit ends the caller's sleep. The first look
+ * is relaxed: the swap checks it. */
 static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
 {
     _Atomic(quern__graph_task *) *list = &ready->graph->caller_tasks;
@@ -43,8 +44,9 @@ static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
     if (worker->index != 0) quern__parker_give(&worker->jobs->workers[0].parker);
 }
 
-/* The caller is the only one to take tasks out, and each goes in once per run: the head it has read is the
- * same task with the same next when the swap succeeds. */
+/* The caller is the only one to take tasks out, and each goes in once per run: the head it has read is
+ * the same task with the same next when the swap succeeds. Acquire: pairs with the release in
+ * give_to_caller. */
 static quern__graph_task *take_caller_task(quern_graph *graph)
 {
     quern__graph_task *head = atomic_load_explicit(&graph->caller_tasks, memory_order_acquire);
@@ -87,6 +89,7 @@ static quern__graph_task *finish(quern__graph_task *finished, quern__worker *wor
 
 /* --------------------------------------------------------------------------------------------- running */
 
+/* Each subtraction pairs with those of the others that leave. */
 static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *worker,
                                    quern__graph_task *list)
 {
@@ -99,6 +102,7 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
 static void run_ready(quern_graph *graph, quern__worker *worker, quern__graph_task *list);
 static void run_start(quern__job *job, quern__worker *worker);
 
+/* Relaxed: it is read when the run is over, and the end of the run orders that. */
 static void note_help(quern_graph *graph, const quern__worker *worker)
 {
     if (worker->index != 0 && !atomic_load_explicit(&graph->was_helped, memory_order_relaxed))
@@ -206,6 +210,7 @@ static void run_start(quern__job *job, quern__worker *worker)
 
 /* ------------------------------------------------------------------------------------------------ runs */
 
+/* Acquire: pairs with the release in finish. */
 static bool has_finished(const quern_graph *graph)
 {
     return atomic_load_explicit(&graph->unfinished_count, memory_order_acquire) == 0;
@@ -226,6 +231,7 @@ static quern__graph_task *reset(quern_graph *graph, quern__worker *caller)
     return ready;
 }
 
+/* The list is looked at relaxed: take_caller_task acquires. */
 static bool has_finished_or_needs_caller(const quern__wait *wait)
 {
     const quern_graph *graph = wait->target;
@@ -284,7 +290,8 @@ static void learn_serial(quern_graph *graph, uint64_t took_ns)
 }
 
 /* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. What was known before is brought within these bounds. */
+ * thread. What was known before is brought within these bounds. The flag is read relaxed: has_finished has
+ * acquired all that helpers did. */
 static void learn_shared(quern_graph *graph, uint64_t took_ns, uint32_t thread_count)
 {
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
@@ -364,6 +371,7 @@ static quern_result run_entered(quern_graph *graph, quern_jobs *jobs)
     return result;
 }
 
+/* The exchange pairs with the release at the end of the run before. */
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
 {
     /* Acquire and release: one run after another, on whichever thread. */

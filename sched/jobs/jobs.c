@@ -45,13 +45,16 @@ static void *worker_main(void *argument)
         else if (!quern__jobs_any(jobs))
             break;
     }
-    /* Worker 0 waits for the last one; see end_workers. Release: all of this thread's work. */
+    /* Worker 0 waits for the last one; see end_workers. Release: all of this thread's work; it pairs with
+     * the acquire in workers_have_ended. */
     atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
     quern__parker_give(&jobs->workers[0].parker);
     return NULL;
 }
 
-/* An idle worker gives itself back by its bit, and is somebody else's as soon as that is cleared again. */
+/* An idle worker gives itself back by its bit, and is somebody else's as soon as that is cleared again.
+ * The count and the bit pair with the look at sleepers in notify (search.c). Counting down is relaxed: a
+ * look at sleepers in vain does no harm. */
 static bool goes_idle(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
@@ -66,6 +69,8 @@ static bool goes_idle(quern__worker *worker)
     return false;
 }
 
+/* Release at the end: pairs with the acquire in end_lent. Counting sleepers down is relaxed: a look at
+ * them in vain does no harm. */
 void quern__jobs_lend(void *argument)
 {
     quern__worker *worker = argument;
@@ -151,13 +156,15 @@ static quern_result fail_workers(const char *function, const char *name, uint32_
 
 /* --------------------------------------------------------------------------------------- start and end */
 
+/* Relaxed: nobody else is in the pool yet. */
 static void clear_mask(quern__mask *mask)
 {
     for (uint32_t word = 0; word < QUERN__MASK_WORDS; word++)
         atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
 }
 
-/* What follows from the number of threads. Nobody else is in the pool. */
+/* What follows from the number of threads. Nobody else is in the pool. So its stores are relaxed; starting
+ * the threads publishes them. */
 static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count)
 {
     quern__watch_forks();
@@ -174,7 +181,7 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count
     atomic_store_explicit(&jobs->lent_count, 0, memory_order_relaxed);
 }
 
-/* Workers that run on the host's threads begin idle. */
+/* Workers that run on the host's threads begin idle. Relaxed: no thread from outside knows the pool yet. */
 static void offer_workers(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
@@ -185,7 +192,8 @@ static void offer_workers(quern_jobs *jobs)
     }
 }
 
-/* Returns how many there are, worker 0 included. */
+/* Returns how many there are, worker 0 included. The count is relaxed: starting the thread publishes it,
+ * and this thread alone reads it before. */
 static uint32_t start_threads(quern_jobs *jobs)
 {
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
@@ -222,14 +230,15 @@ static void drain(quern_jobs *jobs)
     }
 }
 
-/* Acquire: what the workers did. */
+/* Acquire: what the workers did. It pairs with the release in worker_main. */
 static bool workers_have_ended(const quern__wait *wait)
 {
     const quern_jobs *jobs = wait->target;
     return atomic_load_explicit(&jobs->lent_count, memory_order_acquire) == 0;
 }
 
-/* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. */
+/* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. Release: pairs
+ * with the acquire in is_stopping. */
 static void end_threads(quern_jobs *jobs, uint32_t count)
 {
     quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_have_ended};
@@ -241,7 +250,8 @@ static void end_threads(quern_jobs *jobs, uint32_t count)
         quern__thread_join(&jobs->workers[index].thread);
 }
 
-/* Calls end when there is nothing to do; how long that takes is up to the host. */
+/* Calls end when there is nothing to do; how long that takes is up to the host. Acquire: pairs with the
+ * release at the end of quern__jobs_lend. */
 static void end_lent(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
@@ -253,7 +263,8 @@ static void end_lent(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Threads from outside that have submitted or released something, and are not through with it. */
+/* Threads from outside that have submitted or released something, and are not through with it. Acquire:
+ * pairs with the release in quern__jobs_end_outside_call. */
 static void wait_for_outside_calls(const quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->outside_calls, memory_order_acquire) != 0)
@@ -261,7 +272,7 @@ static void wait_for_outside_calls(const quern_jobs *jobs)
 }
 
 /* By the caller, who has entered; count threads have been started, itself included. Everything that was
- * submitted has run afterwards. */
+ * submitted has run afterwards. Acquire: pairs with the release at the end of quern__jobs_lend. */
 static void end_workers(quern_jobs *jobs, uint32_t count)
 {
     wait_for_outside_calls(jobs);
@@ -339,7 +350,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     return NULL;
 }
 
-/* Nothing was submitted yet. */
+/* Nothing was submitted yet. The count is read relaxed: this thread has started them all. */
 static void give_up(quern_jobs *jobs)
 {
     if (quern__jobs_try_enter(jobs)) {
@@ -403,6 +414,7 @@ void quern_jobs_destroy(quern_jobs *jobs)
     release_pool(jobs);
 }
 
+/* The count is read relaxed: this thread has started them all. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
     quern__worker *workers = make_workers(jobs, thread_count);

@@ -154,13 +154,15 @@ quern_result quern__jobs_check_threads(const quern_jobs *jobs, const char *funct
  * set. */
 void quern__jobs_lend(void *argument);
 
-/* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of it
- * quern_jobs_destroy waits. Release pairs with the acquire there. */
+/* Around whatever a thread that is no worker does to a pool so that somebody may go on: until the end of
+ * it quern_jobs_destroy waits. Release pairs with the acquire there. The add is relaxed: it comes before
+ * what lets somebody go on, which is a release. */
 static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_add_explicit(&jobs->outside_calls, 1, memory_order_relaxed);
 }
 
+/* Release: pairs with the acquire in wait_for_outside_calls. */
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
@@ -172,6 +174,7 @@ static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
  * searching. worker: the pusher; NULL when that is none. */
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope);
 
+/* The look at sleepers pairs with their count in quern__worker_sleep and sleep_in_wait. */
 static inline void quern__jobs_notify(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
     /* Between the push and the look at sleepers; those make up for a fence that is missing. */
@@ -213,6 +216,7 @@ void quern__jobs_sleeper_fence(const quern_jobs *jobs);
 void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns);
 void quern__worker_end_dry(quern__worker *worker);
 
+/* Relaxed: the worker writes it itself. */
 static inline void quern__worker_found_job(quern__worker *worker)
 {
     if (atomic_load_explicit(&worker->times.dry_since_ns, memory_order_relaxed) != 0)

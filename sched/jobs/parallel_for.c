@@ -61,7 +61,8 @@ static bool help_loop(const quern__wait *wait, quern__worker *caller)
     return quern__loop_help(wait->target, caller);
 }
 
-/* Whoever leaves last gives a permit after subtracting. */
+/* Whoever leaves last gives a permit after subtracting. Relaxed: the flag orders nothing; all_left
+ * acquires, and the permit ends the sleep. */
 static void announce_loop(const quern__wait *wait, quern__worker *caller)
 {
     quern__loop *loop = wait->target;
@@ -69,6 +70,7 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
     atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
 }
 
+/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. */
 static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
                        quern__part *own)
 {

@@ -64,6 +64,8 @@ void quern__queues_give_node(quern__queues *queues, quern__node *node)
     pthread_mutex_unlock(&queues->mutex);
 }
 
+/* The store pairs with the looks of those who sleep (quern__queue_looks_empty). The load is relaxed: the
+ * lock orders it. */
 static void add_to_count(quern__queue *queue, uint32_t difference)
 {
     uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);

@@ -81,6 +81,7 @@ bool quern__queues_take(quern__queues *queues, quern__queue_index index, const v
 /* The newest job, in whichever queue but the caller's, that may run where somebody waits for `awaited`. */
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
+/* Pairs with add_to_count in queue.c, as the read of a handshake. */
 static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__queue_index index)
 {
     return atomic_load_explicit(&queues->queues[index].count, QUERN__HANDSHAKE_RELAXED) == 0;

@@ -44,12 +44,14 @@
 
 /* ----------------------------------------------------------------------------------------------- sleep */
 
+/* It pairs with the acquire in quern__mask_clear. */
 void quern__mask_set(quern__mask *mask, uint32_t index)
 {
     /* Release: a lent worker is handed over by its bit. */
     atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_release);
 }
 
+/* Acquire: pairs with the release in quern__mask_set; release, for the next one who sets it. */
 bool quern__mask_clear(quern__mask *mask, uint32_t index)
 {
     uint64_t bit = (uint64_t)1 << (index % 64);
@@ -84,7 +86,8 @@ static void rouse(quern_jobs *jobs, uint32_t index)
     jobs->host_threads.submit(jobs->host_threads.user_data, quern__jobs_lend, worker);
 }
 
-/* Of several wakers, the one that clears the bit does it. */
+/* Of several wakers, the one that clears the bit does it. The look pairs with quern__mask_set of one that
+ * falls asleep: see above, idle. */
 static bool wake_idle(quern_jobs *jobs)
 {
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
@@ -99,7 +102,8 @@ static bool wake_idle(quern_jobs *jobs)
     return false;
 }
 
-/* Workers that could run a job at some time without being woken: all that are not asleep in a wait. */
+/* Workers that could run a job at some time without being woken: all that are not asleep in a wait.
+ * seq_cst: pairs with sleep_in_wait and quern__jobs_try_enter; see is_last_one in wait.c. */
 static bool all_are_blocked(const quern_jobs *jobs)
 {
     bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
@@ -107,13 +111,15 @@ static bool all_are_blocked(const quern_jobs *jobs)
     return blocked_count >= jobs->thread_count - (is_entered ? 0 : 1) && blocked_count != 0;
 }
 
+/* Relaxed: a wrong answer wakes one too many, or leaves it to all_are_blocked. */
 static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
 {
     const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
     return awaited != NULL && (awaited == serving || awaited == scope);
 }
 
-/* One that waits for either of these, or any. */
+/* One that waits for either of these, or any. The look pairs with quern__mask_set of one that falls asleep
+ * in a wait. */
 static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *scope, bool any)
 {
     for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
@@ -138,6 +144,8 @@ static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scop
         wake_one_blocked(jobs, serving, scope, true);
 }
 
+/* The looks pair with the counts of searchers and sleepers: see above, fence C. What the worker serves is
+ * its own word: relaxed. */
 void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const void *scope)
 {
     quern__handshake_fence(); /* between the push and the look at searchers */
@@ -149,7 +157,8 @@ void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const 
     wake_blocked(jobs, serving, scope);
 }
 
-/* One look at each word: workers that fall asleep again meanwhile are not woken again. */
+/* One look at each word: workers that fall asleep again meanwhile are not woken again. Relaxed: it is a
+ * hint, and mask_clear decides. */
 void quern_jobs_wake(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
@@ -162,6 +171,8 @@ void quern_jobs_wake(quern_jobs *jobs)
     }
 }
 
+/* Setting the bit and counting pair with the looks in notify: see above, fence B. Counting down is
+ * relaxed: a look at sleepers in vain does no harm. */
 void quern__worker_sleep(quern__worker *worker)
 {
     quern_jobs *jobs = worker->jobs;
@@ -237,6 +248,8 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
     return false;
 }
 
+/* Counting searchers down pairs with the look at them in notify_sleepers; counting up is relaxed, since it
+ * only keeps others from waking somebody. */
 static bool search(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;

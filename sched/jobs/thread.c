@@ -96,6 +96,7 @@ void quern__watch_forks(void)
 
 #if HAS_MEMBARRIER && !QUERN__FENCE_FREE
 
+/* Pairs with the places where others have an order for the compiler alone, see search.c. */
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -110,6 +111,7 @@ bool quern__can_fence_all_threads(void)
 
 #else
 
+/* Pairs with the places where others have an order for the compiler alone, see search.c. */
 void quern__fence_all_threads(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -185,7 +187,8 @@ void quern__parker_deinit(quern__parker *parker)
 
 #else
 
-/* The mutex makes "compare and sleep" one step: unblock cannot signal in between. */
+/* The mutex makes "compare and sleep" one step: unblock cannot signal in between. Relaxed: the mutex
+ * orders it. */
 static void block(quern__parker *parker)
 {
     pthread_mutex_lock(&parker->mutex);
@@ -224,6 +227,8 @@ void quern__parker_give(quern__parker *parker)
     if (atomic_exchange_explicit(&parker->state, PERMIT, memory_order_release) == SLEEPING) unblock(parker);
 }
 
+/* Acquire: pairs with the release in quern__parker_give. The swap is relaxed: the exchange after the sleep
+ * acquires. */
 void quern__parker_take(quern__parker *parker)
 {
     while (atomic_exchange_explicit(&parker->state, EMPTY, memory_order_acquire) != PERMIT) {
@@ -235,7 +240,8 @@ void quern__parker_take(quern__parker *parker)
     }
 }
 
-/* Acquire: the owner may look at once for what the giver announced. */
+/* Acquire: the owner may look at once for what the giver announced. It pairs with the release in
+ * quern__parker_give. */
 bool quern__parker_has_permit(const quern__parker *parker)
 {
     return atomic_load_explicit(&parker->state, memory_order_acquire) == PERMIT;

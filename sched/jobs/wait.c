@@ -112,6 +112,8 @@ static void add_scope(scopes *set, const void *scope)
     set->items[set->count++] = scope;
 }
 
+/* Acquire: pairs with the release in quern__worker_run. The rest is relaxed: see above, the pair is read
+ * while it may be changing. */
 static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
                       quern__job *out_job)
 {
@@ -153,7 +155,8 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 
 /* --------------------------------------------------------------------------------------------- waiting */
 
-/* What the worker waits for is not what the job waits for that it runs meanwhile. */
+/* What the worker waits for is not what the job waits for that it runs meanwhile. Relaxed: others read it
+ * for a hint. */
 static void run_meanwhile(quern__worker *worker, quern__job *job)
 {
     const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
@@ -194,6 +197,8 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     return true;
 }
 
+/* seq_cst: pairs with the count in sleep_in_wait and the exchange in quern__jobs_try_enter, all of which
+ * have one order. */
 static bool is_last_one(const quern_jobs *jobs)
 {
     bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
@@ -260,7 +265,8 @@ static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern
 }
 
 /* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a
- * job to run instead. */
+ * job to run instead. The counts pair with the looks in notify, is_last_one and quern__jobs_leave.
+ * Counting sleepers down is relaxed: a look in vain does no harm. */
 static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
@@ -313,6 +319,7 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
     }
 }
 
+/* Relaxed: others read what it waits for as a hint. */
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
 {
     const void *outer = atomic_load_explicit(&worker->waiting, memory_order_relaxed);

@@ -109,6 +109,7 @@ void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns)
     capture->items_ns.items[gap->first_item] = now_ns - capture->mark_ns;
 }
 
+/* Relaxed: parts are added by a loop that begins after this, and the pool publishes that. */
 void quern__capture_start_loop(quern_capture *capture, uint32_t part_count)
 {
     atomic_store_explicit(&capture->part_count, 0, memory_order_relaxed);

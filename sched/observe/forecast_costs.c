@@ -56,7 +56,8 @@ static void come(void *argument, uint32_t worker_index)
     atomic_store_explicit(&place->come_ns, quern__clock_ns(), memory_order_release);
 }
 
-/* A job is submitted, and the caller looks on until somebody has begun it. */
+/* A job is submitted, and the caller looks on until somebody has begun it. Acquire: pairs with the release
+ * in come. */
 static quern_result time_meeting(quern_jobs *jobs, double *out_ns)
 {
     meeting place = {0};

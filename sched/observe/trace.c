@@ -132,6 +132,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     return QUERN_OK;
 }
 
+/* Relaxed: only the number matters, and each caller gets another one. */
 uint32_t quern__trace_add_schedule(quern_trace *trace)
 {
     if (trace == NULL) return 0;
@@ -233,6 +234,7 @@ void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[
 
 /* --------------------------------------------------------------------------------------- recording */
 
+/* The rest is relaxed: an event of the time before may still be shown, which does no harm. */
 void quern_trace_start(quern_trace *trace)
 {
     if (trace == NULL) return;
@@ -247,6 +249,7 @@ void quern_trace_start(quern_trace *trace)
     atomic_store_explicit(&trace->observer.is_running, true, memory_order_relaxed);
 }
 
+/* Relaxed: an event more or less does no harm. */
 void quern_trace_stop(quern_trace *trace)
 {
     if (trace != NULL) atomic_store_explicit(&trace->observer.is_running, false, memory_order_relaxed);
@@ -297,7 +300,7 @@ static bool is_told(const quern_trace *trace, uint32_t what)
     return (atomic_load_explicit(&trace->told, memory_order_relaxed) & what) != 0;
 }
 
-/* True for the first one since the start. */
+/* True for the first one since the start. Relaxed: only one may be the first, and nothing goes with it. */
 static bool begin_telling(quern_trace *trace, uint32_t what)
 {
     return (atomic_fetch_or_explicit(&trace->told, what, memory_order_relaxed) & what) == 0;
@@ -345,6 +348,7 @@ static uint32_t enter_zone(quern__trace_track *track)
     return depth;
 }
 
+/* Relaxed: the depth is written by the thread of the track alone. */
 static void leave_zone(const quern_trace_zone *zone)
 {
     quern__trace_track *track = &zone->trace->tracks[zone->track];

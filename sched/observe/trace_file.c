@@ -145,7 +145,8 @@ static void write_args(quern__json *json, const quern__trace_event *event)
     quern__json_close(json, '}');
 }
 
-/* Times in microseconds, to the last digit. */
+/* Times in microseconds, to the last digit. The start is read relaxed: it is written while the trace does
+ * not run. */
 static void write_event(trace_writer *writer, uint32_t track, const quern__trace_event *event)
 {
     quern__json *json = &writer->json;

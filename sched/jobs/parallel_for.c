@@ -4,15 +4,16 @@
 
 /* The parallel loop that a caller waits for, and when it is shared.
  *
- * Waking a sleeper takes the waker longer than many loops run, and the sleeper comes later
- * still; to share with a worker that is awake takes a few transfers of a cache line between two processors,
- * which is longer than very small loops run. So a worker remembers what an item of a function took lately:
- * alone, and in a shared loop from beginning to end. A loop that is expected to take less than INLINE_NS,
- * or less than sharing it would, runs here. One that is expected to be over before a sleeper comes
- * (QUIET_NS) wakes nobody, unless others went before it in a row; whoever is awake may help. What is known
- * of a shared loop is what its caller's own items took, with the price of sharing in it; so a short one is
- * tried alone once. As time goes by the other way gets another try. In builds with QUERN_CHECKS every loop
- * is shared: there, finding races matters more than time. */
+ * Waking a sleeper takes the waker longer than many loops run, and the sleeper arrives later still.
+ * Sharing with a worker that is awake takes a few transfers of a cache line between two processors,
+ * which is longer than very small loops run. So a worker remembers how long an item of a function took
+ * last: alone, and in a shared loop from beginning to end. A loop that is expected to take less than
+ * INLINE_NS, or less than sharing it would, runs here. One that is expected to be over before a sleeper
+ * arrives (QUIET_NS) wakes nobody, unless others went before it in a row; workers that are awake may
+ * help. What a shared loop teaches is the time of its caller's own items, with the price of sharing in
+ * it; so a short one is tried alone once. As time goes by the other way gets another try. In builds
+ * with QUERN_CHECKS every loop is shared: there, finding races matters more than time. docs/jobs.md
+ * says what each part of this is worth. */
 
 #ifndef QUERN__FEW_THREADS
 #define QUERN__FEW_THREADS 16 /* with no more, slots take 1 KiB of stack per nested call */

@@ -98,8 +98,9 @@ static void register_extras(frag_scene *frag, uint32_t count, uint32_t size_byte
     for (uint32_t i = 0; i < count; i++) {
         char name[NAME_BYTES];
         snprintf(name, sizeof name, "Extra%u", i);
-        REQUIRE(quern__component_register_plain(frag->bench.world, name, size_bytes,
-                                                size_bytes > 0 ? size_bytes : 1, &frag->extras[i]));
+        const quern_component_def def = {
+            .name = name, .size_bytes = size_bytes, .alignment_bytes = size_bytes};
+        REQUIRE(quern_component_register(frag->bench.world, &def, &frag->extras[i]));
     }
 }
 

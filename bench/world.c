@@ -23,13 +23,13 @@ void bench_world_open(bench_world *bench)
 void bench_world_open_with(bench_world *bench, const quern_world_def *def)
 {
     REQUIRE(quern_world_create(def, &bench->world));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Position, &bench->position));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Velocity, &bench->velocity));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Rotation, &bench->rotation));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Health, &bench->health));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Damage, &bench->damage));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Brain, &bench->brain));
-    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, Life, &bench->life));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->position, Position));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->velocity, Velocity));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->rotation, Rotation));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->health, Health));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->damage, Damage));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->brain, Brain));
+    REQUIRE(QUERN_COMPONENT_REGISTER(bench->world, &bench->life, Life));
 }
 
 void bench_world_close(bench_world *bench)

@@ -76,7 +76,7 @@ static void extinguish(quern_context *context, const quern_view *view)
 static Types register_types(quern_world *world)
 {
     Types types;
-    check(QUERN_COMPONENT_REGISTER(world, Fuse, &types.fuse));
+    check(QUERN_COMPONENT_REGISTER(world, &types.fuse, Fuse));
     const quern_component_def shard = {.name = "Shard",
                                        .size_bytes = sizeof(Shard),
                                        .alignment_bytes = _Alignof(Shard),

@@ -39,8 +39,8 @@ int main(void)
     check(quern_world_create(NULL, &world));
 
     quern_component position, velocity;
-    check(QUERN_COMPONENT_REGISTER(world, Position, &position));
-    check(QUERN_COMPONENT_REGISTER(world, Velocity, &velocity));
+    check(QUERN_COMPONENT_REGISTER(world, &position, Position));
+    check(QUERN_COMPONENT_REGISTER(world, &velocity, Velocity));
 
     quern_entity last = {0};
     for (int i = 0; i < 1000; i++) {

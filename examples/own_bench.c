@@ -50,8 +50,8 @@ static void *open_world(const quern_bench_case *asked)
 {
     item_scene *scene = quern_bench_allocate(1, sizeof *scene);
     require(quern_world_create(NULL, &scene->world));
-    require(QUERN_COMPONENT_REGISTER(scene->world, Heat, &scene->heat));
-    require(QUERN_COMPONENT_REGISTER(scene->world, Wear, &scene->wear));
+    require(QUERN_COMPONENT_REGISTER(scene->world, &scene->heat, Heat));
+    require(QUERN_COMPONENT_REGISTER(scene->world, &scene->wear, Wear));
     const quern_component components[] = {scene->heat, scene->wear};
     for (uint32_t i = 0; i < asked->entity_count; i++) {
         const Heat heat = i * 2654435761u;

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 {
     Game game = {0};
     check(quern_world_create(NULL, &game.world));
-    check(QUERN_COMPONENT_REGISTER(game.world, Ball, &game.ball));
+    check(QUERN_COMPONENT_REGISTER(game.world, &game.ball, Ball));
     open_trace(&game);
     open_schedule(&game);
     add_systems(&game);

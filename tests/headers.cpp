@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* The public headers, used from C++. */
+/* The public headers, used from C++17 and C++20. */
 
 #include <quern/quern.h>
 
@@ -11,24 +11,122 @@ struct Position {
     float x, y;
 };
 
+namespace game {
+enum class Mood : uint16_t { Calm, Angry };
+
+struct Agent {
+    Mood mood;
+    bool is_hunter;
+    Position place;
+    float matrix[16];
+    long long number;
+    quern_entity target;
+};
+} // namespace game
+
+struct Prey {};
+
+template <typename A, typename B> struct Pair {
+    A first;
+    B second;
+};
+
 static int fail(const char *what)
 {
     std::fprintf(stderr, "%s: %s\n", what, quern_error_message());
     return 1;
 }
 
+static constexpr quern_field agent_fields[] =
+    QUERN_FIELDS(game::Agent, mood, is_hunter, place.y, matrix, number, target);
+static_assert(agent_fields[0].type == QUERN_FIELD_U16 && agent_fields[1].type == QUERN_FIELD_BOOL, "");
+static_assert(agent_fields[2].type == QUERN_FIELD_F32 &&
+                  agent_fields[2].offset_bytes == offsetof(game::Agent, place) + sizeof(float),
+              "");
+static_assert(agent_fields[3].type == QUERN_FIELD_F32 && agent_fields[3].count == 16, "");
+static_assert(agent_fields[4].type == QUERN_FIELD_I64 && agent_fields[5].type == QUERN_FIELD_ENTITY, "");
+
+static void move(quern_context *, const quern_view *view)
+{
+    Position *positions = QUERN_COLUMN(view, 0, Position);
+    const game::Agent *agents = QUERN_COLUMN(view, 1, const game::Agent);
+    const Pair<int, int> *cells = QUERN_COLUMN(view, 2, const Pair<int, int>);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
+        positions[i].x += agents[i].matrix[0] + static_cast<float>(cells[i].first);
+}
+
+struct Types {
+    quern_component position, agent, cell, prey;
+    quern_resource score;
+};
+
+static bool register_types(quern_world *world, Types *types)
+{
+    return QUERN_COMPONENT_REGISTER(world, &types->position, Position) == QUERN_OK &&
+           QUERN_COMPONENT_REGISTER_FIELDS(world, &types->agent, game::Agent, mood, matrix, target) ==
+               QUERN_OK &&
+           QUERN_COMPONENT_REGISTER(world, &types->cell, Pair<int, int>) == QUERN_OK &&
+           QUERN_COMPONENT_REGISTER(world, &types->prey, Prey) == QUERN_OK &&
+           QUERN_RESOURCE_REGISTER_FIELDS(world, &types->score, Position, x, y) == QUERN_OK;
+}
+
+static quern_system_def define_move(const Types &types)
+{
+#if __cplusplus >= 202002L
+    return {.name = "move",
+            .run = move,
+            .terms = {quern_term_write(types.position), quern_term_read(types.agent),
+                      quern_term_read(types.cell), quern_term_with(types.prey)},
+            .resources = {{types.score, QUERN_READ}}};
+#else
+    quern_system_def def = {};
+    def.name = "move";
+    def.run = move;
+    def.terms[0] = quern_term_write(types.position);
+    def.terms[1] = quern_term_read(types.agent);
+    def.terms[2] = quern_term_read(types.cell);
+    def.terms[3] = quern_term_with(types.prey);
+    def.resources[0] = {types.score, QUERN_READ};
+    return def;
+#endif
+}
+
+#if __cplusplus >= 202002L
+static bool register_again(quern_world *world)
+{
+    const quern_component_def def = {QUERN_TYPE(game::Agent),
+                                     .fields = QUERN_FIELDS(game::Agent, mood, matrix, target)};
+    quern_component again;
+    return quern_component_register(world, &def, &again) == QUERN_OK;
+}
+#endif
+
 int main()
 {
     quern_world *world = nullptr;
-    quern_component position;
+    quern_schedule *schedule = nullptr;
+    Types types;
     quern_entity entity;
     if (quern_world_create(nullptr, &world) != QUERN_OK) return fail("world");
-    if (QUERN_COMPONENT_REGISTER(world, Position, &position) != QUERN_OK) return fail("register");
-    if (quern_entity_create(world, &entity) != QUERN_OK) return fail("create");
-    Position value = {1.0f, 2.0f};
-    if (quern_entity_add(world, entity, position, &value) != QUERN_OK) return fail("add");
-    auto *stored = static_cast<const Position *>(quern_entity_get(world, entity, position));
-    if (stored == nullptr || stored->y < 2.0f) return fail("get");
+    if (!register_types(world, &types)) return fail("register");
+#if __cplusplus >= 202002L
+    if (!register_again(world)) return fail("register again");
+#endif
+    const Position position = {1.0f, 2.0f};
+    game::Agent agent = {};
+    agent.matrix[0] = 4;
+    const Pair<int, int> cell = {8, 0};
+    const quern_component components[] = {types.position, types.agent, types.cell, types.prey};
+    const void *const values[] = {&position, &agent, &cell, nullptr};
+    if (quern_entity_create_with(world, components, values, 4, &entity) != QUERN_OK) return fail("create");
+    if (quern_schedule_create(world, nullptr, &schedule) != QUERN_OK) return fail("schedule");
+    const quern_system_def def = define_move(types);
+    if (quern_schedule_add_system(schedule, &def, nullptr) != QUERN_OK) return fail("system");
+    if (quern_schedule_run(schedule, nullptr, 0) != QUERN_OK) return fail("run");
+    auto *stored = static_cast<const Position *>(quern_entity_get(world, entity, types.position));
+    if (stored == nullptr || stored->x < 12.5f || stored->x > 13.5f) return fail("get");
+    quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     return 0;
 }

@@ -64,6 +64,11 @@ const void *quern__this_thread(void)
     return error_message;
 }
 
+void quern_error_clear(void)
+{
+    error_message[0] = '\0';
+}
+
 bool quern_has_checks(void)
 {
     return QUERN_CHECKS != 0;

@@ -85,9 +85,9 @@ static quern_result init(quern__component *component, const quern_allocator *all
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%.63s' is a tag, of 0 bytes, and has hooks: they would never run",
                            def->name ? def->name : "");
-    quern_result result =
-        quern__type_init(&component->type, allocator, "component", def->name, def->size_bytes,
-                         def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
+    quern_result result = quern__type_init(
+        &component->type, allocator, "component", def->name, def->type_name, def->size_bytes,
+        def->alignment_bytes ? def->alignment_bytes : 1, &def->hooks, def->fields);
     if (result == QUERN_OK && def->size_bytes % component->type.alignment_bytes != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has %u bytes, which is not a multiple of its alignment %u",

@@ -65,9 +65,9 @@ quern_result quern__resources_register(quern__resources *resources, const quern_
     quern_result result = check_new(resources, def);
     if (result != QUERN_OK) return result;
     quern__resource resource = {0};
-    result = quern__type_init(&resource.type, allocator, "resource", def->name, def->size_bytes,
-                              def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES,
-                              &def->hooks, def->fields);
+    result = quern__type_init(
+        &resource.type, allocator, "resource", def->name, def->type_name, def->size_bytes,
+        def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES, &def->hooks, def->fields);
     if (result != QUERN_OK) return result;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
     if (resource.value == NULL ||

@@ -65,12 +65,13 @@ static quern_result copy_fields(quern__type *type, const quern_allocator *alloca
 }
 
 quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
-                              const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
-                              const quern_hooks *hooks, const quern_field *fields)
+                              const char *name, const char *type_name, uint32_t size_bytes,
+                              uint32_t alignment_bytes, const quern_hooks *hooks, const quern_field *fields)
 {
     uint32_t field_count = 0;
     quern_result result = quern__check_name(name, what);
     if (result == QUERN_OK) result = check_alignment(what, name, alignment_bytes);
+    if (result == QUERN_OK && type_name != NULL) result = quern__check_name(type_name, "type");
     if (result == QUERN_OK)
         result = quern__list_count(fields, QUERN_MAX_FIELDS, is_end_of_fields, "field", name, &field_count);
     if (result != QUERN_OK) return result;
@@ -80,6 +81,7 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
     }
     *type = (quern__type){.size_bytes = size_bytes, .alignment_bytes = alignment_bytes, .hooks = *hooks};
     memcpy(type->name, name, strlen(name) + 1);
+    if (type_name != NULL) memcpy(type->type_name, type_name, strlen(type_name) + 1);
     return copy_fields(type, allocator, fields, field_count);
 }
 
@@ -89,6 +91,35 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
                    _Alignof(quern__type));
     type->fields = NULL;
     type->field_count = 0;
+}
+
+/* The name of a type without what may stand before and after it: a text that begins with it, and its bytes. */
+static const char *bare_name(const char *name, size_t *out_bytes)
+{
+    static const char *const words[] = {"const ", "struct ", "class ", "union ", "enum ", " "};
+    static const char last_const[] = " const";
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(words);) {
+        const size_t bytes = strlen(words[i]);
+        const bool is_there = strncmp(name, words[i], bytes) == 0;
+        if (is_there) name += bytes;
+        i = is_there ? 0 : i + 1;
+    }
+    *out_bytes = strlen(name);
+    const size_t const_bytes = sizeof last_const - 1;
+    if (*out_bytes > const_bytes && strcmp(name + *out_bytes - const_bytes, last_const) == 0)
+        *out_bytes -= const_bytes;
+    return name;
+}
+
+bool quern__type_is_named(const quern__type *type, const char *type_name)
+{
+    size_t bytes, other_bytes;
+    const char *name = bare_name(type->type_name, &bytes), *other = bare_name(type_name, &other_bytes);
+    const size_t common = bytes < other_bytes ? bytes : other_bytes;
+    const char *rest = bytes > common ? name + bytes - common : other + other_bytes - common;
+    if (bytes == 0) return true;
+    if (memcmp(name + bytes - common, other + other_bytes - common, common) != 0) return false;
+    return bytes == other_bytes || (rest[-1] == ':' && common > 0);
 }
 
 static bool same_hooks(const quern_hooks *a, const quern_hooks *b)

@@ -25,14 +25,16 @@ typedef struct quern__type {
     quern__field *fields;
     uint32_t field_count;
     bool has_entity_fields;
+    char type_name[QUERN_MAX_NAME_BYTES + 1]; /* of the C type; "": not known */
 } quern__type;
 
 /* Checks the parts that components and resources share, and copies them. `what` is "component" or
  * "resource"; fields as in a definition.
  * Errors: INVALID_ARGUMENT, BAD_ALIGNMENT, OUT_OF_MEMORY; the type is then released already. */
 quern_result quern__type_init(quern__type *type, const quern_allocator *allocator, const char *what,
-                              const char *name, uint32_t size_bytes, uint32_t alignment_bytes,
-                              const quern_hooks *hooks, const quern_field *fields);
+                              const char *name, const char *type_name, uint32_t size_bytes,
+                              uint32_t alignment_bytes, const quern_hooks *hooks,
+                              const quern_field *fields);
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator);
 
@@ -41,6 +43,10 @@ static inline bool quern__hooks_any(const quern_hooks *hooks)
 {
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
+
+/* Whether a C type of this name is what the type was registered as, as far as that is known: const, struct and
+ * namespaces make no difference. */
+bool quern__type_is_named(const quern__type *type, const char *type_name);
 
 /* Same size, alignment, hooks and fields. */
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);

@@ -134,7 +134,8 @@ static void list_view_columns(const quern__archetype *archetype, const quern_com
         out_columns[i] = (quern_view_column){.offset_bytes = place.offset_bytes,
                                              .size_bytes = place.size_bytes,
                                              .access = QUERN_WRITE,
-                                             .present = true};
+                                             .present = true,
+                                             .is_checked = QUERN_CHECKS};
     }
 }
 

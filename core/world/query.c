@@ -182,7 +182,9 @@ static bool matches(const quern__query *query, const quern__archetype *archetype
 static quern_view_column view_column(const quern__archetype *archetype, const quern_term *term)
 {
     uint32_t column = quern__archetype_column(archetype, quern__component_index(term->component));
-    quern_view_column view = {.access = (uint8_t)term->access, .present = column != QUERN__COLUMN_NONE};
+    quern_view_column view = {.access = (uint8_t)term->access,
+                              .present = column != QUERN__COLUMN_NONE,
+                              .is_checked = QUERN_CHECKS};
     if (column < QUERN__COLUMN_TAG) {
         view.offset_bytes = archetype->columns[column].offset_bytes;
         view.size_bytes = archetype->columns[column].size_bytes;
@@ -314,6 +316,33 @@ void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access acc
     quern__scope *scope = (quern__scope *)view->context;
     if (scope != NULL) scope->refused = result;
     return NULL;
+}
+
+bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+{
+    static const quern__type unknown = {.name = "component"};
+    const quern_view_column *column = &view->columns[term];
+    const quern__type *type = &unknown;
+    if (view->query != NULL)
+        type = quern__components_type(&view->query->storage->components,
+                                      quern__component_index(view->query->terms[term].component));
+    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : column->size_bytes;
+    const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
+    if (size_bytes == value_bytes && is_named) return column->offset_bytes != 0;
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result =
+        size_bytes != value_bytes
+            ? quern__violation(
+                  QUERN_ERROR_UNDECLARED_ACCESS,
+                  "QUERN_COLUMN: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u", owner,
+                  type->name, term, type_name, size_bytes, value_bytes)
+            : quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                               "QUERN_COLUMN: %s asked for '%s', term %u, as %s; it was registered as %s",
+                               owner, type->name, term, type_name, type->type_name);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return false;
 }
 
 /* -------------------------------------------------------------------------------------- public calls */

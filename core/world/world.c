@@ -170,17 +170,6 @@ quern_result quern_component_register(quern_world *world, const quern_component_
     return quern__world_left(world, register_component(world, def, out_component));
 }
 
-quern_result quern__component_register_plain(quern_world *world, const char *name, size_t size_bytes,
-                                             size_t alignment_bytes, quern_component *out_component)
-{
-    const quern_component_def def = {
-        .name = name,
-        .size_bytes = size_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)size_bytes,
-        .alignment_bytes = alignment_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)alignment_bytes,
-    };
-    return quern_component_register(world, &def, out_component);
-}
-
 quern_component quern_component_find(const quern_world *world, const char *name)
 {
     if (world == NULL || name == NULL) {

@@ -33,14 +33,14 @@ static quern_component register_tag(quern_world *world, const char *name)
 
 void types_register_components(Types *types, quern_world *world)
 {
-    check(QUERN_COMPONENT_REGISTER(world, Position, &types->position));
-    check(QUERN_COMPONENT_REGISTER(world, Velocity, &types->velocity));
-    check(QUERN_COMPONENT_REGISTER(world, Steering, &types->steering));
-    check(QUERN_COMPONENT_REGISTER(world, Cell, &types->cell));
-    check(QUERN_COMPONENT_REGISTER(world, Energy, &types->energy));
-    check(QUERN_COMPONENT_REGISTER(world, Age, &types->age));
-    check(QUERN_COMPONENT_REGISTER(world, Crowd, &types->crowd));
-    check(QUERN_COMPONENT_REGISTER(world, Genes, &types->genes));
+    check(QUERN_COMPONENT_REGISTER(world, &types->position, Position));
+    check(QUERN_COMPONENT_REGISTER(world, &types->velocity, Velocity));
+    check(QUERN_COMPONENT_REGISTER(world, &types->steering, Steering));
+    check(QUERN_COMPONENT_REGISTER(world, &types->cell, Cell));
+    check(QUERN_COMPONENT_REGISTER(world, &types->energy, Energy));
+    check(QUERN_COMPONENT_REGISTER(world, &types->age, Age));
+    check(QUERN_COMPONENT_REGISTER(world, &types->crowd, Crowd));
+    check(QUERN_COMPONENT_REGISTER(world, &types->genes, Genes));
     register_handles(types, world);
     types->prey = register_tag(world, "Prey");
     types->hunter = register_tag(world, "Hunter");

@@ -42,6 +42,13 @@ extern "C" {
 #define QUERN_API
 #endif
 
+/* Members of definitions are zero in C++ where no initialiser names them, as they are in C. */
+#ifdef __cplusplus
+#define QUERN__ZERO = {}
+#else
+#define QUERN__ZERO
+#endif
+
 /** Bytes in the name of a component, resource, field, phase or system. */
 #define QUERN_MAX_NAME_BYTES 63
 
@@ -88,6 +95,9 @@ QUERN_API const char *quern_result_string(quern_result result);
 /** Returns the message of the last failed call on this thread, or "" if none has failed yet. The text is
  * valid until the next call on this thread fails. Threads: any. */
 QUERN_API const char *quern_error_message(void);
+
+/** Makes quern_error_message return "" on this thread. Threads: any. */
+QUERN_API void quern_error_clear(void);
 
 /** Returns whether the library was built with QUERN_CHECKS: declared access, invariants and misuse are
  * checked, and each violation goes to the assert handler. Threads: any. */

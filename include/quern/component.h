@@ -12,6 +12,7 @@
 
 #include <quern/base.h>
 #include <quern/id.h>
+#include <quern/type.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,32 +26,7 @@ typedef struct quern_world quern_world;
 #define QUERN_MAX_ENTITY_COMPONENTS 250  /**< Components of one entity, including tags. */
 #define QUERN_MAX_ALIGNMENT_BYTES   64   /**< Alignment of a component. */
 #define QUERN_MAX_COMPONENT_BYTES \
-    16256                   /**< Size of the largest component, which just fits a 16 KiB chunk. */
-#define QUERN_MAX_FIELDS 64 /**< Described fields per type. */
-
-/** The type of a described field. */
-typedef enum quern_field_type {
-    QUERN_FIELD_BOOL = 1, /**< bool */
-    QUERN_FIELD_I8,       /**< int8_t */
-    QUERN_FIELD_U8,       /**< uint8_t */
-    QUERN_FIELD_I16,      /**< int16_t */
-    QUERN_FIELD_U16,      /**< uint16_t */
-    QUERN_FIELD_I32,      /**< int32_t */
-    QUERN_FIELD_U32,      /**< uint32_t */
-    QUERN_FIELD_I64,      /**< int64_t */
-    QUERN_FIELD_U64,      /**< uint64_t */
-    QUERN_FIELD_F32,      /**< float */
-    QUERN_FIELD_F64,      /**< double */
-    QUERN_FIELD_ENTITY    /**< quern_entity */
-} quern_field_type;
-
-/** A field, or a fixed array of fields, of a component or resource. */
-typedef struct quern_field {
-    const char *name;      /**< 1 to QUERN_MAX_NAME_BYTES bytes. */
-    quern_field_type type; /**< Required. */
-    uint32_t offset_bytes; /**< From the start of the value. */
-    uint32_t count;        /**< Elements of an array; 0 means 1. */
-} quern_field;
+    16256 /**< Size of the largest component, which just fits a 16 KiB chunk. */
 
 /** What a type needs that is not plain bytes.
  *
@@ -63,23 +39,26 @@ typedef struct quern_field {
  * command is recorded. */
 typedef struct quern_hooks {
     /** Makes values of raw memory. */
-    void (*construct)(void *values, uint32_t count, void *user_data);
+    void (*construct)(void *values, uint32_t count, void *user_data) QUERN__ZERO;
     /** Copies to raw memory; the sources stay alive. */
-    void (*copy)(void *targets, const void *sources, uint32_t count, void *user_data);
+    void (*copy)(void *targets, const void *sources, uint32_t count, void *user_data) QUERN__ZERO;
     /** Moves to raw memory; the sources are raw memory afterwards, and destroy is not called for them. */
-    void (*move)(void *targets, void *sources, uint32_t count, void *user_data);
+    void (*move)(void *targets, void *sources, uint32_t count, void *user_data) QUERN__ZERO;
     /** Releases what the values own; they are raw memory afterwards. */
-    void (*destroy)(void *values, uint32_t count, void *user_data);
-    void *user_data; /**< Passed to each hook. */
+    void (*destroy)(void *values, uint32_t count, void *user_data) QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to each hook. */
 } quern_hooks;
 
 /** Describes a component type. */
 typedef struct quern_component_def {
-    const char *name;         /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
-    uint32_t size_bytes;      /**< 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment. */
-    uint32_t alignment_bytes; /**< A power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1. */
-    quern_field fields[QUERN_MAX_FIELDS]; /**< Described fields; none: all bytes count as they are. */
-    quern_hooks hooks;                    /**< None: plain bytes. A tag has none. */
+    const char *name QUERN__ZERO; /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
+    /** 0 (a tag) to QUERN_MAX_COMPONENT_BYTES; a multiple of the alignment. */
+    uint32_t size_bytes QUERN__ZERO;
+    uint32_t alignment_bytes QUERN__ZERO; /**< A power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1. */
+    const char *type_name QUERN__ZERO;    /**< Name of the C type, for QUERN_COLUMN; NULL: not known. */
+    quern_field
+        fields[QUERN_MAX_FIELDS] QUERN__ZERO; /**< Described fields; none: all bytes count as they are. */
+    quern_hooks hooks QUERN__ZERO;            /**< None: plain bytes. A tag has none. */
 } quern_component_def;
 
 /** Registers a type. The same name with the same layout (size, alignment, fields, hooks) gives the same
@@ -95,43 +74,76 @@ QUERN_API quern_component quern_component_find(const quern_world *world, const c
 /** Returns the name of a component, or NULL if the world does not have it. Valid as long as the world. */
 QUERN_API const char *quern_component_name(const quern_world *world, quern_component component);
 
-/** Registers a plain C type as plain bytes:
+/** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may have
+ * commas in it; one that is not trivially copyable does not compile.
  *
  *     quern_component position;
- *     quern_result result = QUERN_COMPONENT_REGISTER(world, Position, &position);
+ *     quern_result result = QUERN_COMPONENT_REGISTER(world, &position, Position);
  *
  * Errors and threads: as quern_component_register. */
-#define QUERN_COMPONENT_REGISTER(world, type, out_component) \
-    quern__component_register_plain((world), #type, sizeof(type), QUERN__ALIGNOF(type), (out_component))
-
 #ifdef __cplusplus
-#define QUERN__ALIGNOF(type) alignof(type)
+#define QUERN_COMPONENT_REGISTER(world, out_component, ...) \
+    quern__component_register<__VA_ARGS__>((world), (out_component), #__VA_ARGS__, {})
 #else
-#define QUERN__ALIGNOF(type) _Alignof(type)
+#define QUERN_COMPONENT_REGISTER(world, out_component, ...) \
+    quern_component_register((world), &(quern_component_def){QUERN_TYPE(__VA_ARGS__)}, (out_component))
 #endif
 
-/* For QUERN_COMPONENT_REGISTER. */
-QUERN_API quern_result quern__component_register_plain(quern_world *world, const char *name,
-                                                       size_t size_bytes, size_t alignment_bytes,
-                                                       quern_component *out_component);
+/** Registers a C type with described fields, given as to QUERN_FIELDS:
+ *
+ *     quern_result result = QUERN_COMPONENT_REGISTER_FIELDS(world, &position, Position, x, y);
+ *
+ * Errors and threads: as quern_component_register. */
+#ifdef __cplusplus
+#define QUERN_COMPONENT_REGISTER_FIELDS(world, out_component, type, ...) \
+    quern__component_register<type>((world), (out_component), #type, QUERN_FIELDS(type, __VA_ARGS__))
+#else
+#define QUERN_COMPONENT_REGISTER_FIELDS(world, out_component, type, ...)                              \
+    quern_component_register(                                                                         \
+        (world), &(quern_component_def){QUERN_TYPE(type), .fields = QUERN_FIELDS(type, __VA_ARGS__)}, \
+        (out_component))
+#endif
 
 /* -------------------------------------------------------------------------------------- resources */
 
 /** Describes a singleton of the world: a grid, a score, the input. Systems reach it by declaring it.
  * quern_world_hash includes it exactly when its fields are described. */
 typedef struct quern_resource_def {
-    const char *name;         /**< As in quern_component_def; a component may have the same name. */
-    uint32_t size_bytes;      /**< 1 and more. */
-    uint32_t alignment_bytes; /**< A power of two up to 64; 0 means 16. */
-    quern_field fields[QUERN_MAX_FIELDS]; /**< Described fields. */
-    const void *value; /**< size_bytes to start with; NULL: constructed, or zero bytes. */
-    quern_hooks hooks; /**< destroy runs when the world is destroyed. */
+    const char *name QUERN__ZERO;    /**< As in quern_component_def; a component may have the same name. */
+    uint32_t size_bytes QUERN__ZERO; /**< 1 and more. */
+    uint32_t alignment_bytes QUERN__ZERO;             /**< A power of two up to 64; 0 means 16. */
+    const char *type_name QUERN__ZERO;                /**< Name of the C type; NULL: not known. */
+    quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO; /**< Described fields. */
+    const void *value QUERN__ZERO; /**< size_bytes to start with; NULL: constructed, or zero bytes. */
+    quern_hooks hooks QUERN__ZERO; /**< destroy runs when the world is destroyed. */
 } quern_resource_def;
 
 /** Registers a resource. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, DUPLICATE_NAME, LIMIT,
  * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                                quern_resource *out_resource);
+
+/** As QUERN_COMPONENT_REGISTER, for a resource; the value begins as zero bytes. Errors and threads: as
+ * quern_resource_register. */
+#ifdef __cplusplus
+#define QUERN_RESOURCE_REGISTER(world, out_resource, ...) \
+    quern__resource_register<__VA_ARGS__>((world), (out_resource), #__VA_ARGS__, {})
+#else
+#define QUERN_RESOURCE_REGISTER(world, out_resource, ...) \
+    quern_resource_register((world), &(quern_resource_def){QUERN_TYPE(__VA_ARGS__)}, (out_resource))
+#endif
+
+/** As QUERN_COMPONENT_REGISTER_FIELDS, for a resource; the value begins as zero bytes. Errors and threads: as
+ * quern_resource_register. */
+#ifdef __cplusplus
+#define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...) \
+    quern__resource_register<type>((world), (out_resource), #type, QUERN_FIELDS(type, __VA_ARGS__))
+#else
+#define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...)                               \
+    quern_resource_register(                                                                         \
+        (world), &(quern_resource_def){QUERN_TYPE(type), .fields = QUERN_FIELDS(type, __VA_ARGS__)}, \
+        (out_resource))
+#endif
 
 /** Returns the resource of that name, or null. */
 QUERN_API quern_resource quern_resource_find(const quern_world *world, const char *name);
@@ -142,6 +154,35 @@ QUERN_API quern_resource quern_resource_find(const quern_world *world, const cha
 QUERN_API void *quern_resource_get(quern_world *world, quern_resource resource);
 
 #ifdef __cplusplus
+}
+
+template <typename T, typename Def>
+inline Def quern__def_of(const char *name, std::initializer_list<quern_field> fields)
+{
+    Def def = {};
+    def.name = def.type_name = name;
+    def.size_bytes = quern__type_of<T>::size_bytes;
+    def.alignment_bytes = quern__type_of<T>::alignment_bytes;
+    quern_field *field = def.fields;
+    for (const quern_field &given : fields)
+        *field++ = given;
+    return def;
+}
+
+template <typename T>
+inline quern_result quern__component_register(quern_world *world, quern_component *out_component,
+                                              const char *name, std::initializer_list<quern_field> fields)
+{
+    const auto def = quern__def_of<T, quern_component_def>(name, fields);
+    return quern_component_register(world, &def, out_component);
+}
+
+template <typename T>
+inline quern_result quern__resource_register(quern_world *world, quern_resource *out_resource,
+                                             const char *name, std::initializer_list<quern_field> fields)
+{
+    const auto def = quern__def_of<T, quern_resource_def>(name, fields);
+    return quern_resource_register(world, &def, out_resource);
 }
 #endif
 

@@ -200,11 +200,11 @@ typedef struct quern_trace quern_trace;
 
 /** Describes a trace. */
 typedef struct quern_trace_def {
-    uint32_t track_count; /**< 1 to QUERN_MAX_TRACKS; 0 means 1. */
+    uint32_t track_count QUERN__ZERO; /**< 1 to QUERN_MAX_TRACKS; 0 means 1. */
     /** 2 to QUERN_MAX_TRACK_EVENTS, rounded up to a power of two; a full ring keeps one less. 0 means
      * 65536. */
-    uint32_t events_per_track;
-    quern_allocator allocator; /**< All zero: quern_allocator_default(). */
+    uint32_t events_per_track QUERN__ZERO;
+    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
 } quern_trace_def;
 
 /** Creates a trace, which is not running yet. def may be NULL for the defaults. Errors: NULL_ARGUMENT,

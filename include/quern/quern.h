@@ -36,6 +36,7 @@
 #include <quern/query.h>     /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */
+#include <quern/type.h>      /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */
 
 #endif

@@ -136,6 +136,7 @@ typedef struct quern_view_column {
     uint8_t access;        /**< A quern_access. */
     uint8_t present;       /**< The archetype has the component. */
     uint8_t version_index; /**< Of the column, among the chunk's versions. */
+    uint8_t is_checked;    /**< In a build with QUERN_CHECKS: names of types are compared, too. */
 } quern_view_column;
 
 /** A run of rows of one chunk. Valid until the callback returns or the iterator moves on. */
@@ -201,6 +202,46 @@ static inline const void *quern_view_read(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
+/* Internal: whether a column that a view has or lacks holds values of this type: false, refused with a message, when
+ * it does not, and false when the entities lack the component or it is a tag. */
+QUERN_API bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes,
+                                     const char *type_name);
+
+/* For QUERN_COLUMN. */
+static inline void *quern__view_typed(const quern_view *view, uint32_t term, size_t size_bytes,
+                                      const char *type_name, bool reads)
+{
+    const quern_view_column *column;
+    if (term >= view->term_count ||
+        (reads ? view->columns[term].access == QUERN_NO_ACCESS : view->columns[term].access != QUERN_WRITE))
+        return quern__view_refuse(view, term, reads ? QUERN_READ : QUERN_WRITE);
+    column = &view->columns[term];
+    if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
+        if (!quern__view_type_fits(view, term, size_bytes, type_name)) return 0;
+    if (!reads && view->versions)
+        view->versions[column->version_index] =
+            view->version ? view->version : quern__query_write_version(view->query);
+    return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
+}
+
+/** The column of a term as an array of a C type: with const to read, as quern_view_read; without to write, as
+ * quern_view_write.
+ *
+ *     Position *p = QUERN_COLUMN(view, 0, Position);
+ *     const Velocity *v = QUERN_COLUMN(view, 1, const Velocity);
+ *
+ * It is refused, too, when a value of the component has another size; and in a build with QUERN_CHECKS when
+ * the component was registered as another type (QUERN_TYPE, QUERN_COMPONENT_REGISTER). Name the type as
+ * there; const, struct and namespaces make no difference. */
+#ifdef __cplusplus
+#define QUERN_COLUMN(view, term, ...) (quern__column<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#else
+#define QUERN_COLUMN(view, term, ...)                      \
+    ((__VA_ARGS__ *)quern__view_typed(                     \
+        (view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__, \
+        _Generic(1 ? (__VA_ARGS__ *)0 : (void *)1, const void * : 1, void * : 0)))
+#endif
+
 /** Returns whether the entities of this view have the component of a term (optional, any). */
 static inline bool quern_view_has(const quern_view *view, uint32_t term)
 {
@@ -211,7 +252,7 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
 
 /** Describes a query. */
 typedef struct quern_query_def {
-    quern_term terms[QUERN_MAX_TERMS]; /**< At least one. */
+    quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< At least one. */
 } quern_query_def;
 
 /** Creates a query. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
@@ -309,6 +350,13 @@ static inline bool quern_query_next(quern_query_iterator *iterator)
 }
 
 #ifdef __cplusplus
+}
+
+template <typename T> inline T *quern__column(const quern_view *view, uint32_t term, const char *type_name)
+{
+    return static_cast<T *>(quern__view_typed(view, term,
+                                              quern__type_of<std::remove_const_t<T>>::size_bytes, type_name,
+                                              std::is_const<T>::value));
 }
 #endif
 

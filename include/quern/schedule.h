@@ -67,48 +67,50 @@ typedef struct quern_resource_access {
 
 /** Describes a system. */
 typedef struct quern_system_def {
-    const char *name;         /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule. */
-    uint32_t phase;           /**< Index of one of the schedule's phases. */
-    quern_kernel *run;        /**< Per view; once, with an empty view, when there are no terms. */
-    quern_system_hook *begin; /**< May be NULL. */
-    quern_system_hook *end;   /**< May be NULL. */
+    const char *name QUERN__ZERO;  /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule. */
+    uint32_t phase QUERN__ZERO;    /**< Index of one of the schedule's phases. */
+    quern_kernel *run QUERN__ZERO; /**< Per view; once, with an empty view, when there are no terms. */
+    quern_system_hook *begin QUERN__ZERO; /**< May be NULL. */
+    quern_system_hook *end QUERN__ZERO;   /**< May be NULL. */
     /** Returns false: the system is left out of the frame. May be NULL. */
-    quern_system_condition *condition;
+    quern_system_condition *condition QUERN__ZERO;
     /** The system runs only in frames by which at least this much time (of delta_seconds) has passed for
      * each run. quern_context_delta_seconds is then the time since its last run. Frames in which it is
      * disabled do not count. Finite and at least 0; 0: every frame. */
-    double interval_seconds;
-    quern_term terms[QUERN_MAX_TERMS]; /**< What its views consist of. */
+    double interval_seconds QUERN__ZERO;
+    quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< What its views consist of. */
     /** Components that it reads from any entity by handle, with quern_context_lookup; each once. */
-    quern_component lookups[QUERN_MAX_ACCESS];
-    quern_resource_access resources[QUERN_MAX_ACCESS]; /**< Resources that it uses; each once. */
+    quern_component lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
+    quern_resource_access
+        resources[QUERN_MAX_ACCESS] QUERN__ZERO; /**< Resources that it uses; each once. */
     /** Names of systems in the same phase that must run after this one. If the terms of both share a
      * component that one of them writes, the earlier has no end, and the later neither begin nor
      * condition, this is an order like that of registration, chunk by chunk. Otherwise all of the
      * earlier system runs before any of the later. */
-    const char *before[QUERN_MAX_ORDER];
+    const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems in the same phase that must run before this one; as before. */
-    const char *after[QUERN_MAX_ORDER];
-    uint32_t flags; /**< quern_system_flags, combined with |. */
+    const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
+    uint32_t flags QUERN__ZERO; /**< quern_system_flags, combined with |. */
     /** Size of each view's partial result, zeroed; see quern_context_partial. */
-    uint32_t partial_bytes;
-    void *user_data; /**< For quern_context_user_data. */
+    uint32_t partial_bytes QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< For quern_context_user_data. */
 } quern_system_def;
 
 /* --------------------------------------------------------------------------------------- schedule */
 
 /** Describes a schedule. */
 typedef struct quern_schedule_def {
-    const char *phases[QUERN_MAX_PHASES]; /**< Different names, in order; none: one phase, "update". */
-    bool timing;                          /**< Measure each system's time (two clock readings per view). */
+    const char
+        *phases[QUERN_MAX_PHASES] QUERN__ZERO; /**< Different names, in order; none: one phase, "update". */
+    bool timing QUERN__ZERO; /**< Measure each system's time (two clock readings per view). */
     /** Shows frames, jobs of passes with their systems, and sync points while it is running, on track i
      * for worker i. No other schedule may use it at the same time, and it must outlive this one. See
      * <quern/profile.h>. */
-    struct quern_trace *trace;
-    bool no_fuse; /**< Systems share no passes. For comparisons: results are the same. */
+    struct quern_trace *trace QUERN__ZERO;
+    bool no_fuse QUERN__ZERO; /**< Systems share no passes. For comparisons: results are the same. */
     /** For tests: when not 0, whatever may run in any order runs in a random one, chosen by this seed.
      * The result of a frame must not change; if it does, a system touches what it has not declared. */
-    uint64_t shuffle_seed;
+    uint64_t shuffle_seed QUERN__ZERO;
 } quern_schedule_def;
 
 /** Creates a schedule. def may be NULL for the defaults. The world must outlive the schedule. Errors:

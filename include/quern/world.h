@@ -36,7 +36,7 @@ extern "C" {
 
 /** Describes a world. */
 typedef struct quern_world_def {
-    quern_allocator allocator; /**< All zero: quern_allocator_default(). */
+    quern_allocator allocator QUERN__ZERO; /**< All zero: quern_allocator_default(). */
     /** How many archetypes each sync point of a schedule on the world checks, in turn; 0: none.
      *
      * Those that had no entities at the last check either, at least eight sync points ago, are removed,
@@ -44,7 +44,7 @@ typedef struct quern_world_def {
      * points. To keep up, the number must be several times the number of archetypes that become empty
      * for good between sync points. Besides the check, removing costs some tenths of a microsecond for
      * each archetype made after the removed ones, most for queries and systems that match those. */
-    uint32_t empty_archetype_checks_per_sync;
+    uint32_t empty_archetype_checks_per_sync QUERN__ZERO;
 } quern_world_def;
 
 /** Creates a world. def may be NULL for the defaults. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, LIMIT

@@ -229,10 +229,9 @@ Test(arguments, of_components)
         def.alignment_bytes = alignments[i];
         REFUSED_FOR(BAD_ALIGNMENT, "'new'", quern_component_register(world, &def, &out));
     }
-    REFUSED_FOR(BAD_ALIGNMENT, "'new'",
-                quern__component_register_plain(world, "new", 8, ((size_t)1 << 32) + 8, &out));
-    REFUSED_FOR(COMPONENT_TOO_LARGE, "'new'",
-                quern__component_register_plain(world, "new", SIZE_MAX, 8, &out));
+    def.alignment_bytes = 8;
+    def.type_name = long_name;
+    REFUSED_FOR(INVALID_ARGUMENT, "QUERN_MAX_NAME_BYTES", quern_component_register(world, &def, &out));
     assert_refused_value(world, quern_component_find(NULL, "number").bits);
     assert_refused_value(world, quern_component_find(world, NULL).bits);
     REFUSED_VALUE(quern_component_name, NULL, number);

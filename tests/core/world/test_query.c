@@ -481,6 +481,111 @@ Test(query, a_term_number_beyond_the_last_is_refused)
     quern_query_destroy(query);
 }
 
+/* -------------------------------------------------------------------------------- columns of a C type */
+
+typedef struct Speed {
+    float x, y;
+} Speed;
+
+typedef struct Other {
+    float x, y;
+} Other;
+
+static quern_query *speed_query(quern_term (*make)(quern_component component))
+{
+    quern_component speed;
+    must(QUERN_COMPONENT_REGISTER(world, &speed, Speed));
+    setup_entity_with(world, (quern_component[]){speed}, 1);
+    return setup_query(world, (quern_term[]){make(speed)}, 1);
+}
+
+Test(query, a_column_of_a_c_type_is_that_of_the_view)
+{
+    quern_query *query = speed_query(quern_term_write);
+    quern_query_iterator it = first_view(query);
+    Speed *speed = QUERN_COLUMN(&it.view, 0, Speed);
+    const Speed *read = QUERN_COLUMN(&it.view, 0, const Speed),
+                *named = QUERN_COLUMN(&it.view, 0, struct Speed);
+    cr_assert_not_null(speed);
+    cr_assert(speed == quern_view_write(&it.view, 0) && speed == read && speed == named);
+    quern_query_destroy(query);
+}
+
+Test(query, a_column_without_const_is_to_be_written)
+{
+    quern_query *query = speed_query(quern_term_read);
+    quern_query_iterator it = first_view(query);
+    cr_assert_not_null(QUERN_COLUMN(&it.view, 0, const Speed));
+    assert_undeclared(QUERN_COLUMN(&it.view, 0, Speed), "Speed");
+    assert_undeclared(QUERN_COLUMN(&it.view, 1, const Speed), "Speed");
+    quern_query_destroy(query);
+}
+
+static void assert_no_column(const void *column, const char *message)
+{
+    cr_assert_null(column);
+    cr_assert_not_null(strstr(quern_error_message(), message), "%s", quern_error_message());
+    cr_assert_eq(reports.log_count, 1u);
+    cr_assert_eq(reports.assert_count, quern_has_checks() ? 1u : 0u);
+    reports = (captured_reports){0};
+}
+
+Test(query, a_column_of_another_size_is_refused)
+{
+    quern_query *query = speed_query(quern_term_write);
+    quern_query_iterator it = first_view(query);
+    assert_no_column(
+        QUERN_COLUMN(&it.view, 0, vec3),
+        "QUERN_COLUMN: a walk over a query asked for 'Speed', term 0, as vec3 of 12 bytes; its "
+        "values have 8");
+    assert_no_column(QUERN_COLUMN(&it.view, 0, const float), "as const float of 4 bytes");
+    quern_query_destroy(query);
+}
+
+Test(query, a_column_of_another_name_is_refused_in_builds_with_checks)
+{
+    quern_query *query = speed_query(quern_term_write);
+    quern_query_iterator it = first_view(query);
+    if (quern_has_checks())
+        assert_no_column(QUERN_COLUMN(&it.view, 0, const Other),
+                         "'Speed', term 0, as const Other; it was registered as Speed");
+    else
+        cr_assert_not_null(QUERN_COLUMN(&it.view, 0, const Other));
+    quern_query_destroy(query);
+}
+
+Test(query, a_column_that_the_entities_lack_is_null)
+{
+    create_of(1, 3);
+    quern_term terms[] = {quern_term_read(position), quern_term_optional(health, QUERN_READ),
+                          quern_term_optional(frozen, QUERN_READ)};
+    quern_query *query = setup_query(world, terms, 3);
+    quern_query_iterator it = first_view(query);
+    cr_assert_null(QUERN_COLUMN(&it.view, 1, const uint64_t), "not there");
+    cr_assert_eq(reports.log_count, 0u);
+    assert_no_column(QUERN_COLUMN(&it.view, 1, const float), "'health', term 1, as const float of 4 bytes");
+    assert_no_column(QUERN_COLUMN(&it.view, 2, const float), "its values have 0");
+    quern_query_destroy(query);
+}
+
+Test(query, a_column_written_by_its_type_is_a_change)
+{
+    quern_query *query = speed_query(quern_term_write);
+    quern_component speed = quern_component_find(world, "Speed");
+    quern_term changed[] = {quern_term_changed(quern_term_read(speed))};
+    quern_query *watch = setup_query(world, changed, 1);
+    quern_query_iterator it = quern_query_iterate(watch);
+    cr_assert(quern_query_next(&it));
+    it = quern_query_iterate(watch);
+    cr_assert_not(quern_query_next(&it));
+    it = first_view(query);
+    cr_assert_not_null(QUERN_COLUMN(&it.view, 0, Speed));
+    it = quern_query_iterate(watch);
+    cr_assert(quern_query_next(&it));
+    quern_query_destroy(watch);
+    quern_query_destroy(query);
+}
+
 /* -------------------------------------------------------------------------------------- definitions */
 
 static quern_result try_query(const quern_term *terms, uint32_t term_count)

@@ -27,7 +27,7 @@ static const char *churn(quern_world *world, uint64_t seed)
 {
     quern_component number;
     random_source random = {.state = seed};
-    WORKER_REQUIRE(quern__component_register_plain(world, "number", 8, 8, &number) == QUERN_OK);
+    WORKER_REQUIRE(QUERN_COMPONENT_REGISTER(world, &number, uint64_t) == QUERN_OK);
     quern_entity entities[ENTITY_COUNT];
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         uint64_t value = random_next(&random);
@@ -198,7 +198,8 @@ static quern_result call_remove_matching(void)
 static quern_result call_register_component(void)
 {
     quern_component component;
-    return quern__component_register_plain(shared, "late", 8, 8, &component);
+    return quern_component_register(shared, &(quern_component_def){.name = "late", .size_bytes = 8},
+                                    &component);
 }
 
 static quern_result call_register_resource(void)

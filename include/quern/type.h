@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TYPE_H
+#define QUERN_TYPE_H
+
+/** @file
+ * C types as the library sees them: sizes, names, fields.
+ *
+ *     typedef struct Position {
+ *         float x, y;
+ *     } Position;
+ *
+ *     quern_component_register(world,
+ *         &(quern_component_def){QUERN_TYPE(Position), .fields = QUERN_FIELDS(Position, x, y)}, &position);
+ *
+ * component.h has shorter ways to write this, which C++17 can read, too. */
+
+#include <quern/base.h>
+#include <quern/id.h>
+
+#include <limits.h>
+
+#ifdef __cplusplus
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+extern "C" {
+#endif
+
+#define QUERN_MAX_FIELDS 64 /**< Described fields per type. */
+
+/** The type of a described field. */
+typedef enum quern_field_type {
+    QUERN_FIELD_BOOL = 1, /**< bool */
+    QUERN_FIELD_I8,       /**< int8_t */
+    QUERN_FIELD_U8,       /**< uint8_t */
+    QUERN_FIELD_I16,      /**< int16_t */
+    QUERN_FIELD_U16,      /**< uint16_t */
+    QUERN_FIELD_I32,      /**< int32_t */
+    QUERN_FIELD_U32,      /**< uint32_t */
+    QUERN_FIELD_I64,      /**< int64_t */
+    QUERN_FIELD_U64,      /**< uint64_t */
+    QUERN_FIELD_F32,      /**< float */
+    QUERN_FIELD_F64,      /**< double */
+    QUERN_FIELD_ENTITY    /**< quern_entity */
+} quern_field_type;
+
+/** A field, or a fixed array of fields, of a component or resource. */
+typedef struct quern_field {
+    const char *name;      /**< 1 to QUERN_MAX_NAME_BYTES bytes. */
+    quern_field_type type; /**< Required. */
+    uint32_t offset_bytes; /**< From the start of the value. */
+    uint32_t count;        /**< Elements of an array; 0 means 1. */
+} quern_field;
+
+#ifdef __cplusplus
+}
+#endif
+
+/** In a definition: name, size_bytes, alignment_bytes and type_name of a type, which is called by its own
+ * name. An empty struct is a tag. In C++ the type must be trivially copyable, and the definition needs
+ * C++20. */
+#ifdef __cplusplus
+#define QUERN_TYPE(...)                                                          \
+    .name = #__VA_ARGS__, .size_bytes = quern__type_of<__VA_ARGS__>::size_bytes, \
+    .alignment_bytes = quern__type_of<__VA_ARGS__>::alignment_bytes, .type_name = #__VA_ARGS__
+#else
+#define QUERN_TYPE(...)                                                                                \
+    .name = #__VA_ARGS__, .size_bytes = sizeof(__VA_ARGS__), .alignment_bytes = _Alignof(__VA_ARGS__), \
+    .type_name = #__VA_ARGS__
+#endif
+
+/** The initialiser of an array of quern_field: up to QUERN_MAX_FIELDS fields of a struct, by their names.
+ * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these. A struct in the
+ * struct gives its fields one by one (`place.x`). Everything else, such as a pointer, does not compile. */
+#define QUERN_FIELDS(type, ...)                                                   \
+    {                                                                             \
+        QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(type, __VA_ARGS__) \
+    }
+
+/* ---------------------------------------------------------------------------------------- internal */
+
+#ifdef __cplusplus
+
+template <typename T> struct quern__type_of {
+    static_assert(
+        std::is_trivially_copyable<T>::value,
+        "Quern moves values as bytes: this type is not trivially copyable, so register it by "
+        "quern_component_register with hooks, or keep it elsewhere and an index in the component");
+    static constexpr uint32_t size_bytes = std::is_empty<T>::value ? 0 : static_cast<uint32_t>(sizeof(T));
+    static constexpr uint32_t alignment_bytes = static_cast<uint32_t>(alignof(T));
+};
+
+template <typename T> constexpr quern_field_type quern__field_type()
+{
+    static_assert(!std::is_pointer<T>::value,
+                  "QUERN_FIELDS: a pointer is no field: what it points to is not part of the value");
+    static_assert(
+        std::is_integral<T>::value || std::is_enum<T>::value || std::is_same<T, float>::value ||
+            std::is_same<T, double>::value || std::is_same<T, quern_entity>::value,
+        "QUERN_FIELDS: a field is a bool, integer, enum, float, double or quern_entity, or a fixed "
+        "array of these");
+    if constexpr (std::is_enum<T>::value) return quern__field_type<std::underlying_type_t<T>>();
+    if (std::is_same<T, bool>::value) return QUERN_FIELD_BOOL;
+    if (std::is_same<T, quern_entity>::value) return QUERN_FIELD_ENTITY;
+    if (std::is_floating_point<T>::value) return sizeof(T) == 4 ? QUERN_FIELD_F32 : QUERN_FIELD_F64;
+    const bool is_signed = std::is_signed<T>::value;
+    if (sizeof(T) == 1) return is_signed ? QUERN_FIELD_I8 : QUERN_FIELD_U8;
+    if (sizeof(T) == 2) return is_signed ? QUERN_FIELD_I16 : QUERN_FIELD_U16;
+    if (sizeof(T) == 4) return is_signed ? QUERN_FIELD_I32 : QUERN_FIELD_U32;
+    return is_signed ? QUERN_FIELD_I64 : QUERN_FIELD_U64;
+}
+
+template <typename T> struct quern__field_of {
+    using element = std::remove_cv_t<std::remove_extent_t<T>>;
+    static constexpr quern_field_type type = quern__field_type<element>();
+    static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
+};
+
+#define QUERN__FIELD(owner, field)                                                  \
+    {                                                                               \
+#field, quern__field_of < decltype(std::declval <owner &>().field)> ::type, \
+            static_cast < uint32_t>(offsetof(owner, field)),                        \
+            quern__field_of < decltype(std::declval <owner &>().field)> ::count     \
+    }
+/* clang-format on */
+
+#else
+
+/* What the error of a compiler shows for a field that is a pointer: no enumerator can be made of it. */
+struct quern__a_pointer_is_no_field {
+    char nothing;
+};
+
+#if CHAR_MIN < 0
+#define QUERN__FIELD_CHAR QUERN_FIELD_I8
+#else
+#define QUERN__FIELD_CHAR QUERN_FIELD_U8
+#endif
+#if LONG_MAX > 0x7FFFFFFF
+#define QUERN__FIELD_LONG  QUERN_FIELD_I64
+#define QUERN__FIELD_ULONG QUERN_FIELD_U64
+#else
+#define QUERN__FIELD_LONG  QUERN_FIELD_I32
+#define QUERN__FIELD_ULONG QUERN_FIELD_U32
+#endif
+
+/* clang-format off */
+#define QUERN__FIELD_TYPES(pointer) \
+    bool pointer: QUERN_FIELD_BOOL, char pointer: QUERN__FIELD_CHAR, \
+    signed char pointer: QUERN_FIELD_I8, unsigned char pointer: QUERN_FIELD_U8, \
+    short pointer: QUERN_FIELD_I16, unsigned short pointer: QUERN_FIELD_U16, \
+    int pointer: QUERN_FIELD_I32, unsigned pointer: QUERN_FIELD_U32, \
+    long pointer: QUERN__FIELD_LONG, unsigned long pointer: QUERN__FIELD_ULONG, \
+    long long pointer: QUERN_FIELD_I64, unsigned long long pointer: QUERN_FIELD_U64, \
+    float pointer: QUERN_FIELD_F32, double pointer: QUERN_FIELD_F64, \
+    quern_entity pointer: QUERN_FIELD_ENTITY
+#define QUERN__FIELD_BYTES(pointer) \
+    bool pointer: sizeof(bool), char pointer: sizeof(char), \
+    signed char pointer: sizeof(signed char), unsigned char pointer: sizeof(unsigned char), \
+    short pointer: sizeof(short), unsigned short pointer: sizeof(unsigned short), \
+    int pointer: sizeof(int), unsigned pointer: sizeof(unsigned), long pointer: sizeof(long), \
+    unsigned long pointer: sizeof(unsigned long), long long pointer: sizeof(long long), \
+    unsigned long long pointer: sizeof(unsigned long long), float pointer: sizeof(float), \
+    double pointer: sizeof(double), quern_entity pointer: sizeof(quern_entity)
+#define QUERN__FIELD_POINTERS(what) \
+    bool **: what, char **: what, signed char **: what, unsigned char **: what, short **: what, \
+    unsigned short **: what, int **: what, unsigned **: what, long **: what, \
+    unsigned long **: what, long long **: what, unsigned long long **: what, float **: what, \
+    double **: what, quern_entity **: what
+
+/* Arrays decay to pointers where _Generic looks at them, so what is a pointer is told by its address. */
+#define QUERN__FIELD(type, field) \
+    { \
+        #field, \
+            _Generic(&((type *)0)->field, \
+                     QUERN__FIELD_POINTERS(((struct quern__a_pointer_is_no_field){0})), \
+                     default: _Generic(((type *)0)->field, QUERN__FIELD_TYPES(), QUERN__FIELD_TYPES(*))), \
+            (uint32_t)offsetof(type, field), \
+            (uint32_t)(sizeof(((type *)0)->field) / \
+                       (_Generic(((type *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*)))) \
+    }
+/* clang-format on */
+
+#endif
+
+#define QUERN__JOIN(a, b)       QUERN__JOIN_AGAIN(a, b)
+#define QUERN__JOIN_AGAIN(a, b) a##b
+
+/* clang-format off */
+#define QUERN__COUNT(...) \
+    QUERN__PICK(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, \
+        48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, \
+        26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, \
+        3, 2, 1, 0)
+#define QUERN__PICK( \
+        a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, \
+        a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, \
+        a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, \
+        a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, a64, count, ...) \
+    count
+
+#define QUERN__FIELDS_1(t, f) QUERN__FIELD(t, f)
+#define QUERN__FIELDS_2(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_1(t, __VA_ARGS__)
+#define QUERN__FIELDS_3(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_2(t, __VA_ARGS__)
+#define QUERN__FIELDS_4(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_3(t, __VA_ARGS__)
+#define QUERN__FIELDS_5(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_4(t, __VA_ARGS__)
+#define QUERN__FIELDS_6(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_5(t, __VA_ARGS__)
+#define QUERN__FIELDS_7(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_6(t, __VA_ARGS__)
+#define QUERN__FIELDS_8(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_7(t, __VA_ARGS__)
+#define QUERN__FIELDS_9(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_8(t, __VA_ARGS__)
+#define QUERN__FIELDS_10(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_9(t, __VA_ARGS__)
+#define QUERN__FIELDS_11(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_10(t, __VA_ARGS__)
+#define QUERN__FIELDS_12(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_11(t, __VA_ARGS__)
+#define QUERN__FIELDS_13(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_12(t, __VA_ARGS__)
+#define QUERN__FIELDS_14(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_13(t, __VA_ARGS__)
+#define QUERN__FIELDS_15(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_14(t, __VA_ARGS__)
+#define QUERN__FIELDS_16(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_15(t, __VA_ARGS__)
+#define QUERN__FIELDS_17(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_16(t, __VA_ARGS__)
+#define QUERN__FIELDS_18(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_17(t, __VA_ARGS__)
+#define QUERN__FIELDS_19(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_18(t, __VA_ARGS__)
+#define QUERN__FIELDS_20(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_19(t, __VA_ARGS__)
+#define QUERN__FIELDS_21(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_20(t, __VA_ARGS__)
+#define QUERN__FIELDS_22(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_21(t, __VA_ARGS__)
+#define QUERN__FIELDS_23(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_22(t, __VA_ARGS__)
+#define QUERN__FIELDS_24(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_23(t, __VA_ARGS__)
+#define QUERN__FIELDS_25(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_24(t, __VA_ARGS__)
+#define QUERN__FIELDS_26(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_25(t, __VA_ARGS__)
+#define QUERN__FIELDS_27(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_26(t, __VA_ARGS__)
+#define QUERN__FIELDS_28(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_27(t, __VA_ARGS__)
+#define QUERN__FIELDS_29(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_28(t, __VA_ARGS__)
+#define QUERN__FIELDS_30(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_29(t, __VA_ARGS__)
+#define QUERN__FIELDS_31(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_30(t, __VA_ARGS__)
+#define QUERN__FIELDS_32(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_31(t, __VA_ARGS__)
+#define QUERN__FIELDS_33(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_32(t, __VA_ARGS__)
+#define QUERN__FIELDS_34(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_33(t, __VA_ARGS__)
+#define QUERN__FIELDS_35(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_34(t, __VA_ARGS__)
+#define QUERN__FIELDS_36(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_35(t, __VA_ARGS__)
+#define QUERN__FIELDS_37(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_36(t, __VA_ARGS__)
+#define QUERN__FIELDS_38(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_37(t, __VA_ARGS__)
+#define QUERN__FIELDS_39(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_38(t, __VA_ARGS__)
+#define QUERN__FIELDS_40(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_39(t, __VA_ARGS__)
+#define QUERN__FIELDS_41(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_40(t, __VA_ARGS__)
+#define QUERN__FIELDS_42(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_41(t, __VA_ARGS__)
+#define QUERN__FIELDS_43(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_42(t, __VA_ARGS__)
+#define QUERN__FIELDS_44(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_43(t, __VA_ARGS__)
+#define QUERN__FIELDS_45(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_44(t, __VA_ARGS__)
+#define QUERN__FIELDS_46(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_45(t, __VA_ARGS__)
+#define QUERN__FIELDS_47(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_46(t, __VA_ARGS__)
+#define QUERN__FIELDS_48(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_47(t, __VA_ARGS__)
+#define QUERN__FIELDS_49(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_48(t, __VA_ARGS__)
+#define QUERN__FIELDS_50(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_49(t, __VA_ARGS__)
+#define QUERN__FIELDS_51(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_50(t, __VA_ARGS__)
+#define QUERN__FIELDS_52(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_51(t, __VA_ARGS__)
+#define QUERN__FIELDS_53(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_52(t, __VA_ARGS__)
+#define QUERN__FIELDS_54(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_53(t, __VA_ARGS__)
+#define QUERN__FIELDS_55(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_54(t, __VA_ARGS__)
+#define QUERN__FIELDS_56(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_55(t, __VA_ARGS__)
+#define QUERN__FIELDS_57(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_56(t, __VA_ARGS__)
+#define QUERN__FIELDS_58(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_57(t, __VA_ARGS__)
+#define QUERN__FIELDS_59(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_58(t, __VA_ARGS__)
+#define QUERN__FIELDS_60(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_59(t, __VA_ARGS__)
+#define QUERN__FIELDS_61(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_60(t, __VA_ARGS__)
+#define QUERN__FIELDS_62(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_61(t, __VA_ARGS__)
+#define QUERN__FIELDS_63(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_62(t, __VA_ARGS__)
+#define QUERN__FIELDS_64(t, f, ...) QUERN__FIELD(t, f), QUERN__FIELDS_63(t, __VA_ARGS__)
+/* clang-format on */
+
+#endif

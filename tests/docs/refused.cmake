@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+
+# cmake -DROOT=... -DC_COMPILER=... -DCXX_COMPILER=... -DBUILD=... -P refused.cmake: fails unless compilers refuse
+# types and fields that the macros cannot describe, with words that tell what is wrong. CXX_COMPILER may be empty.
+cmake_minimum_required(VERSION 3.25)
+
+set(thing "typedef struct Thing { float x, *pointer; const char *name; float table[2][2]; void *any; } Thing;")
+set(owner "struct Owner { Owner(const Owner &) {} int x; };")
+
+function(compile suffix code out_result out_output)
+  set(source "${BUILD}/refused.${suffix}")
+  file(WRITE "${source}" "#include <quern/quern.h>\n${code}\n")
+  if(suffix STREQUAL "c")
+    set(command ${C_COMPILER} -std=c11)
+  else()
+    set(command ${CXX_COMPILER} -std=c++17)
+  endif()
+  execute_process(
+    COMMAND ${command} -fsyntax-only -I${ROOT}/include ${source}
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  set(${out_result} ${result} PARENT_SCOPE)
+  set(${out_output} "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect_accepted suffix code)
+  compile(${suffix} "${code}" result output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "this does not compile as ${suffix}:\n${code}\n${output}")
+  endif()
+endfunction()
+
+function(expect_refused suffix code words)
+  compile(${suffix} "${code}" result output)
+  if(result EQUAL 0)
+    message(FATAL_ERROR "this compiles as ${suffix}, and must not:\n${code}")
+  elseif(NOT output MATCHES "${words}")
+    message(FATAL_ERROR "'${words}' is not in what is said of\n${code}\n${output}")
+  endif()
+endfunction()
+
+function(expect_fields_refused suffix field words)
+  expect_refused(${suffix} "${thing}\nconst quern_field fields[] = QUERN_FIELDS(Thing, x, ${field});" "${words}")
+endfunction()
+
+expect_accepted(c "${thing}\nconst quern_field fields[] = QUERN_FIELDS(Thing, x);")
+expect_fields_refused(c pointer "quern__a_pointer_is_no_field")
+expect_fields_refused(c name "char")
+expect_fields_refused(c any "void")
+expect_fields_refused(c table "float")
+expect_fields_refused(c missing "missing")
+expect_refused(c "${thing}\nvoid f(const quern_view *v);\nvoid f(const quern_view *v)\n{\n  Thing *t = \
+QUERN_COLUMN(v, 0, Thing);\n  int *wrong;\n  _Static_assert(_Generic(QUERN_COLUMN(v, 0, const Thing), \
+Thing *: 1, default: 0), \"not const\");\n  (void)t, (void)wrong;\n}" "not const")
+
+if(NOT CXX_COMPILER)
+  message("no C++ compiler: left out")
+  return()
+endif()
+set(registered "quern_result f(quern_world *w, quern_component *c) { return QUERN_COMPONENT_REGISTER(w, c, ")
+expect_accepted(cpp "${thing}\nconst quern_field fields[] = QUERN_FIELDS(Thing, x);\n${registered}Thing); }")
+expect_fields_refused(cpp pointer "a pointer is no field")
+expect_fields_refused(cpp name "a pointer is no field")
+expect_fields_refused(cpp table "fixed array")
+expect_refused(cpp "${owner}\n${registered}Owner); }" "not trivially copyable")
+expect_refused(cpp "${owner}\nvoid f(const quern_view *v) { QUERN_COLUMN(v, 0, Owner)->x = 1; }"
+               "not trivially copyable")

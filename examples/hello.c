@@ -24,8 +24,8 @@ static void check(quern_result result)
 static void move(quern_context *context, const quern_view *view)
 {
     float dt = (float)quern_context_delta_seconds(context);
-    Position *position = quern_view_write(view, 0);
-    const Velocity *velocity = quern_view_read(view, 1);
+    Position *position = QUERN_COLUMN(view, 0, Position);
+    const Velocity *velocity = QUERN_COLUMN(view, 1, const Velocity);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         position[i].x += velocity[i].x * dt;

@@ -93,7 +93,7 @@ void quern__type_release(quern__type *type, const quern_allocator *allocator)
     type->field_count = 0;
 }
 
-/* The name of a type without what may stand before and after it: a text that begins with it, and its bytes. */
+/* The name of a type without what may stand before and after it: a text that begins with it, its bytes. */
 static const char *bare_name(const char *name, size_t *out_bytes)
 {
     static const char *const words[] = {"const ", "struct ", "class ", "union ", "enum ", " "};

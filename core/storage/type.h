@@ -44,8 +44,8 @@ static inline bool quern__hooks_any(const quern_hooks *hooks)
     return hooks->construct != NULL || hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
 }
 
-/* Whether a C type of this name is what the type was registered as, as far as that is known: const, struct and
- * namespaces make no difference. */
+/* Whether a C type of this name is what the type was registered as, as far as that is known: const, struct
+ * and namespaces make no difference. */
 bool quern__type_is_named(const quern__type *type, const char *type_name);
 
 /* Same size, alignment, hooks and fields. */

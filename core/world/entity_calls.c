@@ -3,6 +3,7 @@
 /* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
  * everything that may fail, and then changes the world. */
 
+#include "core/base/hash.h"
 #include "core/storage/change.h"
 #include "core/world/world.h"
 
@@ -221,10 +222,10 @@ bool quern_entity_is_alive(const quern_world *world, quern_entity entity)
     return world != NULL && quern__entities_find(&world->storage.entities, entity) != NULL;
 }
 
-uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+static uint32_t life_of(const quern_world *world, quern_entity entity, const char *function)
 {
     if (world == NULL) {
-        quern__fail_null("quern_entity_life", "world");
+        quern__fail_null(function, "world");
         return 0;
     }
     const uint32_t first_handle_high = world->storage.entities.first_handle_high;
@@ -233,9 +234,20 @@ uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
     quern__fail(quern_entity_is_null(entity)          ? QUERN_ERROR_NULL_ENTITY
                 : quern_entity_is_provisional(entity) ? QUERN_ERROR_PROVISIONAL_ENTITY
                                                       : QUERN_ERROR_FOREIGN_ENTITY,
-                "quern_entity_life: handle %#llx is none of this world (%u)",
-                (unsigned long long)entity.bits, first_handle_high >> 24);
+                "%s: handle %#llx is none of this world (%u)", function, (unsigned long long)entity.bits,
+                first_handle_high >> 24);
     return 0;
+}
+
+uint32_t quern_entity_life(const quern_world *world, quern_entity entity)
+{
+    return life_of(world, entity, "quern_entity_life");
+}
+
+uint64_t quern_entity_seed(const quern_world *world, quern_entity entity)
+{
+    const uint64_t life = life_of(world, entity, "quern_entity_seed");
+    return life == 0 ? 0 : quern__hash_word(0, life << 32 | quern_entity_index(entity));
 }
 
 /* ------------------------------------------------------------------------------------ add, remove */

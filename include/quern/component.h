@@ -74,8 +74,8 @@ QUERN_API quern_component quern_component_find(const quern_world *world, const c
 /** Returns the name of a component, or NULL if the world does not have it. Valid as long as the world. */
 QUERN_API const char *quern_component_name(const quern_world *world, quern_component component);
 
-/** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may have
- * commas in it; one that is not trivially copyable does not compile.
+/** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may
+ * have commas in it; one that is not trivially copyable does not compile.
  *
  *     quern_component position;
  *     quern_result result = QUERN_COMPONENT_REGISTER(world, &position, Position);
@@ -133,8 +133,8 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
     quern_resource_register((world), &(quern_resource_def){QUERN_TYPE(__VA_ARGS__)}, (out_resource))
 #endif
 
-/** As QUERN_COMPONENT_REGISTER_FIELDS, for a resource; the value begins as zero bytes. Errors and threads: as
- * quern_resource_register. */
+/** As QUERN_COMPONENT_REGISTER_FIELDS, for a resource; the value begins as zero bytes. Errors and threads:
+ * as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...) \
     quern__resource_register<type>((world), (out_resource), #type, QUERN_FIELDS(type, __VA_ARGS__))

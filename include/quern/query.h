@@ -11,8 +11,8 @@
  *     ...
  *     quern_query_iterator it = quern_query_iterate(query);
  *     while (quern_query_next(&it)) {
- *         Position *p = quern_view_write(&it.view, 0);
- *         const Velocity *v = quern_view_read(&it.view, 1);
+ *         Position *p = QUERN_COLUMN(&it.view, 0, Position);
+ *         const Velocity *v = QUERN_COLUMN(&it.view, 1, const Velocity);
  *         const uint32_t count = it.view.count;
  *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
  *     }
@@ -224,8 +224,8 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
-/** The column of a term as an array of a C type: with const to read, as quern_view_read; without to write, as
- * quern_view_write.
+/** The column of a term as an array of a C type: with const to read, as quern_view_read; without to write,
+ * as quern_view_write.
  *
  *     Position *p = QUERN_COLUMN(view, 0, Position);
  *     const Velocity *v = QUERN_COLUMN(view, 1, const Velocity);

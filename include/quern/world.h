@@ -144,6 +144,12 @@ QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity enti
  * provisional handles. Threads: any, also in frames. */
 QUERN_API uint32_t quern_entity_life(const quern_world *world, quern_entity entity);
 
+/** Returns a well mixed number made of index and life of a handle of this world, alive or not: a seed for
+ * random numbers of the entity that are the same in every process and at every thread count. Never 0, but
+ * for null, foreign and provisional handles, with a message. The mixer is the finaliser of SplitMix64
+ * (Steele, Lea, Flood 2014). Threads: any, also in frames. */
+QUERN_API uint64_t quern_entity_seed(const quern_world *world, quern_entity entity);
+
 /** Adds a component. value points to size_bytes to copy; NULL constructs the component (zero bytes
  * without a hook). Further errors: COMPONENT_PRESENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,

@@ -37,19 +37,32 @@ if(NOT header MATCHES "\n( [*] +quern_query_iterator it = [^}]*\n [*] +})")
 endif()
 string(REGEX REPLACE "(^|\n) [*] " "\n" loop "${CMAKE_MATCH_1}")
 string(REGEX REPLACE "(for [^\n]*)" "\n#line 1000\n\\1" loop "${loop}")
-file(
-  WRITE "${BUILD}/loops.c"
-  "#include <quern/quern.h>\ntypedef struct Position { uint32_t x; } Position;\n"
-  "typedef struct Velocity { uint32_t x; } Velocity;\n"
-  "void loop(quern_query *query);\nvoid loop(quern_query *query)\n{${loop}\n}\n")
-execute_process(
-  COMMAND ${COMPILER} -std=c11 -O3 ${report} -I${ROOT}/include -c ${BUILD}/loops.c -o ${BUILD}/loops.o
-  RESULT_VARIABLE result
-  OUTPUT_VARIABLE output
-  ERROR_VARIABLE output)
-if(NOT result EQUAL 0)
-  message(FATAL_ERROR "the loop at the top of query.h does not compile:\n${output}")
+
+# As it stands, by QUERN_COLUMN, and by the calls for generic code.
+function(expect_vectorised name loop)
+  file(
+    WRITE "${BUILD}/loops_${name}.c"
+    "#include <quern/quern.h>\ntypedef struct Position { uint32_t x; } Position;\n"
+    "typedef struct Velocity { uint32_t x; } Velocity;\n"
+    "void loop(quern_query *query);\nvoid loop(quern_query *query)\n{${loop}\n}\n")
+  execute_process(
+    COMMAND ${COMPILER} -std=c11 -O3 ${report} -I${ROOT}/include -c ${BUILD}/loops_${name}.c -o
+            ${BUILD}/loops_${name}.o
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "the loop at the top of query.h (${name}) does not compile:\n${output}")
+  endif()
+  if(NOT output MATCHES "loops_${name}.c:100[0-9]:[^\n]*vectorized")
+    message(FATAL_ERROR "${COMPILER_ID} does not vectorise the loop of query.h (${name}):\n${output}")
+  endif()
+endfunction()
+
+if(NOT loop MATCHES "QUERN_COLUMN.*QUERN_COLUMN")
+  message(FATAL_ERROR "the loop at the top of query.h does not ask for its columns by QUERN_COLUMN")
 endif()
-if(NOT output MATCHES "loops.c:100[0-9]:[^\n]*vectorized")
-  message(FATAL_ERROR "${COMPILER_ID} does not vectorise the loop at the top of query.h:\n${output}")
-endif()
+expect_vectorised(typed "${loop}")
+string(REGEX REPLACE "QUERN_COLUMN(\\([^,]*, [0-9]), const [A-Za-z]*" "quern_view_read\\1" loop "${loop}")
+string(REGEX REPLACE "QUERN_COLUMN(\\([^,]*, [0-9]), [A-Za-z]*" "quern_view_write\\1" loop "${loop}")
+expect_vectorised(generic "${loop}")

@@ -32,6 +32,8 @@ Test(base, a_success_keeps_the_message_of_the_last_failure)
     cr_assert_eq(quern__fail(QUERN_ERROR_LIMIT, "only %d left", 3), QUERN_ERROR_LIMIT);
     quern_world_destroy(setup_world());
     cr_assert_str_eq(quern_error_message(), "only 3 left");
+    quern_error_clear();
+    cr_assert_str_eq(quern_error_message(), "");
 }
 
 Test(base, long_messages_are_cut)

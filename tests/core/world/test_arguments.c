@@ -132,6 +132,7 @@ Test(arguments, of_calls_on_one_entity)
     REFUSED_VALUE(quern_entity_get, NULL, entity, number);
     REFUSED_VALUE(quern_entity_has, NULL, entity, number);
     REFUSED_VALUE(quern_entity_life, NULL, entity);
+    REFUSED_VALUE(quern_entity_seed, NULL, entity);
     cr_assert_not(quern_entity_is_alive(NULL, entity));
 }
 

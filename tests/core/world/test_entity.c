@@ -377,6 +377,26 @@ Test(entity, a_life_is_told_of_own_handles_alone)
     quern_world_destroy(one);
 }
 
+Test(entity, seeds_are_those_of_index_and_life)
+{
+    quern_world *one = setup_world(), *other = setup_world();
+    const quern_entity first = setup_entity(one), second = setup_entity(one), twin = setup_entity(other);
+    cr_assert_neq(first.bits, twin.bits);
+    cr_assert_eq(quern_entity_seed(one, first), quern_entity_seed(other, twin), "not of the world");
+    cr_assert_neq(quern_entity_seed(one, first), quern_entity_seed(one, second));
+    const uint64_t seed = quern_entity_seed(one, first);
+    cr_assert_eq(quern_entity_destroy(one, first), QUERN_OK);
+    cr_assert_eq(quern_entity_seed(one, first), seed, "alive or not");
+    const quern_entity next = setup_entity(one);
+    cr_assert_eq(quern_entity_index(next), quern_entity_index(first));
+    cr_assert_neq(quern_entity_seed(one, next), seed, "another life");
+    assert_refused_value(one, quern_entity_seed(one, quern_entity_null()));
+    assert_refused_value(one, quern_entity_seed(one, twin));
+    assert_refused_value(one, quern_entity_seed(one, entity_provisional(0)));
+    quern_world_destroy(one);
+    quern_world_destroy(other);
+}
+
 Test(entity, no_slots_are_given_beyond_the_limit)
 {
     quern__entities entities;

@@ -31,7 +31,7 @@ static void burn(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
-    Fuse *fuses = quern_view_write(view, 0);
+    Fuse *fuses = QUERN_COLUMN(view, 0, Fuse);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         fuses[i].frames_left--;
@@ -48,7 +48,7 @@ static void scatter(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
-    const Fuse *fuses = quern_view_read(view, 0);
+    const Fuse *fuses = QUERN_COLUMN(view, 0, const Fuse);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (fuses[i].frames_left > 0) continue;
@@ -77,12 +77,7 @@ static Types register_types(quern_world *world)
 {
     Types types;
     check(QUERN_COMPONENT_REGISTER(world, &types.fuse, Fuse));
-    const quern_component_def shard = {.name = "Shard",
-                                       .size_bytes = sizeof(Shard),
-                                       .alignment_bytes = _Alignof(Shard),
-                                       .fields = {{"next", QUERN_FIELD_ENTITY, offsetof(Shard, next), 1},
-                                                  {"angle", QUERN_FIELD_F32, offsetof(Shard, angle), 1}}};
-    check(quern_component_register(world, &shard, &types.shard));
+    check(QUERN_COMPONENT_REGISTER_FIELDS(world, &types.shard, Shard, next, angle));
     check(quern_component_register(world, &(quern_component_def){.name = "Burning"},
                                    &types.burning)); /* a tag */
     return types;

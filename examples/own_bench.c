@@ -30,7 +30,7 @@ static void require(quern_result result)
 static void cool(quern_context *context, const quern_view *view)
 {
     (void)context;
-    Heat *heats = quern_view_write(view, 0);
+    Heat *heats = QUERN_COLUMN(view, 0, Heat);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)
         heats[i] -= heats[i] / 16;
@@ -39,8 +39,8 @@ static void cool(quern_context *context, const quern_view *view)
 static void wear_out(quern_context *context, const quern_view *view)
 {
     (void)context;
-    const Heat *heats = quern_view_read(view, 0);
-    Wear *wears = quern_view_write(view, 1);
+    const Heat *heats = QUERN_COLUMN(view, 0, const Heat);
+    Wear *wears = QUERN_COLUMN(view, 1, Wear);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)
         wears[i] += heats[i] >> 20;
@@ -70,7 +70,7 @@ static uint64_t checksum(void *state)
     uint64_t sum = 0;
     quern_query_iterator it = quern_query_iterate(scene->query);
     while (quern_query_next(&it)) {
-        const Wear *wears = quern_view_read(&it.view, 1);
+        const Wear *wears = QUERN_COLUMN(&it.view, 1, const Wear);
         const uint32_t count = it.view.count;
         for (uint32_t i = 0; i < count; i++)
             sum += wears[i];

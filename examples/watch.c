@@ -47,7 +47,7 @@ static void fall(quern_context *context, const quern_view *view)
 {
     const Game *game = quern_context_user_data(context);
     const float dt = (float)quern_context_delta_seconds(context);
-    Ball *balls = quern_view_write(view, 0);
+    Ball *balls = QUERN_COLUMN(view, 0, Ball);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         balls[i].speed -= 9.81f * dt;

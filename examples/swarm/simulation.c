@@ -39,14 +39,8 @@ static void register_rules(Types *types, quern_world *world, const Rules *rules)
 /* Described, so that it is part of the world's hash. */
 static void register_census(Types *types, quern_world *world)
 {
-    quern_resource_def def = {
-        .name = "Census",
-        .size_bytes = sizeof(Census),
-        .fields = {{"prey_count", QUERN_FIELD_U64, offsetof(Census, prey_count), 1},
-                   {"hunter_count", QUERN_FIELD_U64, offsetof(Census, hunter_count), 1},
-                   {"prey_energy", QUERN_FIELD_F64, offsetof(Census, prey_energy), 1},
-                   {"hunter_energy", QUERN_FIELD_F64, offsetof(Census, hunter_energy), 1}}};
-    check(quern_resource_register(world, &def, &types->census));
+    check(QUERN_RESOURCE_REGISTER_FIELDS(world, &types->census, Census, prey_count, hunter_count,
+                                         prey_energy, hunter_energy));
 }
 
 /* ------------------------------------------------------------------------------------------- world */

@@ -78,12 +78,12 @@ static void flock(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     const Grid *grid = quern_context_resource(context, types->grid);
-    const Position *position = quern_view_read(view, FLOCK_POSITION);
-    const Velocity *velocity = quern_view_read(view, FLOCK_VELOCITY);
-    const Cell *cell = quern_view_read(view, FLOCK_CELL);
-    const Genes *genes = quern_view_read(view, FLOCK_GENES);
-    Steering *steering = quern_view_write(view, FLOCK_STEERING);
-    Crowd *crowd = quern_view_write(view, FLOCK_CROWD);
+    const Position *position = QUERN_COLUMN(view, FLOCK_POSITION, const Position);
+    const Velocity *velocity = QUERN_COLUMN(view, FLOCK_VELOCITY, const Velocity);
+    const Cell *cell = QUERN_COLUMN(view, FLOCK_CELL, const Cell);
+    const Genes *genes = QUERN_COLUMN(view, FLOCK_GENES, const Genes);
+    Steering *steering = QUERN_COLUMN(view, FLOCK_STEERING, Steering);
+    Crowd *crowd = QUERN_COLUMN(view, FLOCK_CROWD, Crowd);
     uint64_t frame = quern_context_frame_index(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
@@ -117,10 +117,10 @@ enum { FOLLOW_POSITION, FOLLOW_AGE, FOLLOW_LINEAGE, FOLLOW_STEERING, FOLLOW_PREY
 static void follow_mother(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    const Position *position = quern_view_read(view, FOLLOW_POSITION);
-    const Age *age = quern_view_read(view, FOLLOW_AGE);
-    const Lineage *lineage = quern_view_read(view, FOLLOW_LINEAGE);
-    Steering *steering = quern_view_write(view, FOLLOW_STEERING);
+    const Position *position = QUERN_COLUMN(view, FOLLOW_POSITION, const Position);
+    const Age *age = QUERN_COLUMN(view, FOLLOW_AGE, const Age);
+    const Lineage *lineage = QUERN_COLUMN(view, FOLLOW_LINEAGE, const Lineage);
+    Steering *steering = QUERN_COLUMN(view, FOLLOW_STEERING, Steering);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (age[i].seconds > child_seconds || quern_entity_is_null(lineage[i].mother)) continue;

@@ -25,8 +25,8 @@ static void count_begin(quern_context *context)
 
 static void count_agents(quern_context *context, const quern_view *view)
 {
-    const Position *position = quern_view_read(view, COUNT_POSITION);
-    Cell *cell = quern_view_write(view, COUNT_CELL);
+    const Position *position = QUERN_COLUMN(view, COUNT_POSITION, const Position);
+    Cell *cell = QUERN_COLUMN(view, COUNT_CELL, Cell);
     Grid *grid = grid_write(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
@@ -60,9 +60,9 @@ enum { PLACE_CELL, PLACE_POSITION, PLACE_VELOCITY, PLACE_HUNTER };
 
 static void place_agents(quern_context *context, const quern_view *view)
 {
-    const Cell *cell = quern_view_read(view, PLACE_CELL);
-    const Position *position = quern_view_read(view, PLACE_POSITION);
-    const Velocity *velocity = quern_view_read(view, PLACE_VELOCITY);
+    const Cell *cell = QUERN_COLUMN(view, PLACE_CELL, const Cell);
+    const Position *position = QUERN_COLUMN(view, PLACE_POSITION, const Position);
+    const Velocity *velocity = QUERN_COLUMN(view, PLACE_VELOCITY, const Velocity);
     Neighbour neighbour = {.is_hunter = quern_view_has(view, PLACE_HUNTER)};
     Grid *grid = grid_write(context);
     const uint32_t count = view->count;

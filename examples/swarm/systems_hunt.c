@@ -76,12 +76,12 @@ static void choose_target(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     const Grid *grid = quern_context_resource(context, types->grid);
-    const Position *position = quern_view_read(view, CHOOSE_POSITION);
-    const Cell *cell = quern_view_read(view, CHOOSE_CELL);
-    const Energy *energy = quern_view_read(view, CHOOSE_ENERGY);
-    Target *target = quern_view_write(view, CHOOSE_TARGET);
-    Steering *steering = quern_view_write(view, CHOOSE_STEERING);
-    Crowd *crowd = quern_view_write(view, CHOOSE_CROWD);
+    const Position *position = QUERN_COLUMN(view, CHOOSE_POSITION, const Position);
+    const Cell *cell = QUERN_COLUMN(view, CHOOSE_CELL, const Cell);
+    const Energy *energy = QUERN_COLUMN(view, CHOOSE_ENERGY, const Energy);
+    Target *target = QUERN_COLUMN(view, CHOOSE_TARGET, Target);
+    Steering *steering = QUERN_COLUMN(view, CHOOSE_STEERING, Steering);
+    Crowd *crowd = QUERN_COLUMN(view, CHOOSE_CROWD, Crowd);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         Scene scene = watch_out(grid, cell[i].index, position[i]);
@@ -121,9 +121,9 @@ enum { CHASE_POSITION, CHASE_TARGET, CHASE_STEERING };
 static void chase(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    const Position *position = quern_view_read(view, CHASE_POSITION);
-    const Target *target = quern_view_read(view, CHASE_TARGET);
-    Steering *steering = quern_view_write(view, CHASE_STEERING);
+    const Position *position = QUERN_COLUMN(view, CHASE_POSITION, const Position);
+    const Target *target = QUERN_COLUMN(view, CHASE_TARGET, const Target);
+    Steering *steering = QUERN_COLUMN(view, CHASE_STEERING, Steering);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (quern_entity_is_null(target[i].prey)) continue;

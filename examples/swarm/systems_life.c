@@ -32,8 +32,8 @@ enum { METABOLISE_CROWD, METABOLISE_ENERGY, METABOLISE_HUNTER };
 static void metabolise(quern_context *context, const quern_view *view)
 {
     const Species *species = species_of(rules_of(context), quern_view_has(view, METABOLISE_HUNTER));
-    const Crowd *crowd = quern_view_read(view, METABOLISE_CROWD);
-    Energy *energy = quern_view_write(view, METABOLISE_ENERGY);
+    const Crowd *crowd = QUERN_COLUMN(view, METABOLISE_CROWD, const Crowd);
+    Energy *energy = QUERN_COLUMN(view, METABOLISE_ENERGY, Energy);
     float dt = (float)quern_context_delta_seconds(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)
@@ -63,9 +63,9 @@ enum { EAT_POSITION, EAT_ENERGY, EAT_TARGET };
 static void eat(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    const Position *position = quern_view_read(view, EAT_POSITION);
-    Energy *energy = quern_view_write(view, EAT_ENERGY);
-    Target *target = quern_view_write(view, EAT_TARGET);
+    const Position *position = QUERN_COLUMN(view, EAT_POSITION, const Position);
+    Energy *energy = QUERN_COLUMN(view, EAT_ENERGY, Energy);
+    Target *target = QUERN_COLUMN(view, EAT_TARGET, Target);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         if (quern_entity_is_null(target[i].prey)) continue;
@@ -116,11 +116,11 @@ static void give_birth(quern_context *context, quern_entity mother, Lineage line
 
 static void breed(quern_context *context, const quern_view *view)
 {
-    Energy *energy = quern_view_write(view, BREED_ENERGY);
-    const Lineage *lineage = quern_view_read(view, BREED_LINEAGE);
-    const Position *position = quern_view_read(view, BREED_POSITION);
-    const Velocity *velocity = quern_view_read(view, BREED_VELOCITY);
-    const Genes *genes = quern_view_read(view, BREED_GENES);
+    Energy *energy = QUERN_COLUMN(view, BREED_ENERGY, Energy);
+    const Lineage *lineage = QUERN_COLUMN(view, BREED_LINEAGE, const Lineage);
+    const Position *position = QUERN_COLUMN(view, BREED_POSITION, const Position);
+    const Velocity *velocity = QUERN_COLUMN(view, BREED_VELOCITY, const Velocity);
+    const Genes *genes = QUERN_COLUMN(view, BREED_GENES, const Genes);
     uint64_t frame = quern_context_frame_index(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
@@ -162,9 +162,9 @@ enum { DIE_ENERGY, DIE_AGE, DIE_GENES, DIE_HUNTER };
 static void die(quern_context *context, const quern_view *view)
 {
     const Species *species = species_of(rules_of(context), quern_view_has(view, DIE_HUNTER));
-    const Energy *energy = quern_view_read(view, DIE_ENERGY);
-    const Age *age = quern_view_read(view, DIE_AGE);
-    const Genes *genes = quern_view_read(view, DIE_GENES);
+    const Energy *energy = QUERN_COLUMN(view, DIE_ENERGY, const Energy);
+    const Age *age = QUERN_COLUMN(view, DIE_AGE, const Age);
+    const Genes *genes = QUERN_COLUMN(view, DIE_GENES, const Genes);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         bool is_old = age[i].seconds > lifetime_seconds(species, genes[i].seed);

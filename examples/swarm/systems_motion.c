@@ -23,8 +23,8 @@ static void steer(quern_context *context, const quern_view *view)
 {
     const Rules *rules = rules_of(context);
     const Species *species = quern_view_has(view, STEER_HUNTER) ? &rules->hunter : &rules->prey;
-    const Steering *steering = quern_view_read(view, STEER_STEERING);
-    Velocity *velocity = quern_view_write(view, STEER_VELOCITY);
+    const Steering *steering = QUERN_COLUMN(view, STEER_STEERING, const Steering);
+    Velocity *velocity = QUERN_COLUMN(view, STEER_VELOCITY, Velocity);
     float dt = (float)quern_context_delta_seconds(context);
     float slowest = species->min_speed, fastest = species->max_speed;
     const uint32_t count = view->count;
@@ -68,8 +68,8 @@ static inline void move_along(float *position, float *velocity, float dt, float 
 static void move(quern_context *context, const quern_view *view)
 {
     const Rules *rules = rules_of(context);
-    Velocity *velocity = quern_view_write(view, MOVE_VELOCITY);
-    Position *position = quern_view_write(view, MOVE_POSITION);
+    Velocity *velocity = QUERN_COLUMN(view, MOVE_VELOCITY, Velocity);
+    Position *position = QUERN_COLUMN(view, MOVE_POSITION, Position);
     float dt = (float)quern_context_delta_seconds(context);
     float width = rules->width, height = rules->height;
     const uint32_t count = view->count;
@@ -97,7 +97,7 @@ enum { AGE_AGE };
 
 static void age(quern_context *context, const quern_view *view)
 {
-    Age *ages = quern_view_write(view, AGE_AGE);
+    Age *ages = QUERN_COLUMN(view, AGE_AGE, Age);
     float dt = (float)quern_context_delta_seconds(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)

@@ -66,7 +66,7 @@ static void tally_view(quern_context *context, const quern_view *view)
 {
     Tallies *tallies = quern_context_partial(context);
     Tally *tally = quern_view_has(view, CENSUS_HUNTER) ? &tallies->hunter : &tallies->prey;
-    const Energy *energy = quern_view_read(view, CENSUS_ENERGY);
+    const Energy *energy = QUERN_COLUMN(view, CENSUS_ENERGY, const Energy);
     tally->count += view->count;
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++)

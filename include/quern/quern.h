@@ -9,6 +9,7 @@
  *   base.h       results and their messages, log and assert handlers, allocator
  *   id.h         entity, component, resource and system handles
  *   component.h  registering component types and resources
+ *   type.h       C types: their names, sizes and fields
  *   world.h      the world: entities, and the calls that change them immediately
  *   bulk.h       the same for many entities in one call
  *   query.h      finding entities, and views of their components

@@ -13,6 +13,16 @@
 
 #include <float.h>
 
+/* A frame, which this file builds from below:
+ *
+ *     prepare           what is new is compiled; memory for workers; who looks on decides whether to
+ *     sync point        commands that an earlier frame could not apply
+ *     each phase, once, or as often as its fixed step fits; each segment of it:
+ *         RUN           passes as a graph, on all threads
+ *         EXCLUSIVE     one system, alone, on the caller
+ *         SYNC          commands are applied
+ *     finish            what went wrong without ending the frame is told */
+
 /* ----------------------------------------------------------------------------------------- segments */
 
 /* Parts of a system's streams in one segment: begin, one per view, end. */
@@ -62,17 +72,6 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     return QUERN_OK;
 }
 
-/* The segment's passes on the caller, in order. */
-static void run_passes(const quern__segment *segment)
-{
-    for (uint32_t i = 0; i < segment->passes.count; i++) {
-        quern__pass *pass = segment->passes.items[i];
-        if (pass->has_begin) quern__pass_begin(pass, 0, 1, 0);
-        quern__pass_run(pass, 0, pass->item_count, 0);
-        if (pass->has_end) quern__pass_end(pass, 0, 1, 0);
-    }
-}
-
 static quern_result start_segment(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = quern__compile(&schedule->plan);
@@ -106,6 +105,29 @@ static void finish_segment(quern_schedule *schedule, const quern__segment *segme
         quern__pass_finish(segment->passes.items[i], schedule->version_base);
 }
 
+/* On the threads of the pool, or on the caller, in order. */
+static quern_result call_passes(const quern_schedule *schedule, quern__segment *segment)
+{
+    if (segment->kind == QUERN__SEGMENT_RUN && segment->prepared_threads > 1)
+        return quern__graph_run(segment->graph, schedule->jobs);
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        if (pass->has_begin) quern__pass_begin(pass, 0, 1, 0);
+        quern__pass_run(pass, 0, pass->item_count, 0);
+        if (pass->has_end) quern__pass_end(pass, 0, 1, 0);
+    }
+    return QUERN_OK;
+}
+
+static quern_result run_passes(const quern_schedule *schedule, quern__segment *segment)
+{
+    quern__frame_observer *observer = schedule->observer;
+    if (schedule->is_observed) observer->calls->begin_segment(observer, segment);
+    const quern_result result = call_passes(schedule, segment);
+    if (schedule->is_observed && result == QUERN_OK) observer->calls->end_segment(observer, segment);
+    return result;
+}
+
 static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
@@ -113,17 +135,11 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     if (QUERN_CHECKS && !quern__guards_close(schedule))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
                                                       "(QUERN_CHECKS)");
-    if (schedule->observer->is_looking)
-        schedule->observer->calls->begin_segment(schedule->observer, segment);
-    if (segment->prepared_threads > 1)
-        result = quern__graph_run(segment->graph, schedule->jobs);
-    else
-        run_passes(segment);
+    result = run_passes(schedule, segment);
     if (result != QUERN_OK) return result;
-    if (schedule->observer->is_looking) schedule->observer->calls->end_segment(schedule->observer, segment);
     if (QUERN_CHECKS) quern__guards_look(schedule);
     finish_segment(schedule, segment);
-    return result;
+    return QUERN_OK;
 }
 
 /* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so
@@ -134,41 +150,16 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     if (result != QUERN_OK || segment->is_idle) return result;
     schedule->plan.world->locked = false;
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
-    if (schedule->observer->is_looking)
-        schedule->observer->calls->begin_segment(schedule->observer, segment);
-    run_passes(segment);
-    if (schedule->observer->is_looking) schedule->observer->calls->end_segment(schedule->observer, segment);
+    result = run_passes(schedule, segment);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
     schedule->plan.world->locked = true;
     quern__world_end_recording(schedule->plan.world);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
-    return QUERN_OK;
+    return result;
 }
 
-/* ------------------------------------------------------------------------------------------- frame */
-
-/* Costs nothing for each system, but where it was asked to time them, or the latest frame had commands. */
-static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
-{
-    schedule->jobs = jobs;
-    schedule->delta_seconds = delta_seconds;
-    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
-    quern__playback_start_frame(&schedule->playback);
-    const quern__observed_frame frame = {.jobs = jobs,
-                                         .thread_count = jobs != NULL ? jobs->thread_count : 1,
-                                         .frame_index = schedule->frame_index,
-                                         .begin_ns = start_ns};
-    schedule->observer->calls->begin_frame(schedule->observer, &frame);
-    schedule->is_observed = schedule->observer->is_looking;
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        schedule->contexts[i].refused_system = NULL;
-    for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
-        schedule->plan.systems.items[i]->command_count = 0;
-    schedule->has_command_counts = false;
-}
-
-/* A sync point; with what worlds are asked to do at each of them besides. */
+/* With what worlds are asked to do at each sync point besides. */
 static quern_result run_sync(quern_schedule *schedule, quern__flush_report *report)
 {
     const quern_result result = quern__sync(schedule, report);
@@ -191,6 +182,8 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
     }
     return run_sync(schedule, report);
 }
+
+/* ------------------------------------------------------------------------------------------- phases */
 
 /* How often the phase is to run in this frame. Steps that are too many for one frame are dropped. */
 static uint32_t take_steps(quern__phase *phase, double delta_seconds)
@@ -243,6 +236,28 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
         quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------- frame */
+
+/* Costs nothing for each system, but where it was asked to time them, or the latest frame had commands. */
+static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
+{
+    schedule->jobs = jobs;
+    schedule->delta_seconds = delta_seconds;
+    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
+    quern__playback_start_frame(&schedule->playback);
+    const quern__observed_frame frame = {.jobs = jobs,
+                                         .thread_count = jobs != NULL ? jobs->thread_count : 1,
+                                         .frame_index = schedule->frame_index,
+                                         .begin_ns = start_ns};
+    schedule->observer->calls->begin_frame(schedule->observer, &frame);
+    schedule->is_observed = schedule->observer->is_looking;
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        schedule->contexts[i].refused_system = NULL;
+    for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
+        schedule->plan.systems.items[i]->command_count = 0;
+    schedule->has_command_counts = false;
 }
 
 static quern_result fail_refused(unsigned long long frame, const char *system_name)

@@ -63,11 +63,11 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
                         void *argument)
 {
     const quern_schedule *schedule = context;
-    quern__frame_observer *observer = schedule->observer;
-    if (!observer->is_looking) {
+    if (!schedule->is_observed) {
         run_in_parts(schedule->jobs, count, grain, function, argument);
         return;
     }
+    quern__frame_observer *observer = schedule->observer;
     observed_loop loop = {.observer = observer, .function = function, .argument = argument};
     observer->calls->begin_loop(observer, (count - 1) / grain + 1);
     run_in_parts(schedule->jobs, count, grain, run_observed_part, &loop);
@@ -89,7 +89,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
                                 .shows_parts = observer->wants_parts,
-                                .begin_stage = observer->is_looking ? begin_stage : NULL};
+                                .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_break(schedule);
     return quern__playback_run(&schedule->playback, schedule->recorders, schedule->worker_count, &executor,
                                applied);
@@ -119,7 +119,7 @@ quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
     const uint64_t begin_ns = quern__clock_ns();
     count_streams(schedule, report);
     quern__playback_stats applied = {0};
-    if (observer->is_looking) observer->calls->begin_sync(observer);
+    if (schedule->is_observed) observer->calls->begin_sync(observer);
     quern_result result = play_back(schedule, &applied);
     if (observer->is_looking)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)applied.command_count);

@@ -97,7 +97,7 @@ typedef struct quern__frame_observer_calls {
 
 struct quern__frame_observer {
     const quern__frame_observer_calls *calls;
-    bool is_looking;  /* at this frame: set by begin_frame */
+    bool is_looking;  /* at this frame: set by prepare or begin_frame */
     bool wants_parts; /* likewise: loops of sync points are in parts on one thread, too */
 };
 

@@ -27,10 +27,10 @@ extern "C" {
  * Commands that kernels record are applied after all calls, in the order of views, by the rules of
  * <quern/commands.h>.
  *
- * Errors, with no call made: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, OUT_OF_MEMORY. Errors after all calls:
- * OUT_OF_MEMORY and LIMIT, when the commands could not be applied (the next parallel query,
- * quern_world_flush or frame tries again), or as for quern_world_flush; UNDECLARED_ACCESS, when a kernel was
- * refused something (see the log). Threads: main, between frames and in exclusive systems. */
+ * Errors, with no call made: NULL_ARGUMENT, WORLD_LOCKED, POOL_BUSY, OUT_OF_MEMORY. Errors after all
+ * calls: OUT_OF_MEMORY and LIMIT, when the commands could not be applied (the next parallel query,
+ * quern_world_flush or frame tries again), or as for quern_world_flush; UNDECLARED_ACCESS, when a kernel
+ * was refused something (see the log). Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
                                                 void *user_data);
 

@@ -202,8 +202,8 @@ static inline const void *quern_view_read(const quern_view *view, uint32_t term)
     return quern__view_column_at(view, term);
 }
 
-/* Internal: whether a column that a view has or lacks holds values of this type: false, refused with a message, when
- * it does not, and false when the entities lack the component or it is a tag. */
+/* Internal: whether the column of a term holds values of this type. False, refused with a message, when it
+ * does not; false when the entities lack the component or it is a tag. */
 QUERN_API bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes,
                                      const char *type_name);
 

@@ -13,7 +13,7 @@
  *     quern_component_register(world,
  *         &(quern_component_def){QUERN_TYPE(Position), .fields = QUERN_FIELDS(Position, x, y)}, &position);
  *
- * component.h has shorter ways to write this, which C++17 can read, too. */
+ * component.h has shorter ways to write this, which work in C++17, too. */
 
 #include <quern/base.h>
 #include <quern/id.h>
@@ -58,7 +58,7 @@ typedef struct quern_field {
 }
 #endif
 
-/** In a definition: name, size_bytes, alignment_bytes and type_name of a type, which is called by its own
+/** Sets name, size_bytes, alignment_bytes and type_name in a definition, with the type's own name as
  * name. An empty struct is a tag. In C++ the type must be trivially copyable, and the definition needs
  * C++20. */
 #ifdef __cplusplus
@@ -71,9 +71,10 @@ typedef struct quern_field {
     .type_name = #__VA_ARGS__
 #endif
 
-/** The initialiser of an array of quern_field: up to QUERN_MAX_FIELDS fields of a struct, by their names.
- * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these. A struct in the
- * struct gives its fields one by one (`place.x`). Everything else, such as a pointer, does not compile. */
+/** Initialises an array of quern_field with up to QUERN_MAX_FIELDS fields of a struct, by their names.
+ * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these. Name the
+ * fields of a struct inside the struct one by one (`place.x`). Everything else, such as a pointer, does
+ * not compile. */
 #define QUERN_FIELDS(type, ...)                                                   \
     {                                                                             \
         QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(type, __VA_ARGS__) \
@@ -118,11 +119,12 @@ template <typename T> struct quern__field_of {
     static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
 };
 
-#define QUERN__FIELD(owner, field)                                                  \
-    {                                                                               \
-#field, quern__field_of < decltype(std::declval <owner &>().field)> ::type, \
-            static_cast < uint32_t>(offsetof(owner, field)),                        \
-            quern__field_of < decltype(std::declval <owner &>().field)> ::count     \
+/* clang-format off */
+#define QUERN__FIELD(owner, field) \
+    { \
+        #field, quern__field_of<decltype(std::declval<owner &>().field)>::type, \
+            static_cast<uint32_t>(offsetof(owner, field)), \
+            quern__field_of<decltype(std::declval<owner &>().field)>::count \
     }
 /* clang-format on */
 

@@ -11,8 +11,6 @@
 
 #include <quern/sink.h>
 
-#include <stdarg.h>
-
 #define QUERN__PRINTER_BYTES 512
 
 typedef struct quern__printer {
@@ -33,7 +31,6 @@ void quern__printer_open(quern__printer *printer, quern_sink sink);
 
 /* What one call prints is cut off at QUERN__PRINTER_BYTES - 1; quern__print_bytes prints any number. */
 void quern__print(quern__printer *printer, const char *format, ...) QUERN__PRINTF(2, 3);
-void quern__print_list(quern__printer *printer, const char *format, va_list arguments);
 
 void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes);
 

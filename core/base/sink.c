@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 
 /* ------------------------------------------------------------------------------------------- sinks */
 
@@ -66,28 +67,22 @@ static void flush(quern__printer *printer)
     printer->used_bytes = 0;
 }
 
-void quern__print_list(quern__printer *printer, const char *format, va_list arguments)
-{
-    va_list again;
-    va_copy(again, arguments);
-    size_t room_bytes = sizeof printer->text - printer->used_bytes;
-    int length = vsnprintf(printer->text + printer->used_bytes, room_bytes, format, arguments);
-    if (length >= 0 && (size_t)length >= room_bytes) {
-        flush(printer);
-        room_bytes = sizeof printer->text;
-        length = vsnprintf(printer->text, room_bytes, format, again);
-    }
-    va_end(again);
-    if (length > 0)
-        printer->used_bytes += (size_t)length < room_bytes ? (uint32_t)length : (uint32_t)room_bytes - 1;
-}
-
 void quern__print(quern__printer *printer, const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    quern__print_list(printer, format, arguments);
-    va_end(arguments);
+    for (;;) {
+        const size_t room_bytes = sizeof printer->text - printer->used_bytes;
+        va_list arguments;
+        va_start(arguments, format);
+        const int length = vsnprintf(printer->text + printer->used_bytes, room_bytes, format, arguments);
+        va_end(arguments);
+        if (length < 0) return;
+        const bool fits = (size_t)length < room_bytes;
+        if (fits || printer->used_bytes == 0) {
+            printer->used_bytes += fits ? (uint32_t)length : (uint32_t)room_bytes - 1;
+            return;
+        }
+        flush(printer);
+    }
 }
 
 void quern__print_bytes(quern__printer *printer, const char *text, size_t bytes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: resolved sequences, groups and archetype deltas, and room for all that they ask for. Out: the world as the
- * commands want it. Nothing may fail.
+/* In: resolved sequences, groups and archetype deltas, and room for all that they ask for. Out: the world
+ * as the commands want it. Nothing may fail.
  *
  *   1. creates take their handles, and provisional handles inside values become these
  *   2. each chunk that commands touch: rows that go to other archetypes are copied after the rows there,
@@ -10,9 +10,10 @@
  *   4. the last rows of each archetype fill the gaps that are left, and the archetype ends there
  *   5. slots of destroyed entities are freed
  *
- * 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else touches,
- * and what is read was written before. Where hooks are called, the same is done on the caller alone, in the
- * same order, after the threads have done the rest: hooks see one order at every number of threads. */
+ * 2, 3 and 4 are shared out among threads: what one chunk, one stream or one gap writes nobody else
+ * touches, and what is read was written before. Where hooks are called, the same is done on the caller
+ * alone, in the same order, after the threads have done the rest: hooks see one order at every number of
+ * threads. */
 
 #include "core/commands/apply.h"
 
@@ -95,8 +96,8 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the last sync point, the last one first. Their list is still there,
- * and the free list is a chain: without a hint each of its slots would be waited for. */
+/* Most slots taken now are those freed by the last sync point, the last one first. Their list is still
+ * there, and the free list is a chain: without a hint each of its slots would be waited for. */
 static void take_handles(const applying *all)
 {
     quern__resolved *resolved = all->resolved;
@@ -359,11 +360,11 @@ static void compact(const applying *all, const quern__archetype_delta *delta)
     const uintptr_t *gaps = all->resolved->gaps.items + delta->first_gap + delta->created_count;
     const uintptr_t *gaps_end = gaps + delta->left_over_count;
     uint32_t end = (uint32_t)quern__archetype_row_count(archetype) - delta->left_over_count;
-    const uintptr_t *behind = gaps_end;
-    while (behind > gaps && row_of(archetype, behind[-1]) >= end)
-        behind--;
-    uint32_t count = list_tails(all, delta, end, behind, gaps_end);
-    assert(count == (uint32_t)(behind - gaps));
+    const uintptr_t *gap = gaps_end;
+    while (gap > gaps && row_of(archetype, gap[-1]) >= end)
+        gap--;
+    uint32_t count = list_tails(all, delta, end, gap, gaps_end);
+    assert(count == (uint32_t)(gap - gaps));
     closing it = {
         .storage = all->storage, .archetype = archetype, .gaps = gaps, .tails = all->resolved->tails.items};
     quern__executor_run(has_move_hook(archetype) ? NULL : all->executor, count, MOVES_PER_CALL, close_gaps,

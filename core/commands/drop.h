@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_COMMANDS_DROP_H
 #define QUERN_CORE_COMMANDS_DROP_H
 
-/* Commands that were dropped, counted by who recorded them and why. Each thread that merges counts in a list
- * of its own; afterwards the lists become one, which does not tell who counted. */
+/* Commands that were dropped, counted by who recorded them and why. Each thread that merges counts in a
+ * list of its own; afterwards the lists become one, which does not tell who counted. */
 
 #include "core/base/array.h"
 

@@ -3,8 +3,8 @@
 #ifndef QUERN_CORE_COMMANDS_GATHER_H
 #define QUERN_CORE_COMMANDS_GATHER_H
 
-/* Gathering, the first stage of a sync point: the streams of all recorders, in the order of their keys. From
- * here on it does not matter who recorded a stream. */
+/* Gathering, the first stage of a sync point: the streams of all recorders, in the order of their keys.
+ * From here on it does not matter who recorded a stream. */
 
 #include "core/base/sort.h"
 #include "core/commands/record.h"

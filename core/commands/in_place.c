@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: values set where they are. Nothing may fail: what cannot be done so is left to the
- * other stages before anything is written. */
+/* In: streams in order. Out: values set where they are. Nothing may fail: what cannot be done so is left
+ * to the other stages before anything is written. */
 #include "core/commands/in_place.h"
 
 #include "core/storage/change.h"
 
-/* Looks at all items of a run, or writes their values. False: some entity is gone, or lacks the component. */
+/* Looks at all items of a run, or writes their values. False: some entity is gone, or lacks the
+ * component. */
 static inline bool walk_run(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
 {
     const quern__operation *operation = run->operation;

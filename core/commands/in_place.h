@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_COMMANDS_IN_PLACE_H
 #define QUERN_CORE_COMMANDS_IN_PLACE_H
 
-/* The short way through a sync point, straight after gathering. Where commands do nothing but set plain values
- * that their entities have, no row comes, goes or moves, and the last set wins if they are done in order: there
- * is nothing to merge and nothing to resolve. */
+/* The short way through a sync point, straight after gathering. Where commands do nothing but set plain
+ * values that their entities have, no row comes, goes or moves, and the last set wins if they are done in
+ * order: there is nothing to merge and nothing to resolve. */
 
 #include "core/commands/gather.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: the edits of chunks and of creates, in order, and in them groups of rows with one
- * sequence. What may fail: memory; nothing of the world is touched.
+/* In: streams in order. Out: the edits of chunks and of creates, in order, and in them groups of rows
+ * with one sequence. What may fail: memory; nothing of the world is touched.
  *
  * On one thread each stream is walked once, and each command goes to the edit of its entity at once. On
- * several threads the walk over a stream (streams are shared out) only notes which chunks its commands touch,
- * in *command spans*; then each chunk (chunks are shared out) walks the spans that concern it, in the order of
- * streams. Provisional handles are good in their own stream only, so what is created is merged in the first
- * walk in either case. */
+ * several threads the walk over a stream (streams are shared out) only notes which chunks its commands
+ * touch, in *command spans*; then each chunk (chunks are shared out) walks the spans that concern it, in
+ * the order of streams. Provisional handles are good in their own stream only, so what is created is
+ * merged in the first walk in either case. */
 
 #include "core/commands/merge.h"
 
@@ -171,8 +171,8 @@ static bool enter_chunk(walk *it, quern__chunk_edits *edits)
 
 /* A later command on an entity: the i-th item of the run.
  *
- * Equal operations are the same, for each recorder has its own: sequences, and with them the order of hooks,
- * must not tell who recorded. */
+ * Equal operations are the same, for each recorder has its own: sequences, and with them the order of
+ * hooks, must not tell who recorded. */
 static inline void extend_edit(const walk *it, quern__edit *edit, quern__item *item, uint32_t i)
 {
     quern__scratch *scratch = it->scratch;

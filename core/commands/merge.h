@@ -108,8 +108,8 @@ typedef struct quern__merged {
     QUERN__ARRAY(quern__chunk_edits *) chunk_edits; /* by archetype and chunk */
     QUERN__ARRAY(quern__merged_stream) streams;     /* as they were gathered */
     QUERN__ARRAY(quern__scratch *) scratches;       /* one per thread */
-    /* Which edits are a chunk's, by quern__chunk_number. Never cleared: an entry is a guess, which counts when
-     * the edits that it names are the chunk's. */
+    /* Which edits are a chunk's, by quern__chunk_number. Never cleared: an entry is a guess, which counts
+     * when the edits that it names are the chunk's. */
     QUERN__ARRAY(uint32_t) edits_of_chunk;
     QUERN__ARRAY(quern__sort_item) order, order_scratch;
     QUERN__ARRAY(quern__arena_block) arena;

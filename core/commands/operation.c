@@ -59,7 +59,7 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 
 /* -------------------------------------------------------------------------------------------- layout */
 
-/* Sets the i-th operand and lays its value out, if it is given, behind what the item has so far. */
+/* Sets the i-th operand and lays its value out, if it is given, after what the item has so far. */
 static void set_operand(quern__operation *operation, uint32_t i, quern_component component,
                         const quern__type *type, bool is_given)
 {
@@ -217,8 +217,8 @@ static quern_result add_create(quern__operations *operations, const quern__compo
     return QUERN_OK;
 }
 
-/* Makes the operation for a list the latest one. The list is looked at when it is known to be no longer
- * than lists may be. */
+/* Makes the operation for a list the last one that was asked for. The list is looked at when it is known
+ * to be no longer than lists may be. */
 static quern_result select_create(quern__operations *operations, const quern__components *components,
                                   const quern_allocator *allocator, const quern_component *list,
                                   const void *const *values, uint32_t count)

@@ -63,7 +63,7 @@ typedef struct quern__operations {
     /* [component index * QUERN__VARIANT_COUNT + variant], NULL until asked for */
     QUERN__ARRAY(quern__operation *) singles;
     quern__map creates;            /* key -> first operation with it */
-    quern__operation *last_create; /* the latest that was asked for */
+    quern__operation *last_create; /* the last that was asked for */
 } quern__operations;
 
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);

@@ -9,7 +9,7 @@ enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64 };
 _Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
 
 /* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head
- * before it, a jump behind it, and padding. */
+ * before it, a jump after it, and padding. */
 _Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
                        (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
                        QUERN__CHUNK_BYTES <
@@ -209,8 +209,8 @@ static void begin_run(quern_commands *commands, const quern__operation *operatio
     close_run(commands);
     if (left_bytes(commands) < run_bytes(operation)) next_block(commands);
     quern__run *run = (quern__run *)(void *)commands->next;
-    uintptr_t behind = (uintptr_t)(run + 1);
-    size_t padding = quern__align_up(behind, operation->alignment_bytes) - behind;
+    uintptr_t head_end = (uintptr_t)(run + 1);
+    size_t padding = quern__align_up(head_end, operation->alignment_bytes) - head_end;
     *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
     if (!commands->is_open)
         commands->streams.items[commands->streams.count++] =
@@ -356,7 +356,7 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
-/* count creates; values[i] are the values of the i-th component, one behind the other. */
+/* count creates; values[i] are the values of the i-th component, one after the other. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
                                    const char *function)

@@ -58,7 +58,7 @@ typedef struct quern__block {
 struct quern_commands {
     /* room in the block in use, and the run that the next command may join */
     _Alignas(QUERN__RECORDER_ALIGNMENT_BYTES) char *next;
-    char *end;                         /* behind it there is room for a jump */
+    char *end;                         /* after it there is room for a jump */
     const quern__operation *operation; /* of the open run; NULL: none is open */
     quern__run *run;
     quern__storage *storage;
@@ -66,7 +66,7 @@ struct quern_commands {
     const void *holder;   /* the thread of that callback; NULL: none is running */
     bool is_open;         /* the last stream is its */
     quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
-    uint32_t block_index; /* the block in use; those behind it wait to be used again */
+    uint32_t block_index; /* the block in use; those after it wait to be used again */
     QUERN__ARRAY(quern__block) blocks;
     QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
     quern__operations operations;
@@ -115,7 +115,7 @@ static inline char *quern__run_items(quern__run *run)
     return (char *)run + run->first_item_bytes;
 }
 
-/* The run behind this one, which is not the last of its stream. */
+/* The run after this one, which is not the last of its stream. */
 static inline quern__run *quern__run_next(quern__run *run)
 {
     size_t bytes = (size_t)run->operation->item_bytes * run->item_count;
@@ -127,7 +127,7 @@ static inline quern__item *quern__run_item(quern__run *run, uint32_t i)
     return (quern__item *)(void *)(quern__run_items(run) + (size_t)i * run->operation->item_bytes);
 }
 
-/* The item behind this one in its run. */
+/* The item after this one in its run. */
 static inline quern__item *quern__item_next(const quern__item *item, const quern__operation *operation)
 {
     return (quern__item *)(void *)((char *)(uintptr_t)item + operation->item_bytes);

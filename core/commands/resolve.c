@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: edits and groups. Out: in each sequence its target, plan and values; in each group its place among the
- * rows that come to the target; in each archetype delta how many rows come and go; and room for all. What may
- * fail: memory, and the limits of a world. What one entity alone asks for and cannot have is refused to that
- * entity, and is no failure. */
+/* In: edits and groups. Out: in each sequence its target, plan and values; in each group its place among
+ * the rows that come to the target; in each archetype delta how many rows come and go; and room for all.
+ * What may fail: memory, and the limits of a world. What one entity alone asks for and cannot have is
+ * refused to that entity, and is no failure. */
 
 #include "core/commands/resolve.h"
 

@@ -11,8 +11,8 @@
  *      come from.
  *   2. Rows that were left are gaps. New entities, in the order of their creates, fill them, the first gap
  *      first; those that find none are appended.
- *   3. While there are gaps, the archetype ends as many rows earlier: those after that end which are no gaps
- *      fill the gaps before it, first to first. */
+ *   3. While there are gaps, the archetype ends as many rows earlier: those after that end which are no
+ *      gaps fill the gaps before it, first to first. */
 
 #include "core/commands/merge.h"
 
@@ -50,9 +50,9 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 /* Forgets everything and keeps the memory. */
 void quern__resolved_clear(quern__resolved *resolved);
 
-/* What `resolved` had before has been cleared. What comes out stands in `merged` as well. drops: where dropped commands will be reported; there is room for
- * them afterwards. On failure nothing is held that was not before, but for archetypes
- * without rows. Errors: OUT_OF_MEMORY, LIMIT. */
+/* What `resolved` had before has been cleared. What comes out stands in `merged` as well. drops: where
+ * dropped commands will be reported; there is room for them afterwards. On failure nothing is held that
+ * was not before, but for archetypes without rows. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);

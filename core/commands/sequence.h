@@ -3,10 +3,11 @@
 #ifndef QUERN_CORE_COMMANDS_SEQUENCE_H
 #define QUERN_CORE_COMMANDS_SEQUENCE_H
 
-/* Edit sequences: what the commands of one sync point do to an entity, one operation after the other. Most
- * entities share their sequence with many others, so sequences are kept as a tree: a root for each archetype
- * that entities come from, and below each sequence those that are longer by one operation. What a sequence
- * comes to, archetype, plan, where each new value comes from, is found once and not for each entity.
+/* Edit sequences: what the commands of one sync point do to an entity, one operation after the other.
+ * Most entities share their sequence with many others, so sequences are kept as a tree: a root for each
+ * archetype that entities come from, and below each sequence those that are longer by one operation. What
+ * a sequence comes to, archetype, plan, where each new value comes from, is found once and not for each
+ * entity.
  *
  * Each thread that merges has a tree of its own; two nodes of different trees may stand for the same
  * sequence. */

@@ -148,6 +148,7 @@ struct quern__a_pointer_is_no_field {
 #define QUERN__FIELD_ULONG QUERN_FIELD_U32
 #endif
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types, and what must stay next to them */
 /* clang-format off */
 #define QUERN__FIELD_TYPES(pointer) \
     bool pointer: QUERN_FIELD_BOOL, char pointer: QUERN__FIELD_CHAR, \
@@ -184,6 +185,7 @@ struct quern__a_pointer_is_no_field {
                        (_Generic(((type *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*)))) \
     }
 /* clang-format on */
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif
 

@@ -521,10 +521,8 @@ Test(forecast, misuse_is_refused)
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_create(NULL, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_capture_forecast(capture, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_capture_forecast(NULL, &no_costs, 4, &forecast));
-    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
-                   quern_capture_forecast(capture, &no_costs, 4, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(NULL, &no_costs, 4, &forecast));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_capture_forecast(capture, &no_costs, 4, NULL));
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_capture_forecast(capture, &no_costs, 0, &forecast));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_forecast_costs_measure(NULL, &costs));

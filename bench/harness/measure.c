@@ -199,7 +199,7 @@ static void close_subjects(bench_session *session)
 
 /* -------------------------------------------------------------------------------------------- stages */
 
-/* Returns the time of the slowest subject's latest pass. */
+/* Returns the time of the slowest subject's last pass. */
 static double warm_up(bench_session *session)
 {
     double slowest_ns = 0;

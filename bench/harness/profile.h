@@ -11,7 +11,7 @@
 #include <quern/bench.h>
 #include <quern/hardware.h>
 
-/* What quern_bench_set_schedule was given since the latest call; or NULL. */
+/* What quern_bench_set_schedule was given since the last call; or NULL. */
 struct quern_schedule *quern__bench_take_schedule(void);
 
 /* A text that grows while workloads are measured. */

@@ -175,7 +175,7 @@ static QUERN__SLOW_PATH quern_result fail_foreign(const quern_commands *commands
         "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
         "and "
         "use it there alone",
-        function, name ? " (system '" : "", name ? name : "", name ? "' had it latest)" : "");
+        function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 
 /* Makes sure that `count` more items can be recorded without failing. */

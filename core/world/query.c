@@ -255,8 +255,8 @@ bool quern__query_passes_filters(const quern__query *query, const quern_view_col
 uint64_t quern__query_write_version(const quern_query *query)
 {
     const uint64_t clock = query->storage->clock;
-    const bool is_latest_look = query->filter_count > 0 && query->seen_version + 1 == clock;
-    return is_latest_look ? query->seen_version : clock;
+    const bool is_last_look = query->filter_count > 0 && query->seen_version + 1 == clock;
+    return is_last_look ? query->seen_version : clock;
 }
 
 /* -------------------------------------------------------------------------------------- refusals */

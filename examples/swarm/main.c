@@ -47,7 +47,7 @@ static quern_jobs *create_jobs(uint32_t thread_count, quern_trace *trace)
     return jobs;
 }
 
-/* Its rings keep the latest of what is recorded, which is the last frames. NULL when none was asked for. */
+/* Its rings keep the last of what is recorded, which is the last frames. NULL when none was asked for. */
 static quern_trace *start_trace(const Options *options)
 {
     quern_trace *trace = NULL;

@@ -21,7 +21,7 @@ typedef struct Rules {
     Species prey, hunter;
 } Rules;
 
-/* The living at the end of the latest frame. */
+/* The living at the end of the last frame. */
 typedef struct Census {
     uint64_t prey_count, hunter_count;
     double prey_energy, hunter_energy; /* on average */

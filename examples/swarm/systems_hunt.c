@@ -61,7 +61,7 @@ static Scene watch_out(const Grid *grid, uint32_t cell, Vector from)
 }
 
 /* A hunter stays with its target while that lives and is near. The handle may have gone stale since the
- * latest frame: the lookup then finds nothing. */
+ * last frame: the lookup then finds nothing. */
 static bool can_keep(quern_context *context, Target target, Vector from)
 {
     const Types *types = quern_context_user_data(context);

@@ -39,7 +39,7 @@ typedef struct quern_schedule quern_schedule;
 /* ---------------------------------------------------------------------------------------- systems */
 
 /** Called once per frame, before the first or after the last view of the system. */
-typedef void quern_system_hook(quern_context *context);
+typedef void quern_system_callback(quern_context *context);
 
 /** Returns whether the system runs in this frame; asked before begin. It may look at what the system
  * declares. Commands that it records count in either case. */
@@ -70,8 +70,8 @@ typedef struct quern_system_def {
     const char *name QUERN__ZERO;  /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule. */
     uint32_t phase QUERN__ZERO;    /**< Index of one of the schedule's phases. */
     quern_kernel *run QUERN__ZERO; /**< Per view; once, with an empty view, when there are no terms. */
-    quern_system_hook *begin QUERN__ZERO; /**< May be NULL. */
-    quern_system_hook *end QUERN__ZERO;   /**< May be NULL. */
+    quern_system_callback *begin QUERN__ZERO; /**< May be NULL. */
+    quern_system_callback *end QUERN__ZERO;   /**< May be NULL. */
     /** Returns false: the system is left out of the frame. May be NULL. */
     quern_system_condition *condition QUERN__ZERO;
     /** The system runs only in frames by which at least this much time (of delta_seconds) has passed for

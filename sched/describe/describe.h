@@ -36,7 +36,7 @@ typedef QUERN__ARRAY(uint64_t) quern__bits;
 
 typedef struct quern__facts {
     const quern_schedule *schedule;
-    bool is_timed; /* loads come from the times of the latest frame */
+    bool is_timed; /* loads come from the times of the last frame */
     uint32_t system_words, pass_words;
     QUERN__ARRAY(quern__segment_facts) segments; /* as the schedule's */
     QUERN__ARRAY(quern__pass_facts) passes;

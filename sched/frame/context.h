@@ -21,7 +21,7 @@ struct quern_context {
     uint32_t part;              /* of the system's streams: see frame.h */
     bool has_stream;            /* the recorder is set to this callback's stream */
     bool is_busy;               /* callbacks of a pass are under way */
-    const char *refused_system; /* the latest that was refused something in this frame, or NULL */
+    const char *refused_system; /* the last that was refused something in this frame, or NULL */
 };
 
 _Static_assert(offsetof(struct quern_context, scope) == 0, "core takes a context for its scope");

@@ -240,7 +240,7 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-/* Costs nothing for each system, but where it was asked to time them, or the latest frame had commands. */
+/* Costs nothing for each system, but where it was asked to time them, or the last frame had commands. */
 static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
 {
     schedule->jobs = jobs;

@@ -85,7 +85,7 @@ static const char *report(const quern_schedule *schedule, const quern__archetype
         quern__violation(
             QUERN_ERROR_UNDECLARED_ACCESS,
             "component '%s' was changed %s frame %llu while no system had a view of it: somebody keeps a "
-            "pointer beyond its call. The latest to have it was system '%s' (declared: %s)",
+            "pointer beyond its call. The last to have it was system '%s' (declared: %s)",
             component, when, frame, guard->holder->name, declared);
     else
         quern__violation(

@@ -33,7 +33,7 @@ struct quern_view;
 typedef struct quern__guard {
     uint64_t hash;
     const struct quern__system
-        *holder; /* the latest that might write; NULL: none since the archetype is known */
+        *holder; /* the last that might write; NULL: none since the archetype is known */
 } quern__guard;
 
 /* Of one archetype, by chunk and column. */

@@ -22,7 +22,7 @@ struct quern_schedule {
     /* frames */
     bool is_running;
     bool is_observed;        /* this frame: the observer is looking */
-    bool has_command_counts; /* of systems, from the latest frame */
+    bool has_command_counts; /* of systems, from the last frame */
     uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;

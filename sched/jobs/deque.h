@@ -75,7 +75,7 @@ typedef struct quern__deque_slot {
 typedef struct quern__deque {
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t top;    /* only grows; moved by who takes the oldest job */
     _Alignas(QUERN__APART_BYTES) _Atomic int64_t bottom; /* written by the owner alone */
-    int64_t known_top;                                   /* the owner's latest look at top; <= top */
+    int64_t known_top;                                   /* the owner's last look at top; <= top */
     bool is_alone;                                       /* there are no thieves */
     _Alignas(QUERN__APART_BYTES) quern__deque_slot slots[QUERN__DEQUE_CAPACITY];
 } quern__deque;

@@ -13,7 +13,7 @@
 typedef struct quern__graph_node {
     quern__range range;
     uint32_t predecessor_count;
-    uint32_t first_edge; /* to successors; the latest added first */
+    uint32_t first_edge; /* to successors; the newest first */
     bool caller_only;
 } quern__graph_node;
 
@@ -45,7 +45,7 @@ struct quern_graph {
     uint32_t slots_per_task;
     uint64_t serial_ns;        /* what a run takes on the caller alone; QUERN__UNKNOWN_NS */
     uint64_t shared_ns;        /* what a run takes that others help with, at the moment; 0: not known */
-    uint64_t timed_item_count; /* of the latest run */
+    uint64_t timed_item_count; /* of the last run */
     bool wake;                 /* this run wakes sleepers */
     _Atomic bool is_running;
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t unfinished_count; /* nodes */

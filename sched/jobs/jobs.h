@@ -39,9 +39,9 @@ typedef struct quern__cost {
 /* Where the time of a worker goes, since the pool began: see worker_times.c. */
 typedef struct quern__worker_times {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
-        dry_ns; /* without a job, asleep or not, up to the latest that it found; while is_watched */
+        dry_ns; /* without a job, asleep or not, up to the last that it found; while is_watched */
     _Atomic uint64_t dry_since_ns;    /* 0: it has one */
-    _Atomic uint64_t slept_ns;        /* asleep, up to its latest waking */
+    _Atomic uint64_t slept_ns;        /* asleep, up to its last waking */
     _Atomic uint64_t asleep_since_ns; /* 0: awake */
 } quern__worker_times;
 
@@ -70,7 +70,7 @@ struct quern__worker {
     bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
     uint32_t again_count; /* of worker 0: how often it has entered again */
     quern__thread thread; /* not of worker 0 */
-    uint64_t loop_end_ns; /* when the latest shared loop of this worker ended */
+    uint64_t loop_end_ns; /* when the last shared loop of this worker ended */
     uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;

@@ -53,7 +53,7 @@ void quern__worker_run_own(quern__worker *worker, quern__job *job)
 
 void quern__worker_run(quern__worker *worker, quern__job *job)
 {
-    /* The worker's own words: relaxed loads see its latest store. */
+    /* The worker's own words: relaxed loads see its last store. */
     const void *serving = atomic_load_explicit(&worker->serving, memory_order_relaxed);
     int64_t from = atomic_load_explicit(&worker->serving_from, memory_order_relaxed);
     int64_t bottom = quern__deque_bottom(&worker->deque);

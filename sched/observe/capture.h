@@ -56,7 +56,7 @@ uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint3
 /* Of the task that was added last. before: a number that add_task returned in this section. */
 void quern__capture_add_wait(quern_capture *capture, uint32_t before);
 
-/* Of a sync point: what worker 0 did since the section began, or the latest loop ended. */
+/* Of a sync point: what worker 0 did since the section began, or the last loop ended. */
 void quern__capture_add_gap(quern_capture *capture, uint64_t now_ns);
 /* A loop of at most so many parts; each part, on any worker; and its end. */
 void quern__capture_start_loop(quern_capture *capture, uint32_t part_count);

@@ -85,7 +85,7 @@ typedef struct quern__profiler {
     bool is_learning;        /* from this frame: see above */
     uint64_t observed_count; /* frames in which is_on was true */
     quern_capture *capture;  /* of this frame, or NULL */
-    quern_jobs *jobs;        /* of the latest frame that was looked at; or NULL */
+    quern_jobs *jobs;        /* of the last frame that was looked at; or NULL */
     uint64_t start_ns;
     /* When the segment began, and how long worker 0 had been without a job until then. */
     uint64_t segment_start_ns, segment_dry_ns;
@@ -97,7 +97,7 @@ typedef struct quern__profiler {
     uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
     uint32_t worker_count;     /* entries of both */
-    quern_frame_profile frame; /* the latest */
+    quern_frame_profile frame; /* the last */
     quern_frame_profile total; /* of all since the profile began */
     uint64_t frame_count;      /* of those */
 } quern__profiler;

@@ -10,7 +10,7 @@ enum {
     FADE_SHARE = 2,
 };
 
-/* False for one that was added since the latest frame. */
+/* False for one that was added since the last frame. */
 static bool has_times(const quern__profiler *profiler, const quern__system *system)
 {
     return (system->index + 1) * QUERN__TIME_COUNT <= profiler->time_stride;

@@ -192,7 +192,7 @@ quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, u
     const uint32_t worker_count = profiler->is_profiling ? profiler->frame.thread_count : 0;
     if (worker_index >= worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_schedule_get_worker_profile: worker %u; the latest profile has %u",
+                           "quern_schedule_get_worker_profile: worker %u; the last profile has %u",
                            worker_index, worker_count);
     *out_profile = profiler->workers[worker_index].profile;
     return QUERN_OK;

@@ -324,7 +324,7 @@ static QUERN__SLOW_PATH void report_crossing(quern_trace *trace, const quern_tra
     (void)quern__violation(
         QUERN_ERROR_INVALID_ARGUMENT,
         "quern_trace_zone_end: zone '%s' on track %u has ended already, or one that began "
-        "in it has not; end each zone once, the latest first (said once until the trace "
+        "in it has not; end each zone once, the last begun first (said once until the trace "
         "starts again)",
         name, zone->track);
 }

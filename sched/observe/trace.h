@@ -60,7 +60,7 @@ typedef struct quern__trace_slot {
 
 typedef struct quern__trace_track {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t head; /* events ever written */
-    _Atomic uint64_t start_head;                        /* head at the latest start */
+    _Atomic uint64_t start_head;                        /* head at the last start */
     _Atomic uint32_t depth;              /* of open zones; by the writer, in builds with QUERN_CHECKS */
     quern__trace_slot *slots;            /* capacity of them */
     char name[QUERN_MAX_NAME_BYTES + 1]; /* by the trace's mutex; empty: worker N */

@@ -11,7 +11,7 @@
  *   - every system before it in the order, with which it conflicts, is in that pass or an earlier one: then
  *     edges lead from earlier passes to later ones, and there is no cycle.
  * Systems are taken in their order. Of the passes that one may join it joins the one that it shares the
- * most components with, the latest of equals; if there is none, it starts a new one. */
+ * most components with, the last of equals; if there is none, it starts a new one. */
 
 #include "sched/schedule/plan.h"
 

@@ -90,7 +90,7 @@ typedef struct quern__frame_observer_calls {
     void (*end_loop)(quern__frame_observer *observer);
     void (*end_part)(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns);
 
-    /* What the system took in the latest frame; 0 when nobody knows. */
+    /* What the system took in the last frame; 0 when nobody knows. */
     uint64_t (*system_time_ns)(const quern__frame_observer *observer, const quern__system *system);
     void (*destroy)(quern__frame_observer *observer);
 } quern__frame_observer_calls;

@@ -23,7 +23,7 @@ typedef struct quern__system {
     uint32_t flags; /* quern_system_flags; serial where it is implied */
     bool enabled;
     quern_kernel *run;
-    quern_system_hook *begin, *end;
+    quern_system_callback *begin, *end;
     quern_system_condition *condition;
     double interval_seconds; /* 0: every frame */
     void *user_data;
@@ -66,7 +66,7 @@ typedef struct quern__system {
     _Alignas(QUERN__APART_BYTES) uint64_t views_seen_ns; /* of its times, when samples were taken last */
     uint64_t hooks_seen_ns;
     uint64_t sampled_ns; /* in the views of sampled chunks; fades */
-    uint64_t profile_ns; /* in the latest frame, by the profile */
+    uint64_t profile_ns; /* in the last frame, by the profile */
     uint64_t total_ns;   /* since the profile began */
     uint64_t total_view_count, total_entity_count, total_command_count;
 } quern__system;

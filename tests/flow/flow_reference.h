@@ -20,7 +20,7 @@ typedef struct flow_reference {
     uint64_t elapsed_ticks[FLOW_MAX_SYSTEMS]; /* since they ran */
     uint64_t phase_ticks[FLOW_PHASE_COUNT];   /* not yet stepped through */
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
-    /* of the latest frame */
+    /* of the last frame */
     naive_stats stats;
     uint64_t entity_counts[FLOW_MAX_SYSTEMS];
     uint64_t command_counts[FLOW_MAX_SYSTEMS];

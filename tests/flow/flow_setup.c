@@ -87,7 +87,7 @@ void idle_run(quern_context *context, const quern_view *view)
     (void)view;
 }
 
-void idle_hook(quern_context *context)
+void idle_callback(quern_context *context)
 {
     (void)context;
 }
@@ -146,11 +146,11 @@ void must_not_run(quern_schedule *schedule, quern_jobs *jobs, quern_result expec
     cr_assert(refusal_has_message(&before), "a failed frame set no message");
 }
 
-quern_frame_stats run_once(quern_world *world, quern_system_hook *hook)
+quern_frame_stats run_once(quern_world *world, quern_system_callback *callback)
 {
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("once", NULL);
-    def.begin = hook;
+    def.begin = callback;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
     quern_frame_stats stats = stats_of_frame(schedule);

@@ -38,7 +38,7 @@ quern_system setup_writer(quern_schedule *schedule, const char *name, quern_comp
 
 /* Does nothing. */
 void idle_run(quern_context *context, const quern_view *view);
-void idle_hook(quern_context *context);
+void idle_callback(quern_context *context);
 
 /* One uint64_t that is part of the world's hash. */
 quern_resource setup_counter(quern_world *world, const char *name);
@@ -57,7 +57,7 @@ void must_run(quern_schedule *schedule, quern_jobs *jobs);
 void must_not_run(quern_schedule *schedule, quern_jobs *jobs, quern_result expected);
 
 /* One frame, without a pool, of a system made of one begin callback. What it did. */
-quern_frame_stats run_once(quern_world *world, quern_system_hook *hook);
+quern_frame_stats run_once(quern_world *world, quern_system_callback *callback);
 
 /* What quern_schedule_describe prints. Valid until the next call. */
 const char *described(quern_schedule *schedule);

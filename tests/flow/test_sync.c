@@ -483,10 +483,10 @@ static void ask_for_too_much(quern_context *context)
     must(quern_commands_add(commands, created, wide[1], NULL));
 }
 
-static void add_hook(const char *name, quern_system_hook *hook, uint32_t flags)
+static void add_callback(const char *name, quern_system_callback *callback, uint32_t flags)
 {
     quern_system_def def = system_def(name, NULL);
-    def.begin = hook;
+    def.begin = callback;
     def.flags = flags;
     setup_system(schedule, &def);
 }
@@ -508,10 +508,10 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     open_with(NULL);
     wide[0] = setup_component(world, "wide0", 9000, 8);
     wide[1] = setup_component(world, "wide1", 9000, 8);
-    add_hook("destroy", destroy_known, QUERN_SYSTEM_DEFAULT);
-    add_hook("set", set_known, QUERN_SYSTEM_DEFAULT);
-    add_hook("outlive", outlive, QUERN_SYSTEM_EXCLUSIVE);
-    add_hook("greedy", ask_for_too_much, QUERN_SYSTEM_DEFAULT);
+    add_callback("destroy", destroy_known, QUERN_SYSTEM_DEFAULT);
+    add_callback("set", set_known, QUERN_SYSTEM_DEFAULT);
+    add_callback("outlive", outlive, QUERN_SYSTEM_EXCLUSIVE);
+    add_callback("greedy", ask_for_too_much, QUERN_SYSTEM_DEFAULT);
     must_not_run(schedule, NULL, QUERN_ERROR_COMPONENT_TOO_LARGE);
     cr_assert_eq(quern_schedule_drop_count(schedule), 4u);
     assert_drop(0, "destroy", QUERN_DROP_DESTROYED, 2, known[5]);
@@ -521,7 +521,7 @@ Test(sync, a_frame_tells_whose_commands_were_dropped_and_why)
     cr_assert_eq(stats_of_frame(schedule).dropped_count, 8u);
     enable_systems(false);
     must_run(schedule, NULL);
-    cr_assert_eq(quern_schedule_drop_count(schedule), 0u, "the report is of the latest frame");
+    cr_assert_eq(quern_schedule_drop_count(schedule), 0u, "the report is of the last frame");
     close_all();
 }
 
@@ -659,7 +659,7 @@ static void keep_commands(void)
     memory = failing_allocator_create();
     quern_allocator allocator = failing_allocator_interface(memory);
     open_with(&allocator);
-    add_hook("keeper", record_and_refuse, QUERN_SYSTEM_DEFAULT);
+    add_callback("keeper", record_and_refuse, QUERN_SYSTEM_DEFAULT);
     must_not_run(schedule, NULL, QUERN_ERROR_OUT_OF_MEMORY);
     failing_allocator_heal(memory);
     enable_systems(false);
@@ -672,7 +672,7 @@ Test(sync_memory, kept_commands_find_their_entities_in_a_world_that_has_changed)
     must(quern_entity_destroy(world, known[0]));
     for (uint32_t i = 1; i < ENTITIES; i += 2) /* they and their neighbours are elsewhere now */
         must(quern_entity_add(world, known[i], tracked_component, NULL));
-    add_hook("later", idle_hook, QUERN_SYSTEM_DEFAULT);
+    add_callback("later", idle_callback, QUERN_SYSTEM_DEFAULT);
     quern_jobs *jobs = setup_jobs(3);
     schedule->playback.parallel_command_count = 1;
     must_run(schedule, jobs);

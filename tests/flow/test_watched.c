@@ -312,7 +312,7 @@ Test(watched, hooks_are_in_the_trace)
     quern_system_def def = system_def("hooked", work);
     def.terms[0] = quern_term_write(number);
     def.condition = want_always;
-    def.begin = def.end = idle_hook;
+    def.begin = def.end = idle_callback;
     setup_system(schedule, &def);
     quern_trace_start(trace);
     must_run(schedule, NULL);

@@ -40,11 +40,11 @@ static void must(quern_result result)
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
 }
 
-/* The hook refuses everything that it records. */
-static void assert_records_nothing(quern_system_hook *hook)
+/* The callback refuses everything that it records. */
+static void assert_records_nothing(quern_system_callback *callback)
 {
     uint64_t hash = quern_world_hash(world);
-    cr_assert_eq(run_once(world, hook).command_count, 0u, "a refused command was recorded");
+    cr_assert_eq(run_once(world, callback).command_count, 0u, "a refused command was recorded");
     cr_assert_eq(quern_world_hash(world), hash, "a refused command changed the world");
 }
 

@@ -421,7 +421,7 @@ Test(playback, the_later_system_wins_whatever_its_kind)
 }
 
 /* A system whose views all set the same entity's number, and whose begin and end do. */
-static void run_voters(quern_jobs *jobs, quern_system_hook *begin, quern_system_hook *end,
+static void run_voters(quern_jobs *jobs, quern_system_callback *begin, quern_system_callback *end,
                        uint32_t *out_view_count)
 {
     quern_schedule *schedule = setup_schedule(world);
@@ -651,12 +651,12 @@ static void ask_for_too_many_bytes(quern_context *context)
     must(quern_commands_set(commands, first, number, &(uint64_t){3}));
 }
 
-/* Runs the hook in the first of two phases; the second phase shows that the frame goes on. */
-static void assert_asks_for_too_much(quern_system_hook *hook, quern_result expected)
+/* Runs the callback in the first of two phases; the second phase shows that the frame goes on. */
+static void assert_asks_for_too_much(quern_system_callback *callback, quern_result expected)
 {
     quern_schedule *schedule = setup_phases(world, 2);
     quern_system_def def = system_def("greedy", NULL), later = system_def("later", NULL);
-    def.begin = hook;
+    def.begin = callback;
     later.begin = set_number;
     later.phase = 1;
     later.user_data = (void *)(uintptr_t)4;
@@ -805,7 +805,7 @@ Test(playback, commands_on_an_entity_that_an_exclusive_system_destroyed_are_drop
 Test(playback, an_empty_sync_point_changes_nothing)
 {
     uint64_t hash = quern_world_hash(world);
-    quern_frame_stats stats = run_once(world, idle_hook);
+    quern_frame_stats stats = run_once(world, idle_callback);
     cr_assert_eq(stats.command_count, 0u);
     cr_assert_eq(quern_world_hash(world), hash);
 }

@@ -95,7 +95,7 @@ Test(storage, remove_takes_the_value_away)
     assert_valid(world);
 }
 
-/* The archetype remembers the way that was taken latest; what is checked on the way the first time is
+/* The archetype remembers the way that was taken last; what is checked on the way the first time is
  * checked always. */
 Test(storage, calls_are_checked_on_a_way_taken_before_too)
 {

@@ -280,7 +280,7 @@ Test(changed, an_excluded_component_cannot_be_filtered)
 
 /* ------------------------------------------------------------------------------------ random programs */
 
-/* Entities whose number has changed, or which have come or moved, since the latest look. */
+/* Entities whose number has changed, or which have come or moved, since the last look. */
 static bool is_new[ROWS], is_alive[ROWS];
 static uint32_t place_of[2 * ROWS]; /* in the list, by index of the handle */
 

@@ -546,7 +546,7 @@ Test(empty_archetypes, lets_bulk_calls_find_new_ways)
     close_bare();
 }
 
-/* The latest list of components that was given to create_with is remembered, with its archetype. */
+/* The last list of components that was given to create_with is remembered, with its archetype. */
 Test(empty_archetypes, lets_create_with_find_a_new_archetype)
 {
     create_row_of_sets(4);

@@ -213,7 +213,7 @@ Test(describe, conditions_intervals_callbacks_and_disabled_systems_are_named)
     quern_system_def def = reader_def("rich", position);
     def.condition = always;
     def.interval_seconds = 0.25;
-    def.begin = def.end = idle_hook;
+    def.begin = def.end = idle_callback;
     def.partial_bytes = 8;
     quern_system rich = setup_system(schedule, &def);
     assert_line("'rich': read 'position'; condition; every 0.25 s; begin; end; partial results of 8 bytes");
@@ -680,7 +680,7 @@ Test(describe_json, a_system_with_all_it_declares)
     def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
     def.condition = always;
     def.interval_seconds = 0.125;
-    def.begin = idle_hook;
+    def.begin = idle_callback;
     def.partial_bytes = 24;
     must_exist(position);
     must(quern_schedule_set_enabled(schedule, setup_system(schedule, &def), false));

@@ -98,7 +98,7 @@ Test(guard, a_pointer_kept_from_one_phase_is_found_in_another)
     use_frame = 1;
     assert_found(NULL,
                  "changed in frame 1 while no system had a view of it: somebody keeps a pointer beyond "
-                 "its call. The latest to have it was system 'take' (declared: write position)");
+                 "its call. The last to have it was system 'take' (declared: write position)");
 }
 
 Test(guard, so_it_is_on_threads)

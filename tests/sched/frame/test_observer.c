@@ -217,9 +217,10 @@ static void open_schedule(void)
     def.begin = spawn;
     def.condition = is_wanted;
     setup_system(schedule, &def);
-    setup_system(schedule,
-                 &(quern_system_def){
-                     .name = "b", .run = increment, .end = idle_hook, .terms = {quern_term_write(number)}});
+    setup_system(schedule, &(quern_system_def){.name = "b",
+                                               .run = increment,
+                                               .end = idle_callback,
+                                               .terms = {quern_term_write(number)}});
     memset(&heard, 0, sizeof heard);
     heard.observer.calls = &calls;
     replaced = schedule->observer;

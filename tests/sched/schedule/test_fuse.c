@@ -65,8 +65,8 @@ static quern_system add_to(quern_schedule *target, const char *name, const decla
     def.after[0] = what->after;
     def.phase = what->phase;
     def.flags = what->flags;
-    def.begin = what->has_begin ? idle_hook : NULL;
-    def.end = what->has_end ? idle_hook : NULL;
+    def.begin = what->has_begin ? idle_callback : NULL;
+    def.end = what->has_end ? idle_callback : NULL;
     def.condition = what->has_condition ? always : NULL;
     return setup_system(target, &def);
 }
@@ -246,7 +246,7 @@ Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
     cr_assert_not(are_fused(move, seek));
     cr_assert_not(are_fused(seek, push), "what seek looks up");
     cr_assert_not(are_fused(move, push), "seek stands between them");
-    cr_assert(are_fused(heal, push), "heal is free, and joins the latest pass of equals");
+    cr_assert(are_fused(heal, push), "heal is free, and joins the last pass of equals");
 }
 
 Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)

@@ -100,7 +100,7 @@ static void terms_without_run(quern_system_def *def)
 {
     use_term(def, quern_term_read(position));
     def->run = NULL;
-    def->begin = idle_hook;
+    def->begin = idle_callback;
 }
 
 static void unknown_phase(quern_system_def *def)

@@ -123,7 +123,16 @@ int main()
     if (quern_schedule_create(world, nullptr, &schedule) != QUERN_OK) return fail("schedule");
     const quern_system_def def = define_move(types);
     if (quern_schedule_add_system(schedule, &def, nullptr) != QUERN_OK) return fail("system");
-    if (quern_schedule_run(schedule, nullptr, 0) != QUERN_OK) return fail("run");
+#if __cplusplus >= 202002L
+    const quern_jobs_def jobs_def = {.thread_count = 2, .name = "C++"};
+#else
+    quern_jobs_def jobs_def;
+    jobs_def.thread_count = 2;
+#endif
+    quern_jobs *jobs = nullptr;
+    if (quern_jobs_create(&jobs_def, &jobs) != QUERN_OK) return fail("jobs");
+    if (quern_schedule_run(schedule, jobs, 0) != QUERN_OK) return fail("run");
+    quern_jobs_destroy(jobs);
     auto *stored = static_cast<const Position *>(quern_entity_get(world, entity, types.position));
     if (stored == nullptr || stored->x < 12.5f || stored->x > 13.5f) return fail("get");
     quern_schedule_destroy(schedule);

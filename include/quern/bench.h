@@ -52,40 +52,45 @@ struct quern_capture;
 /** One way to do the work of a workload. Callbacks may end the program with quern_bench_die when something
  * fails. */
 typedef struct quern_bench_subject {
-    void *(*open)(const quern_bench_case *scene);  /**< Returns the state for the others. May be NULL. */
-    void (*enter)(void *state);                    /**< Before each run, not timed. May be NULL. */
-    void (*run)(void *state, uint32_t pass_count); /**< Timed. NULL ends the list of subjects. */
-    void (*leave)(void *state);                    /**< After each run, not timed. May be NULL. */
+    /** Returns the state for the others. May be NULL. */
+    void *(*open)(const quern_bench_case *scene)QUERN__ZERO;
+    void (*enter)(void *state) QUERN__ZERO; /**< Before each run, not timed. May be NULL. */
+    /** Timed. NULL ends the list of subjects. */
+    void (*run)(void *state, uint32_t pass_count) QUERN__ZERO;
+    void (*leave)(void *state) QUERN__ZERO; /**< After each run, not timed. May be NULL. */
     /** Returns a checksum of what the passes did, independent of their order. Called after the last run,
      * before its leave. NULL: 0. */
-    uint64_t (*checksum)(void *state);
-    void (*close)(void *state); /**< Releases the state. May be NULL. */
+    uint64_t (*checksum)(void *state) QUERN__ZERO;
+    void (*close)(void *state) QUERN__ZERO; /**< Releases the state. May be NULL. */
     /** For --forecast: runs a pass that is one frame with quern_schedule_run_captured (<quern/profile.h>).
      * May be NULL. */
-    quern_result (*capture)(void *state, struct quern_capture *capture);
+    quern_result (*capture)(void *state, struct quern_capture *capture) QUERN__ZERO;
 } quern_bench_subject;
 
 /** A workload. Zero is the default of every field that has one. Workloads are usually static tables. */
 typedef struct quern_bench_workload {
-    const char *name;    /**< In options and results; required, and unique in the suite. */
-    const char *alias;   /**< Another name for --workload; results have the first. May be NULL. */
-    const char *summary; /**< One line; required. */
-    const char *unit;    /**< What one operation is; default "pass". */
+    const char *name QUERN__ZERO;  /**< In options and results; required, and unique in the suite. */
+    const char *alias QUERN__ZERO; /**< Another name for --workload; results have the first. May be NULL. */
+    const char *summary QUERN__ZERO; /**< One line; required. */
+    const char *unit QUERN__ZERO;    /**< What one operation is; default "pass". */
     /** Default sizes; a 0 that is not the first element ends the list. */
-    uint32_t entity_counts[QUERN_BENCH_MAX_SIZES];
-    bool fixed_size;    /**< --entities does not apply. */
-    bool single_thread; /**< Left out for more than one thread. */
-    bool fresh;         /**< run uses up what enter built: one pass per enter, many rounds per sample. */
-    bool footprint;     /**< Figures are the bytes by which run makes a process grow, not times. */
-    bool frames;        /**< A pass is a frame of a main loop: single passes are timed, too (--frames). */
+    uint32_t entity_counts[QUERN_BENCH_MAX_SIZES] QUERN__ZERO;
+    bool fixed_size QUERN__ZERO;    /**< --entities does not apply. */
+    bool single_thread QUERN__ZERO; /**< Left out for more than one thread. */
+    /** run uses up what enter built: one pass per enter, many rounds per sample. */
+    bool fresh QUERN__ZERO;
+    bool footprint QUERN__ZERO; /**< Figures are the bytes by which run makes a process grow, not times. */
+    /** A pass is a frame of a main loop: single passes are timed, too (--frames). */
+    bool frames QUERN__ZERO;
     /** Bytes that a pass touches, to put the caches into charts; 0: unknown. */
-    uint32_t bytes_per_entity;
+    uint32_t bytes_per_entity QUERN__ZERO;
     /** Returns the passes of one sample. NULL: as many as take 5 ms at first; then the checksums of two
      * runs may differ. */
-    uint32_t (*pass_count)(uint32_t entity_count);
-    uint64_t (*operation_count)(uint32_t entity_count); /**< Returns the operations of a pass; NULL: 1. */
-    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS]; /**< The control first. */
-    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS];    /**< NULL: as in the suite. */
+    uint32_t (*pass_count)(uint32_t entity_count) QUERN__ZERO;
+    /** Returns the operations of a pass; NULL: 1. */
+    uint64_t (*operation_count)(uint32_t entity_count) QUERN__ZERO;
+    quern_bench_subject subjects[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO; /**< The control first. */
+    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;    /**< NULL: as in the suite. */
 } quern_bench_workload;
 
 /** All workloads of a program. Zero is the default of every field that has one. Nothing is copied: what
@@ -96,16 +101,16 @@ typedef struct quern_bench_workload {
  * gives my_bench the header "quern_bench_build.h", made at each build, which defines QUERN_BENCH_COMMIT,
  * and defines QUERN_BENCH_FLAGS. */
 typedef struct quern_bench_suite {
-    const char *program;                          /**< In messages and help; default "bench". */
-    const char *summary;                          /**< One line for --help; may be NULL. */
-    const quern_bench_workload *const *workloads; /**< In the order in which they run. */
-    uint32_t workload_count;                      /**< At least 1. */
-    const char
-        *subject_names[QUERN_BENCH_MAX_SUBJECTS]; /**< Default "control", "subject", "subject2" ... */
-    const char *compiler; /**< Of the measured code; default: the compiler of this library. */
-    const char *flags;    /**< The compiler's; default "unknown". */
+    const char *program QUERN__ZERO;                          /**< In messages and help; default "bench". */
+    const char *summary QUERN__ZERO;                          /**< One line for --help; may be NULL. */
+    const quern_bench_workload *const *workloads QUERN__ZERO; /**< In the order in which they run. */
+    uint32_t workload_count QUERN__ZERO;                      /**< At least 1. */
+    /** Default "control", "subject", "subject2" ... */
+    const char *subject_names[QUERN_BENCH_MAX_SUBJECTS] QUERN__ZERO;
+    const char *compiler QUERN__ZERO; /**< Of the measured code; default: the compiler of this library. */
+    const char *flags QUERN__ZERO;    /**< The compiler's; default "unknown". */
     /** Of the measured code's sources; default "unknown", and then two versions look alike. */
-    const char *commit;
+    const char *commit QUERN__ZERO;
 } quern_bench_suite;
 
 /** What quern_bench_main returns. */

@@ -53,27 +53,30 @@ typedef struct quern_jobs quern_jobs;
  * nothing more to do, then returns; it may sleep where a job of the pool waits for another. At most
  * thread_count - 1 are under way at a time. Threads: submit is called from any, also from inside jobs. */
 typedef struct quern_host_threads {
-    void (*submit)(void *user_data, void (*function)(void *argument), void *argument); /**< See above. */
-    void *user_data; /**< Passed to submit. */
+    /** See above. */
+    void (*submit)(void *user_data, void (*function)(void *argument), void *argument) QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to submit. */
 } quern_host_threads;
 
 /** How to make a pool. All zero is a good definition. */
 typedef struct quern_jobs_def {
-    uint32_t thread_count; /**< 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. */
+    /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. */
+    uint32_t thread_count QUERN__ZERO;
     /** How long an idle worker looks for work before it sleeps; 0 means 200,000. A pool with more threads
      * than processors never looks longer than one round. */
-    uint32_t spin_ns;
-    bool no_spin; /**< Idle workers look around once and sleep; spin_ns must then be 0. */
+    uint32_t spin_ns QUERN__ZERO;
+    bool no_spin QUERN__ZERO; /**< Idle workers look around once and sleep; spin_ns must then be 0. */
     /** Worker i stays on the i-th processor this process may use, around and around; the caller is left
      * where it is. Does nothing where the system cannot pin threads. */
-    bool pin_threads;
-    const char *name; /**< Threads are called name/1, name/2 …, cut to 15 bytes; NULL means "quern". */
-    quern_host_threads host_threads; /**< submit NULL: the pool has threads of its own. */
+    bool pin_threads QUERN__ZERO;
+    /** Threads are called name/1, name/2 …, cut to 15 bytes; NULL means "quern". */
+    const char *name QUERN__ZERO;
+    quern_host_threads host_threads QUERN__ZERO; /**< submit NULL: the pool has threads of its own. */
     /** Shows the steals and sleeps of worker i on track i while the trace runs; may be NULL. It must
      * outlive the pool and belong to no other one. Workers without a track are left out. See
      * <quern/profile.h>. */
-    struct quern_trace *trace;
-    quern_allocator allocator; /**< All zero means quern_allocator_default(). */
+    struct quern_trace *trace QUERN__ZERO;
+    quern_allocator allocator QUERN__ZERO; /**< All zero means quern_allocator_default(). */
 } quern_jobs_def;
 
 /** Makes a pool and starts its threads. def may be NULL, like one that is all zero. Errors: NULL_ARGUMENT,
@@ -173,14 +176,16 @@ typedef enum quern_priority {
 
 /** A job to submit. Needs a function; one definition may be used for many jobs. */
 typedef struct quern_job_def {
-    quern_job_function *function; /**< Gets the address of a writable copy of the payload, aligned to 8. */
-    const void *payload;          /**< Copied by the call that submits; may be NULL when there is none. */
-    uint32_t payload_bytes;       /**< 0 to QUERN_JOB_PAYLOAD_BYTES. */
-    quern_priority priority;      /**< 0 means QUERN_PRIORITY_NORMAL. */
+    /** Gets the address of a writable copy of the payload, aligned to 8. */
+    quern_job_function *function QUERN__ZERO;
+    /** Copied by the call that submits; may be NULL when there is none. */
+    const void *payload QUERN__ZERO;
+    uint32_t payload_bytes QUERN__ZERO;  /**< 0 to QUERN_JOB_PAYLOAD_BYTES. */
+    quern_priority priority QUERN__ZERO; /**< 0 means QUERN_PRIORITY_NORMAL. */
     /** The job runs on an outside thread: while that waits in any call of this pool, or in
      * quern_jobs_run_caller_jobs. In order; priority has no meaning then. */
-    bool caller_only;
-    quern_counter *counter; /**< Counts this job; NULL: nothing does. */
+    bool caller_only QUERN__ZERO;
+    quern_counter *counter QUERN__ZERO; /**< Counts this job; NULL: nothing does. */
 } quern_job_def;
 
 /** Hands in a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs
@@ -251,11 +256,12 @@ typedef struct quern_graph quern_graph;
 
 /** A node of a graph. All zero is a node that only joins edges. */
 typedef struct quern_graph_node_def {
-    quern_range_function *function; /**< NULL: the node has no work of its own. */
-    void *user_data;                /**< Passed to function. */
-    uint32_t count;                 /**< Items; 0 means 1. quern_graph_set_count can set 0. */
-    uint32_t grain;                 /**< As in quern_jobs_parallel_for. */
-    bool caller_only; /**< All items run, in order, in one call, on the thread that runs the graph. */
+    quern_range_function *function QUERN__ZERO; /**< NULL: the node has no work of its own. */
+    void *user_data QUERN__ZERO;                /**< Passed to function. */
+    uint32_t count QUERN__ZERO;                 /**< Items; 0 means 1. quern_graph_set_count can set 0. */
+    uint32_t grain QUERN__ZERO;                 /**< As in quern_jobs_parallel_for. */
+    /** All items run, in order, in one call, on the thread that runs the graph. */
+    bool caller_only QUERN__ZERO;
 } quern_graph_node_def;
 
 /** Makes an empty graph. allocator may be NULL for the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,

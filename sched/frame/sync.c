@@ -5,14 +5,6 @@
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
 
-static bool has_commands(const quern_schedule *schedule)
-{
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK)
-            return true;
-    return false;
-}
-
 /* Commands that could not be recorded fail the frame, but not the commands that were. */
 static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 {
@@ -112,9 +104,8 @@ quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *re
     return result;
 }
 
-quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
+quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report)
 {
-    if (!has_commands(schedule)) return QUERN_OK;
     quern__frame_observer *observer = schedule->observer;
     const uint64_t begin_ns = quern__clock_ns();
     count_streams(schedule, report);

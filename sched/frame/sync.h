@@ -12,7 +12,21 @@
  * end the frame. */
 quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *report);
 
-/* Applies what has been recorded; that may make archetypes. Errors end the frame. */
-quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report);
+/* Applies what systems have recorded; that may make archetypes. Errors end the frame. */
+quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report *report);
+
+static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK)
+            return true;
+    return false;
+}
+
+/* A sync point. One without commands, as most of them are, costs a look at the recorders. */
+static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
+{
+    return quern__schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
+}
 
 #endif

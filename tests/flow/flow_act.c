@@ -232,6 +232,11 @@ uint64_t flow_moment(uint64_t frame, double delta_seconds)
     return flow_mix(frame ^ flow_mix(bits));
 }
 
+uint64_t flow_moment_between(uint64_t frame, uint64_t seen)
+{
+    return flow_mix(frame ^ flow_mix(seen));
+}
+
 /* Looks at what callbacks without a view can see: resources, and the entities in them. */
 static uint64_t look_around(const flow_system *system, uint64_t hash, const flow_hands *hands)
 {
@@ -285,4 +290,17 @@ void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_h
     who.target = fresh;
     change_something(&who);
     change_something(&who);
+}
+
+quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, const flow_hands *hands,
+                                quern_entity recent)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    actor who = {
+        .system = system, .hands = hands, .hash = flow_mix(system->salt + 5 * moment), .self = recent};
+    make_words(&who, recent, words);
+    who.target = hands->create(hands->self, roll_set(&who), words);
+    change_component(&who, who.target);
+    if (!quern_entity_is_null(recent)) change_something(&who);
+    return who.target;
 }

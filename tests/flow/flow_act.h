@@ -3,7 +3,7 @@
 #ifndef QUERN_TESTS_FLOW_ACT_H
 #define QUERN_TESTS_FLOW_ACT_H
 
-/* What the systems of a plan do to one entity. Everything follows from the system's salt, the moment, the
+/* What the systems of a plan, and its calls between frames, do to one entity. Everything follows from the system's salt, the moment, the
  * entity's handle, and the data within reach; so any difference in what a system gets to see spreads. */
 
 #include "tests/flow/flow_plan.h"
@@ -47,6 +47,9 @@ void flow_digest_add(flow_digest *sum, flow_digest part);
 /* The frame, and the time that a system is told has gone by, as one number. */
 uint64_t flow_moment(uint64_t frame, double delta_seconds);
 
+/* The frame that comes, and what the calls since the last one have seen, as one number. */
+uint64_t flow_moment_between(uint64_t frame, uint64_t seen);
+
 /* Returns what is to be added to the digest of the system's rows. */
 flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
                          const flow_row *row);
@@ -57,7 +60,12 @@ void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *
 /* Whether it is to run. */
 bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_hands *hands);
 
-/* An exclusive system: `now` changes the world at once, `hands` records. */
+/* Of a program that records on the world: more commands on what it created since commands were last applied
+ * (null: nothing yet), and another create, whose provisional handle it returns. */
+quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, const flow_hands *hands,
+                                quern_entity recent);
+
+/* An exclusive system, or a program between frames: `now` changes the world at once, `hands` records. */
 void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
                         const flow_hands *now);
 

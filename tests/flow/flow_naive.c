@@ -23,7 +23,6 @@ void naive_close(naive_world *world)
         free(world->archetypes[i].slots);
     free(world->entities);
     free(world->free_slots);
-    free(world->commands);
 }
 
 /* Room for one more. */
@@ -173,33 +172,38 @@ void naive_change(naive_world *world, quern_entity entity, uint32_t set, const u
 
 /* ------------------------------------------------------------------------------------------- commands */
 
-static naive_command *command_add(naive_world *world, naive_kind kind, quern_entity entity)
+static naive_command *command_add(naive_recorder *recorder, naive_kind kind, quern_entity entity)
 {
-    world->commands =
-        grown(world->commands, world->command_count, &world->command_capacity, sizeof *world->commands);
-    naive_command *command = &world->commands[world->command_count++];
+    recorder->commands = grown(recorder->commands, recorder->command_count, &recorder->command_capacity,
+                               sizeof *recorder->commands);
+    naive_command *command = &recorder->commands[recorder->command_count++];
     memset((void *)command, 0, sizeof *command);
     command->kind = kind;
-    command->source = world->source;
+    command->source = recorder->source;
     command->entity = entity;
     return command;
 }
 
-quern_entity naive_record_create(naive_world *world)
+quern_entity naive_record_create(naive_recorder *recorder)
 {
-    quern_entity entity = {(uint64_t)1 << 32 | world->create_count++};
-    command_add(world, NAIVE_CREATE, entity);
+    quern_entity entity = {(uint64_t)1 << 32 | recorder->create_count++};
+    command_add(recorder, NAIVE_CREATE, entity);
     return entity;
 }
 
-void naive_record(naive_world *world, naive_kind kind, quern_entity entity, uint32_t type,
-                  const uint64_t *value)
+void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
+                  uint32_t type, const uint64_t *value)
 {
     if (!quern_entity_is_provisional(entity) && naive_find(world, entity) == NULL) return;
-    naive_command *command = command_add(world, kind, entity);
+    naive_command *command = command_add(recorder, kind, entity);
     command->type = type;
     command->has_value = value != NULL;
     if (value != NULL) memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
+}
+
+void naive_recorder_close(naive_recorder *recorder)
+{
+    free(recorder->commands);
 }
 
 /* What the commands make of one entity. */
@@ -223,11 +227,11 @@ static quern_entity resolve(const edit_list *edits, quern_entity entity)
 }
 
 /* Creates get their handles first, in order. Their entities count as alive from here on. */
-static edit_list start_edits(naive_world *world)
+static edit_list start_edits(naive_world *world, uint32_t create_count)
 {
-    edit_list edits = {.created = malloc((world->create_count + 1) * sizeof *edits.created)};
+    edit_list edits = {.created = malloc((create_count + 1) * sizeof *edits.created)};
     if (edits.created == NULL) abort();
-    for (uint32_t i = 0; i < world->create_count; i++) {
+    for (uint32_t i = 0; i < create_count; i++) {
         uint32_t slot = take_slot(world);
         world->entities[slot].is_alive = true;
         edits.created[i] = naive_handle(world, slot);
@@ -348,7 +352,8 @@ static void free_slots(naive_world *world, const edit_list *edits, const uint32_
     }
 }
 
-static void finish_edits(naive_world *world, const edit_list *edits, naive_stats *stats)
+static void finish_edits(naive_world *world, const edit_list *edits, uint32_t create_count,
+                         naive_stats *stats)
 {
     uint32_t archetype_count = world->archetype_count, row_counts[COUNT_OF(world->archetypes)];
     uint32_t *leaving = malloc((world->slot_count + 1) * sizeof *leaving), leaving_count = 0;
@@ -361,27 +366,27 @@ static void finish_edits(naive_world *world, const edit_list *edits, naive_stats
     }
     for (uint32_t i = 0; i < archetype_count; i++)
         leave_rows(world, edits, i, row_counts[i]);
-    for (uint32_t i = 0; i < world->create_count; i++) {
+    for (uint32_t i = 0; i < create_count; i++) {
         const edit *it = &edits->items[edits->edit_of_slot[quern_entity_index(edits->created[i])]];
         if (!it->is_destroyed) place_created(world, it);
     }
     for (uint32_t i = 0; i < world->archetype_count; i++)
         close_gaps(world, i);
-    free_slots(world, edits, leaving, leaving_count, world->create_count, stats);
+    free_slots(world, edits, leaving, leaving_count, create_count, stats);
     free(leaving);
 }
 
-void naive_apply(naive_world *world, naive_stats *stats)
+void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stats)
 {
-    edit_list edits = start_edits(world);
-    stats->command_count += world->command_count;
-    stats->created_count += world->create_count;
-    for (uint32_t i = 0; i < world->command_count; i++)
-        apply_command(world, &edits, &world->commands[i], stats);
-    finish_edits(world, &edits, stats);
+    edit_list edits = start_edits(world, recorder->create_count);
+    stats->command_count += recorder->command_count;
+    stats->created_count += recorder->create_count;
+    for (uint32_t i = 0; i < recorder->command_count; i++)
+        apply_command(world, &edits, &recorder->commands[i], stats);
+    finish_edits(world, &edits, recorder->create_count, stats);
     free(edits.items);
     free(edits.created);
     free(edits.edit_of_slot);
-    world->command_count = 0;
-    world->create_count = 0;
+    recorder->command_count = 0;
+    recorder->create_count = 0;
 }

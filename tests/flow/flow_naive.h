@@ -37,6 +37,14 @@ typedef struct naive_command {
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
 
+/* What waits for one sync point. */
+typedef struct naive_recorder {
+    naive_command *commands;
+    uint32_t command_count, command_capacity;
+    uint32_t create_count; /* among the commands */
+    uint32_t source;       /* of the commands that are recorded now */
+} naive_recorder;
+
 /* Commands that one system lost for one reason. */
 typedef struct naive_drop {
     uint64_t count;
@@ -57,10 +65,6 @@ typedef struct naive_world {
     uint32_t alive_count;
     naive_archetype archetypes[1u << FLOW_TYPE_COUNT];
     uint32_t archetype_count;
-    naive_command *commands;
-    uint32_t command_count, command_capacity;
-    uint32_t create_count; /* among the commands */
-    uint32_t source;       /* of the commands that are recorded now */
 } naive_world;
 
 void naive_open(naive_world *world, uint32_t first_stamp);
@@ -86,11 +90,12 @@ void naive_put(uint32_t *set, uint64_t *words, uint32_t type, const uint64_t *va
 void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
 
 /* Appends to the commands, unless the entity is refused. value may be NULL. */
-void naive_record(naive_world *world, naive_kind kind, quern_entity entity, uint32_t type,
-                  const uint64_t *value);
-quern_entity naive_record_create(naive_world *world);
+void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
+                  uint32_t type, const uint64_t *value);
+quern_entity naive_record_create(naive_recorder *recorder);
+void naive_recorder_close(naive_recorder *recorder);
 
-/* Applies all commands and adds to stats. */
-void naive_apply(naive_world *world, naive_stats *stats);
+/* Applies all commands of the recorder and adds to stats. */
+void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stats);
 
 #endif

@@ -148,6 +148,24 @@ static void choose_rules(flow_plan *plan, random_source *random)
     }
 }
 
+/* -------------------------------------------------------------------------------------------- calls */
+
+static void choose_call(const flow_plan *plan, flow_call *call, random_source *random)
+{
+    flow_system *system = &call->system;
+    call->kind = random_below(random, FLOW_CALL_KIND_COUNT);
+    call->run_percent = 40 + random_below(random, 60);
+    call->flush_percent = random_below(random, 50);
+    system->salt = random_next(random);
+    system->change_permille = random_below(random, 300);
+    for (uint32_t i = 0; i < FLOW_SPAWN_COUNT; i++)
+        system->spawn_sets[i] = plan->sets[random_below(random, FLOW_SET_COUNT)];
+    while (!flow_system_has_terms(system))
+        choose_terms(system, random);
+}
+
+/* ------------------------------------------------------------------------------------------ the plan */
+
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
 {
     random_source random = {seed};
@@ -162,16 +180,26 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
         choose_system(plan, &plan->systems[i], i, &random);
     choose_rules(plan, &random);
     choose_phases(plan, &random);
+    plan->call_count = 1 + random_below(&random, FLOW_MAX_CALLS);
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        choose_call(plan, &plan->calls[i], &random);
+}
+
+static void add_filters(flow_system *system, random_source *random)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        flow_term *term = &system->terms[type];
+        term->changed = term->used && term->match != QUERN_MATCH_NONE && random_chance(random, 30);
+    }
 }
 
 void flow_plan_add_filters(flow_plan *plan)
 {
     random_source random = {plan->seed ^ 0x5EED};
     for (uint32_t i = 0; i < plan->system_count; i++)
-        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
-            flow_term *term = &plan->systems[i].terms[type];
-            term->changed = term->used && term->match != QUERN_MATCH_NONE && random_chance(&random, 30);
-        }
+        add_filters(&plan->systems[i], &random);
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        add_filters(&plan->calls[i].system, &random);
 }
 
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame)
@@ -183,6 +211,16 @@ bool flow_plan_enables(const flow_plan *plan, uint32_t system, uint64_t frame)
 {
     const flow_system *it = &plan->systems[system];
     return flow_mix(it->salt + frame) % 100 >= it->disabled_percent;
+}
+
+bool flow_call_runs(const flow_call *call, uint64_t frame)
+{
+    return flow_mix(call->system.salt + 2 * frame) % 100 < call->run_percent;
+}
+
+bool flow_call_flushes(const flow_call *call, uint64_t frame)
+{
+    return flow_mix(call->system.salt + 2 * frame + 1) % 100 < call->flush_percent;
 }
 
 uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,

@@ -18,6 +18,7 @@ enum {
     FLOW_PHASE_COUNT = 3,
     FLOW_MAX_SYSTEMS = 24,
     FLOW_MAX_RULES = 2,
+    FLOW_MAX_CALLS = 6,
     FLOW_SPAWN_COUNT = 3,
     FLOW_TICKS_PER_SECOND = 64, /* times are whole ticks, which seconds as double hold exactly */
     FLOW_HUB_COUNT = 40,        /* entities that many others link to at the start */
@@ -60,6 +61,21 @@ typedef struct flow_system {
     uint64_t salt;
 } flow_system;
 
+typedef enum flow_call_kind {
+    FLOW_CALL_LOOP,      /* walks a query, and records commands on the world */
+    FLOW_CALL_PARALLEL,  /* the same as a parallel query, whose kernels record */
+    FLOW_CALL_IMMEDIATE, /* changes the world at once, and records on it as well */
+    FLOW_CALL_KIND_COUNT
+} flow_call_kind;
+
+/* What the program does itself, between frames. */
+typedef struct flow_call {
+    flow_call_kind kind;
+    flow_system system;     /* its terms are the query's */
+    uint32_t run_percent;   /* of the frames it comes before */
+    uint32_t flush_percent; /* how often a flush follows */
+} flow_call;
+
 typedef struct flow_phase {
     uint32_t step_ticks; /* of a fixed step; 0: once per frame */
     uint32_t max_step_count;
@@ -73,6 +89,8 @@ typedef struct flow_plan {
     flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;
     flow_system systems[FLOW_MAX_SYSTEMS];
+    uint32_t call_count;
+    flow_call calls[FLOW_MAX_CALLS];
 } flow_plan;
 
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
@@ -85,6 +103,8 @@ bool flow_system_has_terms(const flow_system *system);
 /* What differs from frame to frame. */
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame);
 bool flow_plan_enables(const flow_plan *plan, uint32_t system, uint64_t frame);
+bool flow_call_runs(const flow_call *call, uint64_t frame);
+bool flow_call_flushes(const flow_call *call, uint64_t frame);
 
 static inline double flow_seconds(uint64_t ticks)
 {

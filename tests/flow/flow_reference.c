@@ -36,34 +36,41 @@ static void find_order(flow_reference *reference)
 
 /* ------------------------------------------------------------------------------------------- hands */
 
+/* What hands hold on to. */
+typedef struct grip {
+    flow_reference *reference;
+    naive_recorder *recorder;
+} grip;
+
 static naive_world *world_of(void *self)
 {
-    return &((flow_reference *)self)->world;
+    return &((grip *)self)->reference->world;
 }
 
 static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
 {
-    naive_world *world = world_of(self);
-    quern_entity entity = naive_record_create(world);
+    grip *it = self;
+    quern_entity entity = naive_record_create(it->recorder);
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
         if (set >> type & 1)
-            naive_record(world, NAIVE_ADD, entity, type, words + flow_types[type].first_word);
+            naive_record(it->recorder, world_of(self), NAIVE_ADD, entity, type,
+                         words + flow_types[type].first_word);
     return entity;
 }
 
 static void record_destroy(void *self, quern_entity entity)
 {
-    naive_record(world_of(self), NAIVE_DESTROY, entity, 0, NULL);
+    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_DESTROY, entity, 0, NULL);
 }
 
 static void record_put(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
-    naive_record(world_of(self), NAIVE_ADD, entity, type, value);
+    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
 }
 
 static void record_remove(void *self, quern_entity entity, uint32_t type)
 {
-    naive_record(world_of(self), NAIVE_REMOVE, entity, type, NULL);
+    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_REMOVE, entity, type, NULL);
 }
 
 static quern_entity create_now(void *self, uint32_t set, const uint64_t *words)
@@ -116,7 +123,7 @@ static bool is_alive(void *self, quern_entity entity)
 static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 {
     (void)writes;
-    return (uint64_t *)(void *)&((flow_reference *)self)->resources[index];
+    return (uint64_t *)(void *)&((grip *)self)->reference->resources[index];
 }
 
 static uint64_t first_bits(const flow_reference *reference)
@@ -124,16 +131,17 @@ static uint64_t first_bits(const flow_reference *reference)
     return (uint64_t)reference->world.first_stamp << 32;
 }
 
-static flow_hands recording_hands(flow_reference *reference)
+static flow_hands recording_hands(grip *it)
 {
-    return (flow_hands){reference,     record_create, record_destroy, record_put,   record_put,
-                        record_remove, look_up,       is_alive,       use_resource, first_bits(reference)};
+    return (flow_hands){
+        it,       record_create, record_destroy,           record_put, record_put, record_remove, look_up,
+        is_alive, use_resource,  first_bits(it->reference)};
 }
 
-static flow_hands immediate_hands(flow_reference *reference)
+static flow_hands immediate_hands(grip *it)
 {
-    return (flow_hands){reference,  create_now, destroy_now, add_now,      put_now,
-                        remove_now, look_up,    is_alive,    use_resource, first_bits(reference)};
+    return (flow_hands){it,         create_now, destroy_now, add_now,      put_now,
+                        remove_now, look_up,    is_alive,    use_resource, first_bits(it->reference)};
 }
 
 /* ------------------------------------------------------------------------------------------ systems */
@@ -151,10 +159,9 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
     return row;
 }
 
-static flow_digest run_rows(flow_reference *reference, uint32_t index, uint64_t moment,
-                            const flow_hands *hands)
+static flow_digest run_rows(flow_reference *reference, const flow_system *system, uint64_t moment,
+                            const flow_hands *hands, uint64_t *entity_count)
 {
-    const flow_system *system = &reference->plan->systems[index];
     naive_world *world = &reference->world;
     flow_digest sum = {0};
     for (uint32_t i = 0; i < world->archetype_count; i++) {
@@ -163,8 +170,8 @@ static flow_digest run_rows(flow_reference *reference, uint32_t index, uint64_t 
         for (uint32_t k = 0; k < archetype->count; k++) {
             flow_row row = row_of(reference, system, archetype->slots[k]);
             flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));
-            reference->entity_counts[index]++;
         }
+        *entity_count += archetype->count;
     }
     return sum;
 }
@@ -174,11 +181,13 @@ static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_
 {
     const flow_system *system = &reference->plan->systems[index];
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) {
-        flow_hands now = immediate_hands(reference);
+        grip it = {reference, NULL};
+        flow_hands now = immediate_hands(&it);
         flow_act_exclusive(system, moment, hands, &now);
         return (flow_digest){0};
     }
-    if (flow_system_has_terms(system)) return run_rows(reference, index, moment, hands);
+    if (flow_system_has_terms(system))
+        return run_rows(reference, system, moment, hands, &reference->entity_counts[index]);
     flow_row none = {0};
     return flow_act_row(system, moment, hands, &none);
 }
@@ -214,19 +223,22 @@ static void pay_interval(flow_reference *reference, uint32_t index)
 static void run_system(flow_reference *reference, uint32_t index, uint64_t ticks)
 {
     const flow_system *system = &reference->plan->systems[index];
-    flow_hands hands = recording_hands(reference);
-    if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) naive_apply(&reference->world, &reference->stats);
+    naive_recorder *recorder = &reference->frame_recorder;
+    grip it = {reference, recorder};
+    flow_hands hands = recording_hands(&it);
+    if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0)
+        naive_apply(&reference->world, recorder, &reference->stats);
     if (!is_due(reference, index, &ticks)) return;
     uint64_t moment = flow_moment(reference->frame_index, flow_seconds(ticks));
     if (!is_wanted(reference, index, moment, &hands)) return;
     if (system->interval_ticks > 0) pay_interval(reference, index);
-    uint32_t command_count = reference->world.command_count;
-    reference->world.source = index;
+    uint32_t command_count = recorder->command_count;
+    recorder->source = index;
     if (system->has_begin) flow_act_begin(system, moment, &hands);
     flow_digest sum = run_middle(reference, index, moment, &hands);
     if (!system->has_partial) sum = (flow_digest){0};
     if (system->has_end) flow_act_end(system, moment, &hands, sum);
-    reference->command_counts[index] += reference->world.command_count - command_count;
+    reference->command_counts[index] += recorder->command_count - command_count;
 }
 
 /* How often the phase runs in this frame. */
@@ -249,9 +261,48 @@ static void run_phase(flow_reference *reference, uint32_t phase, uint32_t frame_
         for (uint32_t i = 0; i < plan->system_count; i++)
             if (plan->systems[reference->order[i]].phase == phase)
                 run_system(reference, reference->order[i], step_ticks > 0 ? step_ticks : frame_ticks);
-        naive_apply(&reference->world, &reference->stats);
+        naive_apply(&reference->world, &reference->frame_recorder, &reference->stats);
     }
 }
+
+/* ----------------------------------------------------------------------------------- between frames */
+
+static void flush(flow_reference *reference, naive_recorder *recorder)
+{
+    reference->flush_stats = (naive_stats){0};
+    naive_apply(&reference->world, recorder, &reference->flush_stats);
+}
+
+static uint64_t call_once(flow_reference *reference, const flow_call *call, quern_entity *recent)
+{
+    const bool is_parallel = call->kind == FLOW_CALL_PARALLEL;
+    uint64_t moment = flow_moment_between(reference->frame_index, reference->seen), entity_count = 0;
+    grip it = {reference, is_parallel ? &reference->frame_recorder : &reference->world_recorder};
+    flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
+    if (call->kind == FLOW_CALL_IMMEDIATE) {
+        flow_act_exclusive(&call->system, moment, &hands, &now);
+        return 0;
+    }
+    if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &hands, *recent);
+    uint64_t seen = run_rows(reference, &call->system, moment, &hands, &entity_count).hash;
+    if (is_parallel) flush(reference, it.recorder);
+    return seen;
+}
+
+void flow_reference_call(flow_reference *reference)
+{
+    quern_entity recent = quern_entity_null();
+    for (uint32_t i = 0; i < reference->plan->call_count; i++) {
+        const flow_call *call = &reference->plan->calls[i];
+        if (!flow_call_runs(call, reference->frame_index)) continue;
+        reference->seen ^= call_once(reference, call, &recent);
+        if (!flow_call_flushes(call, reference->frame_index)) continue;
+        flush(reference, &reference->world_recorder);
+        recent = quern_entity_null();
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
 
 void flow_reference_frame(flow_reference *reference)
 {
@@ -259,6 +310,7 @@ void flow_reference_frame(flow_reference *reference)
     reference->stats = (naive_stats){0};
     memset(reference->entity_counts, 0, sizeof reference->entity_counts);
     memset(reference->command_counts, 0, sizeof reference->command_counts);
+    if (reference->world_recorder.command_count > 0) flush(reference, &reference->world_recorder);
     for (uint32_t phase = 0; phase < FLOW_PHASE_COUNT; phase++)
         run_phase(reference, phase, frame_ticks);
     reference->frame_index++;
@@ -281,6 +333,8 @@ void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern
 void flow_reference_close(flow_reference *reference)
 {
     naive_close(&reference->world);
+    naive_recorder_close(&reference->frame_recorder);
+    naive_recorder_close(&reference->world_recorder);
 }
 
 /* ---------------------------------------------------------------------------------------- comparison */
@@ -306,6 +360,19 @@ static void compare_stats(const flow_reference *reference, const flow_subject *s
         cr_assert_eq(stats.command_count, reference->command_counts[index], "seed %llu: %s", seed,
                      stats.name);
     }
+}
+
+static void compare_calls(const flow_reference *reference, const flow_subject *subject)
+{
+    quern_flush_stats actual;
+    unsigned long long seed = reference->plan->seed;
+    const naive_stats *wanted = &reference->flush_stats;
+    cr_assert_eq(quern_world_get_flush_stats(subject->world, &actual), QUERN_OK);
+    cr_assert_eq(actual.command_count, wanted->command_count, "seed %llu: calls", seed);
+    cr_assert_eq(actual.dropped_count, wanted->dropped_count, "seed %llu: calls", seed);
+    cr_assert_eq(actual.created_count, wanted->created_count, "seed %llu: calls", seed);
+    cr_assert_eq(actual.destroyed_count, wanted->destroyed_count, "seed %llu: calls", seed);
+    cr_assert_eq(subject->seen, reference->seen, "seed %llu: calls", seed);
 }
 
 /* Provisional handles are numbered over a stream there, and over a sync point here. */
@@ -386,6 +453,7 @@ static void compare_rows(const flow_reference *reference, const flow_subject *su
 void flow_reference_compare(const flow_reference *reference, const flow_subject *subject)
 {
     assert_valid(subject->world);
+    compare_calls(reference, subject);
     compare_stats(reference, subject);
     compare_drops(reference, subject);
     compare_rows(reference, subject);

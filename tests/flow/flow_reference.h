@@ -13,6 +13,8 @@
 typedef struct flow_reference {
     const flow_plan *plan;
     naive_world world;
+    naive_recorder frame_recorder; /* of systems, and of parallel queries */
+    naive_recorder world_recorder; /* of the program between frames */
     uint64_t frame_index;
     flow_resource resources[FLOW_RESOURCE_COUNT];
     uint32_t order[FLOW_MAX_SYSTEMS];
@@ -20,6 +22,8 @@ typedef struct flow_reference {
     uint64_t elapsed_ticks[FLOW_MAX_SYSTEMS]; /* since they ran */
     uint64_t phase_ticks[FLOW_PHASE_COUNT];   /* not yet stepped through */
     uint64_t condition_counts[FLOW_MAX_SYSTEMS];
+    uint64_t seen;           /* as in the subject */
+    naive_stats flush_stats; /* of the last sync point outside of frames */
     /* of the last frame */
     naive_stats stats;
     uint64_t entity_counts[FLOW_MAX_SYSTEMS];
@@ -29,6 +33,9 @@ typedef struct flow_reference {
 /* For comparison with a world in which the first entity of some slot has this handle. */
 void flow_reference_open(flow_reference *reference, const flow_plan *plan, quern_entity probe);
 void flow_reference_close(flow_reference *reference);
+
+/* As flow_subject_call. */
+void flow_reference_call(flow_reference *reference);
 
 void flow_reference_frame(flow_reference *reference);
 

@@ -4,7 +4,11 @@
 
 #include "tests/flow/flow_setup.h"
 
+#include <quern/parallel.h>
+
 #include <criterion/criterion.h>
+
+#include <stdlib.h>
 
 /* ----------------------------------------------------------------------------------------- hands */
 
@@ -134,6 +138,29 @@ static flow_hands immediate_hands(grip *it)
                         remove_now, look_up,    is_alive,    use_resource, it->subject->first.bits};
 }
 
+/* ------------------------------------------------------------------------------- hands between frames */
+
+static bool is_alive_now(void *self, quern_entity entity)
+{
+    return quern_entity_is_alive(((grip *)self)->subject->world, entity);
+}
+
+static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
+{
+    (void)writes;
+    const flow_subject *subject = ((grip *)self)->subject;
+    return quern_resource_get(subject->world, subject->resources[index]);
+}
+
+/* Nothing is looked up there. */
+static flow_hands hands_between(flow_hands hands)
+{
+    hands.lookup = NULL;
+    hands.is_alive = is_alive_now;
+    hands.resource = use_resource_now;
+    return hands;
+}
+
 /* --------------------------------------------------------------------------------------- callbacks */
 
 static flow_player *player_of(const quern_context *context)
@@ -164,23 +191,34 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
     }
 }
 
-static void run_rows(quern_context *context, const quern_view *view)
+static void act_on_rows(const flow_player *player, uint64_t moment, const flow_hands *hands,
+                        const quern_view *view, flow_digest *sum)
 {
-    const flow_player *player = player_of(context);
-    grip it = grip_of(context);
-    flow_hands hands = recording_hands(&it);
-    flow_digest *sum = quern_context_partial(context);
     flow_row row = {.entity = quern_entity_null()};
-    uint64_t moment = moment_of(context);
     if (player->has_terms) fill_columns(player, view, &row);
     uint32_t count = player->has_terms ? view->count : 1;
     for (uint32_t i = 0; i < count; i++) {
         if (player->has_terms) row.entity = view->entities[i];
-        flow_digest part = flow_act_row(player->system, moment, &hands, &row);
+        flow_digest part = flow_act_row(player->system, moment, hands, &row);
         if (sum != NULL) flow_digest_add(sum, part);
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
             if (row.columns[type] != NULL) row.columns[type] += flow_types[type].word_count;
     }
+}
+
+static void run_rows(quern_context *context, const quern_view *view)
+{
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    act_on_rows(player_of(context), moment_of(context), &hands, view, quern_context_partial(context));
+}
+
+static void run_parallel(quern_context *context, const quern_view *view)
+{
+    const flow_player *player = player_of(context);
+    grip it = grip_of(context);
+    flow_hands hands = recording_hands(&it);
+    act_on_rows(player, player->moment, &hands, view, &player->digests[view->ordinal]);
 }
 
 static void run_exclusive(quern_context *context, const quern_view *view)
@@ -310,6 +348,19 @@ static void add_system(flow_subject *subject, uint32_t index)
     subject->systems[index] = setup_system(subject->schedule, &def);
 }
 
+static void add_call(flow_subject *subject, uint32_t index)
+{
+    flow_player *player = &subject->callers[index];
+    *player =
+        (flow_player){.subject = subject, .system = &subject->plan->calls[index].system, .has_terms = true};
+    quern_system_def def = {.name = "call"};
+    add_access(&def, subject, player);
+    quern_query_def query_def = {0};
+    memcpy((void *)query_def.terms, def.terms, sizeof query_def.terms);
+    quern_result result = quern_query_create(subject->world, &query_def, &player->query);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def)
 {
     flow_subject_open_as(subject, plan, def, (quern_schedule_def){0});
@@ -327,6 +378,8 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
     subject->schedule = setup_schedule_as(subject->world, schedule_def, FLOW_PHASE_COUNT);
     for (uint32_t i = 0; i < plan->system_count; i++)
         add_system(subject, i);
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        add_call(subject, i);
     for (uint32_t i = 0; i < FLOW_PHASE_COUNT; i++) {
         result = quern_schedule_set_fixed_step(
             subject->schedule, i, flow_seconds(plan->phases[i].step_ticks), plan->phases[i].max_step_count);
@@ -337,7 +390,61 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
 void flow_subject_close(flow_subject *subject)
 {
     quern_schedule_destroy(subject->schedule);
+    for (uint32_t i = 0; i < subject->plan->call_count; i++)
+        quern_query_destroy(subject->callers[i].query);
     quern_world_destroy(subject->world);
+}
+
+/* --------------------------------------------------------------------------------------------- calls */
+
+static flow_digest call_parallel(flow_player *player, quern_jobs *jobs)
+{
+    const uint32_t view_count = quern_query_view_count(player->query);
+    player->digests = calloc(view_count + 1, sizeof *player->digests);
+    cr_assert_not_null(player->digests);
+    quern_result result = quern_query_parallel_for(player->query, jobs, run_parallel, player);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    flow_digest sum = {0};
+    for (uint32_t i = 0; i < view_count; i++)
+        flow_digest_add(&sum, player->digests[i]);
+    free(player->digests);
+    return sum;
+}
+
+static flow_digest call_loop(const flow_player *player, const flow_hands *hands, quern_entity *recent)
+{
+    flow_digest sum = {0};
+    quern_query_iterator walk = quern_query_iterate(player->query);
+    *recent = flow_act_on_recent(player->system, player->moment, hands, *recent);
+    while (quern_query_next(&walk))
+        act_on_rows(player, player->moment, hands, &walk.view, &sum);
+    cr_assert_eq(walk.result, QUERN_OK, "%s", quern_error_message());
+    return sum;
+}
+
+static uint64_t call_once(flow_player *player, flow_call_kind kind, quern_jobs *jobs, quern_entity *recent)
+{
+    if (kind == FLOW_CALL_PARALLEL) return call_parallel(player, jobs).hash;
+    grip it = {.subject = player->subject, .commands = quern_world_commands(player->subject->world)};
+    flow_hands hands = hands_between(recording_hands(&it)), now = hands_between(immediate_hands(&it));
+    if (kind == FLOW_CALL_LOOP) return call_loop(player, &hands, recent).hash;
+    flow_act_exclusive(player->system, player->moment, &hands, &now);
+    return 0;
+}
+
+void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
+{
+    quern_entity recent = quern_entity_null();
+    for (uint32_t i = 0; i < subject->plan->call_count; i++) {
+        const flow_call *call = &subject->plan->calls[i];
+        flow_player *player = &subject->callers[i];
+        if (!flow_call_runs(call, subject->frame_index)) continue;
+        player->moment = flow_moment_between(subject->frame_index, subject->seen);
+        subject->seen ^= call_once(player, call->kind, jobs, &recent);
+        if (!flow_call_flushes(call, subject->frame_index)) continue;
+        cr_assert_eq(quern_world_flush(subject->world), QUERN_OK, "%s", quern_error_message());
+        recent = quern_entity_null();
+    }
 }
 
 /* ------------------------------------------------------------------------------------------- frames */

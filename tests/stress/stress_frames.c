@@ -44,9 +44,12 @@ static void play_frame(uint32_t frame)
 {
     quern_jobs *jobs = random_pool();
     uint32_t thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 0;
+    flow_subject_call(&steady, NULL);
+    flow_subject_call(&shifting, jobs);
     flow_subject_must_run(&steady, NULL);
     flow_subject_must_run(&shifting, jobs);
     quern_jobs_destroy(jobs);
+    flow_reference_call(&reference);
     flow_reference_frame(&reference);
     flow_reference_compare(&reference, &steady);
     assert_valid(shifting.world);

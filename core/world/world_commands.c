@@ -140,8 +140,9 @@ quern_result quern__world_apply_commands(quern_world *world, quern__flush_report
 
 /* -------------------------------------------------------------------------------------- public calls */
 
-/* The stream goes on until it is applied, so that its handles stay good; where an exclusive system or a
- * sync point that failed has ended it, another one follows. */
+/* The stream goes on until it is applied, so that its handles stay good, also when the world passes to
+ * another thread meanwhile; where an exclusive system or a sync point that failed has ended it, another one
+ * follows. */
 static quern_result find_recorder(quern_world *world, quern_commands **out_recorder)
 {
     quern_result result = quern__world_check_unlocked(world, "quern_world_commands");
@@ -153,6 +154,7 @@ static quern_result find_recorder(quern_world *world, quern_commands **out_recor
                                       .serial = quern__serial_of(world->next_serial++)};
         quern__commands_begin(&commands->recorder, &origin);
     }
+    commands->recorder.holder = quern__this_thread();
     *out_recorder = &commands->recorder;
     return QUERN_OK;
 }

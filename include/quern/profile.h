@@ -126,7 +126,8 @@ typedef struct quern_capture quern_capture;
  * OUT_OF_MEMORY. */
 QUERN_API quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture);
 
-/** Destroys a capture. NULL is allowed. */
+/** Destroys a capture. Refused, with a message in the log, while a frame is captured in it. NULL is
+ * allowed. */
 QUERN_API void quern_capture_destroy(quern_capture *capture);
 
 /** Runs a frame like quern_schedule_run and captures it, which slows it down a little. What the capture had
@@ -135,7 +136,8 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
  * Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks; sync points are then
  * applied part by part, as several threads would share them. On more threads, the times of chunks include
  * what threads cost each other in caches. Errors, after which nothing is captured: NULL_ARGUMENT (capture),
- * those of quern_schedule_run, and OUT_OF_MEMORY for the capture, when the frame has run. */
+ * INVALID_ARGUMENT (a frame is running that is captured in it), those of quern_schedule_run, and
+ * OUT_OF_MEMORY for the capture, when the frame has run. */
 QUERN_API quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *jobs,
                                                    double delta_seconds, quern_capture *capture);
 

@@ -21,6 +21,12 @@ quern_result quern_capture_create(const quern_allocator *allocator, quern_captur
 void quern_capture_destroy(quern_capture *capture)
 {
     if (capture == NULL) return;
+    if (capture->is_in_use) {
+        quern__violation(QUERN_ERROR_WORLD_LOCKED,
+                         "quern_capture_destroy: a frame that is captured in it is "
+                         "running; destroy it afterwards");
+        return;
+    }
     const quern_allocator allocator = capture->allocator;
     quern__array_release(&allocator, &capture->sections);
     quern__array_release(&allocator, &capture->tasks);

@@ -39,6 +39,7 @@ struct quern_capture {
     QUERN__ARRAY(uint32_t) waits; /* tasks of the same section, that come earlier */
 
     /* while it is made */
+    bool is_in_use; /* a frame runs that is captured in it */
     bool is_out_of_memory;
     uint64_t section_start_ns, mark_ns;
     uint64_t sections_ns;

@@ -78,11 +78,18 @@ quern_result quern_schedule_run_captured(quern_schedule *schedule, quern_jobs *j
     if (capture == NULL) return quern__fail_null(function, "capture");
     if (quern__schedule_check_idle(schedule, function) != QUERN_OK)
         return quern__schedule_run(schedule, jobs, delta_seconds, function); /* which refuses */
+    if (capture->is_in_use)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the capture is in use for a frame that is running; give another one to the "
+                           "frame of an exclusive system",
+                           function);
     quern__profiler *profiler = quern__schedule_profiler(schedule);
     quern__capture_start(capture, jobs != NULL ? quern_jobs_thread_count(jobs) : 1);
     profiler->capture = capture;
+    capture->is_in_use = true;
     const quern_result result = quern__schedule_run(schedule, jobs, delta_seconds, function);
     profiler->capture = NULL;
+    capture->is_in_use = false;
     if (result == QUERN_OK && !capture->is_out_of_memory) return QUERN_OK;
     capture->frame_ns = 0; /* nothing that counts */
     if (result != QUERN_OK) return result;

@@ -20,7 +20,8 @@
  * take long all of them are timed. A schedule with `timing` times every call anyway. In a trace each job is
  * timed by itself.
  *
- * For how long workers have no job they tell themselves (watch.c); the rest of their time they are busy.
+ * For how long workers have no job they tell themselves (sched/jobs/worker_times.c); the rest of their
+ * time they are busy.
  *
  * Shares, strides and what a chunk takes are learnt in every 16th frame alone, and in each of the first 16:
  * the lines with the samples are in the caches of the workers, and those with the strides would have to

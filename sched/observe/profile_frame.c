@@ -143,7 +143,8 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
     return value < limit ? value : limit;
 }
 
-/* Who reads a worker's sums while it changes them may find them to be less for a moment: see watch.c. */
+/* Who reads a worker's sums while it changes them may find them to be less for a moment: see
+ * sched/jobs/worker_times.c. */
 static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
 {
     return now_ns > before_ns ? now_ns - before_ns : 0;

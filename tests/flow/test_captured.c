@@ -363,6 +363,42 @@ Test(captured, misuse_within_a_frame_names_it)
     quern_schedule_destroy(outer);
 }
 
+static quern_capture *outer_capture;
+
+static void capture_again(quern_context *context)
+{
+    captured_reports reports;
+    quern_schedule *inner = quern_context_user_data(context);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_schedule_run_captured(inner, quern_context_jobs(context), 0, outer_capture));
+    assert_message_has("quern_schedule_run_captured: the capture is in use");
+    capture_reports(&reports);
+    quern_capture_destroy(outer_capture);
+    assert_message_has("quern_capture_destroy: ");
+    refused_count++;
+}
+
+/* Frames may run within frames, but each needs a capture of its own, until it is over. */
+Test(captured, a_capture_is_of_one_frame_at_a_time)
+{
+    quern_schedule *outer = setup_schedule(world);
+    setup_system(outer, &(quern_system_def){.name = "captures",
+                                            .begin = capture_again,
+                                            .user_data = schedule,
+                                            .flags = QUERN_SYSTEM_EXCLUSIVE});
+    setup_writer(outer, "writes", number);
+    must(quern_capture_create(NULL, &outer_capture));
+    refused_count = 0;
+    for (int i = 0; i < 2; i++) {
+        quern_forecast forecast;
+        must(quern_schedule_run_captured(outer, NULL, 0, outer_capture));
+        must(quern_capture_forecast(outer_capture, NULL, 2, &forecast));
+    }
+    cr_assert_eq(refused_count, 2);
+    quern_capture_destroy(outer_capture);
+    quern_schedule_destroy(outer);
+}
+
 Test(captured, creating_and_forecasting_fail_without_a_trace)
 {
     memory = failing_allocator_create();

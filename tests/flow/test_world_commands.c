@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
 #include <quern/bulk.h>
 #include <quern/parallel.h>
 #include <stdatomic.h>
@@ -190,6 +191,7 @@ Test(parallel_commands, give_what_a_serial_system_gives_at_every_thread_count, .
 }
 
 static quern_commands *kept;
+static quern_entity kept_entity;
 
 static void keep_recorder(quern_context *context, const quern_view *view)
 {
@@ -383,6 +385,28 @@ Test(world_commands, wait_for_the_flush_and_name_what_they_create)
     cr_assert_eq(stats.created_count, 2u);
     cr_assert_eq(stats.command_count, 4u);
     quern_query_destroy(linked);
+    close_scene(&it);
+}
+
+static void *record_elsewhere(void *user_data)
+{
+    const scene *it = user_data;
+    const uint64_t value = 9;
+    quern_commands *commands = quern_world_commands(it->world);
+    kept_entity = quern_commands_create_with(commands, &it->number, (const void *const[]){&value}, 1);
+    return NULL;
+}
+
+/* One thread after another may use a world. */
+Test(world_commands, go_on_when_the_world_passes_to_another_thread)
+{
+    scene it = open_scene(0);
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, record_elsewhere, &it), 0);
+    pthread_join(thread, NULL);
+    must(quern_commands_set(quern_world_commands(it.world), kept_entity, it.tag, NULL));
+    must(quern_world_flush(it.world));
+    cr_assert(quern_entity_has(it.world, nth_entity(&it, 4), it.tag));
     close_scene(&it);
 }
 

@@ -272,7 +272,7 @@ void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *
 }
 
 void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                        const flow_hands *now)
+                        const flow_hands *now, const flow_hands *later)
 {
     uint64_t *words = now->resource(now->self, 0, true);
     actor who = {
@@ -289,6 +289,13 @@ void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_h
     who.hands = hands;
     who.target = fresh;
     change_something(&who);
+    if (roll(&who, 2) == 0) {
+        who.hands = later;
+        create_couple(&who);
+        change_something(&who);
+        if (roll(&who, 2) == 0) later->flush(later->self);
+        who.hands = hands;
+    }
     change_something(&who);
 }
 

@@ -21,7 +21,8 @@ typedef struct flow_hands {
     const uint64_t *(*lookup)(void *self, quern_entity entity, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);
     uint64_t *(*resource)(void *self, uint32_t index, bool writes);
-    uint64_t first_bits; /* the handle of index 0 in its first life */
+    void (*flush)(void *self); /* NULL where there is none */
+    uint64_t first_bits;       /* the handle of index 0 in its first life */
 } flow_hands;
 
 /* Resources: two words, an entity and a number. */
@@ -65,8 +66,9 @@ bool flow_act_condition(const flow_system *system, uint64_t moment, const flow_h
 quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, const flow_hands *hands,
                                 quern_entity recent);
 
-/* An exclusive system, or a program between frames: `now` changes the world at once, `hands` records. */
+/* An exclusive system, or a program between frames: `now` changes the world at once, `hands` records, and so
+ * does `later`, whose flush may follow. */
 void flow_act_exclusive(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                        const flow_hands *now);
+                        const flow_hands *now, const flow_hands *later);
 
 #endif

@@ -131,17 +131,45 @@ static uint64_t first_bits(const flow_reference *reference)
     return (uint64_t)reference->world.first_stamp << 32;
 }
 
+static void flush(flow_reference *reference, naive_recorder *recorder)
+{
+    reference->flush_stats = (naive_stats){0};
+    naive_apply(&reference->world, recorder, &reference->flush_stats);
+}
+
+static void flush_world(void *self)
+{
+    flow_reference *reference = ((grip *)self)->reference;
+    flush(reference, &reference->world_recorder);
+}
+
 static flow_hands recording_hands(grip *it)
 {
-    return (flow_hands){
-        it,       record_create, record_destroy,           record_put, record_put, record_remove, look_up,
-        is_alive, use_resource,  first_bits(it->reference)};
+    return (flow_hands){.self = it,
+                        .create = record_create,
+                        .destroy = record_destroy,
+                        .add = record_put,
+                        .set = record_put,
+                        .remove = record_remove,
+                        .lookup = look_up,
+                        .is_alive = is_alive,
+                        .resource = use_resource,
+                        .flush = flush_world,
+                        .first_bits = first_bits(it->reference)};
 }
 
 static flow_hands immediate_hands(grip *it)
 {
-    return (flow_hands){it,         create_now, destroy_now, add_now,      put_now,
-                        remove_now, look_up,    is_alive,    use_resource, first_bits(it->reference)};
+    return (flow_hands){.self = it,
+                        .create = create_now,
+                        .destroy = destroy_now,
+                        .add = add_now,
+                        .set = put_now,
+                        .remove = remove_now,
+                        .lookup = look_up,
+                        .is_alive = is_alive,
+                        .resource = use_resource,
+                        .first_bits = first_bits(it->reference)};
 }
 
 /* ------------------------------------------------------------------------------------------ systems */
@@ -181,9 +209,9 @@ static flow_digest run_middle(flow_reference *reference, uint32_t index, uint64_
 {
     const flow_system *system = &reference->plan->systems[index];
     if ((system->flags & QUERN_SYSTEM_EXCLUSIVE) != 0) {
-        grip it = {reference, NULL};
-        flow_hands now = immediate_hands(&it);
-        flow_act_exclusive(system, moment, hands, &now);
+        grip it = {reference, &reference->world_recorder};
+        flow_hands now = immediate_hands(&it), later = recording_hands(&it);
+        flow_act_exclusive(system, moment, hands, &now, &later);
         return (flow_digest){0};
     }
     if (flow_system_has_terms(system))
@@ -267,12 +295,6 @@ static void run_phase(flow_reference *reference, uint32_t phase, uint32_t frame_
 
 /* ----------------------------------------------------------------------------------- between frames */
 
-static void flush(flow_reference *reference, naive_recorder *recorder)
-{
-    reference->flush_stats = (naive_stats){0};
-    naive_apply(&reference->world, recorder, &reference->flush_stats);
-}
-
 static uint64_t call_once(flow_reference *reference, const flow_call *call, quern_entity *recent)
 {
     const bool is_parallel = call->kind == FLOW_CALL_PARALLEL;
@@ -280,7 +302,8 @@ static uint64_t call_once(flow_reference *reference, const flow_call *call, quer
     grip it = {reference, is_parallel ? &reference->frame_recorder : &reference->world_recorder};
     flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
     if (call->kind == FLOW_CALL_IMMEDIATE) {
-        flow_act_exclusive(&call->system, moment, &hands, &now);
+        flow_act_exclusive(&call->system, moment, &hands, &now, &hands);
+        *recent = quern_entity_null(); /* there may have been a flush */
         return 0;
     }
     if (!is_parallel) *recent = flow_act_on_recent(&call->system, moment, &hands, *recent);

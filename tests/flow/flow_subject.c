@@ -15,9 +15,14 @@
 /* What hands hold on to. */
 typedef struct grip {
     const flow_subject *subject;
-    quern_context *context;
-    quern_commands *commands;
+    quern_context *context;   /* NULL between frames */
+    quern_commands *commands; /* NULL: those of the world, which each command asks for again */
 } grip;
+
+static quern_commands *commands_of(const grip *it)
+{
+    return it->commands != NULL ? it->commands : quern_world_commands(it->subject->world);
+}
 
 typedef struct value_list {
     quern_component components[FLOW_TYPE_COUNT];
@@ -39,32 +44,32 @@ static value_list list_values(const flow_subject *subject, uint32_t set, const u
 static quern_entity record_create(void *self, uint32_t set, const uint64_t *words)
 {
     grip *it = self;
-    if (set == 0) return quern_commands_create(it->commands);
+    if (set == 0) return quern_commands_create(commands_of(it));
     value_list list = list_values(it->subject, set, words);
-    return quern_commands_create_with(it->commands, list.components, list.values, list.count);
+    return quern_commands_create_with(commands_of(it), list.components, list.values, list.count);
 }
 
 static void record_destroy(void *self, quern_entity entity)
 {
-    quern_commands_destroy(((grip *)self)->commands, entity);
+    quern_commands_destroy(commands_of(self), entity);
 }
 
 static void record_add(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     grip *it = self;
-    quern_commands_add(it->commands, entity, it->subject->components[type], value);
+    quern_commands_add(commands_of(it), entity, it->subject->components[type], value);
 }
 
 static void record_set(void *self, quern_entity entity, uint32_t type, const uint64_t *value)
 {
     grip *it = self;
-    quern_commands_set(it->commands, entity, it->subject->components[type], value);
+    quern_commands_set(commands_of(it), entity, it->subject->components[type], value);
 }
 
 static void record_remove(void *self, quern_entity entity, uint32_t type)
 {
     grip *it = self;
-    quern_commands_remove(it->commands, entity, it->subject->components[type]);
+    quern_commands_remove(commands_of(it), entity, it->subject->components[type]);
 }
 
 static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
@@ -91,9 +96,16 @@ static uint64_t *use_resource(void *self, uint32_t index, bool writes)
 
 static flow_hands recording_hands(grip *it)
 {
-    return (flow_hands){it,           record_create,          record_destroy, record_add,
-                        record_set,   record_remove,          look_up,        is_alive,
-                        use_resource, it->subject->first.bits};
+    return (flow_hands){.self = it,
+                        .create = record_create,
+                        .destroy = record_destroy,
+                        .add = record_add,
+                        .set = record_set,
+                        .remove = record_remove,
+                        .lookup = look_up,
+                        .is_alive = is_alive,
+                        .resource = use_resource,
+                        .first_bits = it->subject->first.bits};
 }
 
 /* ------------------------------------------------------------------------------------ immediate hands */
@@ -134,8 +146,16 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
 
 static flow_hands immediate_hands(grip *it)
 {
-    return (flow_hands){it,         create_now, destroy_now, add_now,      set_now,
-                        remove_now, look_up,    is_alive,    use_resource, it->subject->first.bits};
+    return (flow_hands){.self = it,
+                        .create = create_now,
+                        .destroy = destroy_now,
+                        .add = add_now,
+                        .set = set_now,
+                        .remove = remove_now,
+                        .lookup = look_up,
+                        .is_alive = is_alive,
+                        .resource = use_resource,
+                        .first_bits = it->subject->first.bits};
 }
 
 /* ------------------------------------------------------------------------------- hands between frames */
@@ -152,12 +172,18 @@ static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
     return quern_resource_get(subject->world, subject->resources[index]);
 }
 
+static void flush_world(void *self)
+{
+    cr_assert_eq(quern_world_flush(((grip *)self)->subject->world), QUERN_OK, "%s", quern_error_message());
+}
+
 /* Nothing is looked up there. */
 static flow_hands hands_between(flow_hands hands)
 {
     hands.lookup = NULL;
     hands.is_alive = is_alive_now;
     hands.resource = use_resource_now;
+    hands.flush = flush_world;
     return hands;
 }
 
@@ -225,8 +251,10 @@ static void run_exclusive(quern_context *context, const quern_view *view)
 {
     (void)view;
     grip it = grip_of(context);
+    grip between = {.subject = it.subject};
     flow_hands hands = recording_hands(&it), now = immediate_hands(&it);
-    flow_act_exclusive(player_of(context)->system, moment_of(context), &hands, &now);
+    flow_hands later = hands_between(recording_hands(&between));
+    flow_act_exclusive(player_of(context)->system, moment_of(context), &hands, &now, &later);
 }
 
 static bool condition(quern_context *context)
@@ -425,10 +453,11 @@ static flow_digest call_loop(const flow_player *player, const flow_hands *hands,
 static uint64_t call_once(flow_player *player, flow_call_kind kind, quern_jobs *jobs, quern_entity *recent)
 {
     if (kind == FLOW_CALL_PARALLEL) return call_parallel(player, jobs).hash;
-    grip it = {.subject = player->subject, .commands = quern_world_commands(player->subject->world)};
+    grip it = {.subject = player->subject};
     flow_hands hands = hands_between(recording_hands(&it)), now = hands_between(immediate_hands(&it));
     if (kind == FLOW_CALL_LOOP) return call_loop(player, &hands, recent).hash;
-    flow_act_exclusive(player->system, player->moment, &hands, &now);
+    flow_act_exclusive(player->system, player->moment, &hands, &now, &hands);
+    *recent = quern_entity_null(); /* there may have been a flush */
     return 0;
 }
 
@@ -442,7 +471,7 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
         player->moment = flow_moment_between(subject->frame_index, subject->seen);
         subject->seen ^= call_once(player, call->kind, jobs, &recent);
         if (!flow_call_flushes(call, subject->frame_index)) continue;
-        cr_assert_eq(quern_world_flush(subject->world), QUERN_OK, "%s", quern_error_message());
+        flush_world(&(grip){.subject = subject});
         recent = quern_entity_null();
     }
 }

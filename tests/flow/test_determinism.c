@@ -62,6 +62,7 @@ static flow_plan plan;
 static flow_subject subject;
 static flow_reference reference;
 static outcome expected[FRAME_COUNT];
+static uint64_t left_command_count; /* by calls, for the frame after them */
 
 static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
@@ -89,6 +90,7 @@ static void play_with_reference(quern_schedule_def schedule_def, uint32_t thread
         flow_subject_call(&subject, jobs);
         flow_subject_must_run(&subject, jobs);
         flow_reference_call(&reference);
+        left_command_count += reference.world_recorder.command_count;
         flow_reference_frame(&reference);
         flow_reference_compare(&reference, &subject);
         expected[frame] = outcome_of(&subject);
@@ -145,6 +147,8 @@ Test(determinism, any_style_is_as_the_reference, .timeout = 600)
         flow_plan_make(&plan, seed, entities_for(seed));
         play_with_reference(style(seed % 2 == 0, seed % 4 < 2 ? seed : 0), pool_threads[seed % POOL_COUNT]);
     }
+    cr_assert_gt(left_command_count, 50u * SEED_COUNT, "%llu commands waited for a frame",
+                 (unsigned long long)left_command_count);
 }
 
 /* The first play says what is expected of the others. */

@@ -42,6 +42,6 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
                                        uint32_t component_index, const quern__move_plan **out_plan);
 
 /* Forgets all plans that lead away from an archetype; they are made again when they are needed. */
-void quern__plans_forget(quern__storage *storage, quern__archetype *source);
+void quern__plans_forget(quern__storage *storage, quern__archetype *archetype);
 
 #endif

@@ -234,7 +234,8 @@ Test(hash, refused_calls_do_not_change_it)
 static void *add_resource(quern_world *world, const char *name, const quern_field *fields, uint32_t count)
 {
     quern_resource_def def = {.name = name, .size_bytes = 16};
-    memcpy(def.fields, fields, count * sizeof fields[0]);
+    for (uint32_t i = 0; i < count; i++)
+        def.fields[i] = fields[i];
     quern_resource resource;
     must(quern_resource_register(world, &def, &resource));
     return quern_resource_get(world, resource);

@@ -41,7 +41,8 @@ void bench_world_close(bench_world *bench)
 quern_query *bench_world_query(bench_world *bench, const quern_term *terms, uint32_t term_count)
 {
     quern_query_def def = {0};
-    memcpy(def.terms, terms, term_count * sizeof terms[0]);
+    for (uint32_t i = 0; i < term_count; i++)
+        def.terms[i] = terms[i];
     quern_query *query;
     REQUIRE(quern_query_create(bench->world, &def, &query));
     return query;

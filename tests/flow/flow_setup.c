@@ -36,7 +36,8 @@ quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, ui
 {
     static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
     cr_assert_leq(phase_count, (uint32_t)COUNT_OF(names));
-    memcpy(def.phases, names, phase_count * sizeof names[0]);
+    for (uint32_t i = 0; i < phase_count; i++)
+        def.phases[i] = names[i];
     quern_schedule *schedule = NULL;
     quern_result result = quern_schedule_create(world, &def, &schedule);
     cr_assert_eq(result, QUERN_OK, "quern_schedule_create: %s", quern_error_message());

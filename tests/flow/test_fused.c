@@ -99,7 +99,8 @@ static void play(scene it)
 static quern_system add(const char *name, quern_kernel *run, const quern_term *terms, uint32_t count)
 {
     quern_system_def def = system_def(name, run);
-    memcpy(def.terms, terms, count * sizeof terms[0]);
+    for (uint32_t i = 0; i < count; i++)
+        def.terms[i] = terms[i];
     return setup_system(schedule, &def);
 }
 

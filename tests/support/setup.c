@@ -50,7 +50,8 @@ quern_entity setup_entity_with(quern_world *world, const quern_component *compon
 quern_query *setup_query(quern_world *world, const quern_term *terms, uint32_t term_count)
 {
     quern_query_def def = {0};
-    memcpy(def.terms, terms, term_count * sizeof terms[0]);
+    for (uint32_t i = 0; i < term_count; i++)
+        def.terms[i] = terms[i];
     quern_query *query = NULL;
     quern_result result = quern_query_create(world, &def, &query);
     cr_assert_eq(result, QUERN_OK, "creating a query: %s", quern_error_message());

@@ -591,7 +591,8 @@ Test(query, a_column_written_by_its_type_is_a_change)
 static quern_result try_query(const quern_term *terms, uint32_t term_count)
 {
     quern_query_def def = {0};
-    memcpy(def.terms, terms, term_count * sizeof terms[0]);
+    for (uint32_t i = 0; i < term_count; i++)
+        def.terms[i] = terms[i];
     quern_query *query = NULL;
     return quern_query_create(world, &def, &query);
 }

@@ -96,7 +96,8 @@ static void assert_no(const char *part)
 static void add_terms(const char *name, const quern_term *terms, uint32_t term_count)
 {
     quern_system_def def = system_def(name, idle_run);
-    memcpy(def.terms, terms, term_count * sizeof terms[0]);
+    for (uint32_t i = 0; i < term_count; i++)
+        def.terms[i] = terms[i];
     setup_system(schedule, &def);
 }
 

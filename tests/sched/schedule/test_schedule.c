@@ -351,7 +351,8 @@ Test(schedule, definitions_are_copied)
 static void assert_schedule_refused(const char *const *phases, uint32_t count, quern_result expected)
 {
     quern_schedule_def def = {0};
-    memcpy(def.phases, phases, count * sizeof phases[0]);
+    for (uint32_t i = 0; i < count; i++)
+        def.phases[i] = phases[i];
     quern_schedule *other = NULL;
     assert_refused(world, expected, quern_schedule_create(world, &def, &other));
     cr_assert_null(other);

@@ -118,6 +118,13 @@ quern_result quern__name_failure(quern_result code, const char *function, const 
     return code;
 }
 
+quern_result quern__name_element(quern_result code, const char *what, uint32_t i)
+{
+    char element[32];
+    snprintf(element, sizeof element, "%s %u", what, i);
+    return quern__name_failure(code, element, NULL);
+}
+
 quern_result quern__list_count(const void *list, uint32_t capacity, quern__is_end_function *is_end,
                                const char *what, const char *owner, uint32_t *out_count)
 {
@@ -142,7 +149,8 @@ bool quern__is_end_of_names(const void *list, uint32_t i)
 quern_result quern__check_name(const char *name, const char *what)
 {
     if (name == NULL || name[0] == '\0')
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "a %s needs a name", what);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "a %s needs a name, and this one is %s", what,
+                           name == NULL ? "NULL" : "empty");
     if (strlen(name) > QUERN_MAX_NAME_BYTES)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "%s name '%.20s...' has %zu bytes; the limit is %d (QUERN_MAX_NAME_BYTES)", what,

@@ -45,6 +45,9 @@ static inline quern_result quern__first(quern_result code, quern_result same)
 QUERN__SLOW_PATH quern_result quern__name_failure(quern_result code, const char *function,
                                                   const char *system);
 
+/* Puts before a message which element of a list it is about: "term 2: ". Returns code. */
+QUERN__SLOW_PATH quern_result quern__name_element(quern_result code, const char *what, uint32_t i);
+
 /* For the end of a public function: names it when it fails. */
 static inline quern_result quern__in_call(quern_result result, const char *function)
 {

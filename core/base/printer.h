@@ -24,7 +24,13 @@ typedef struct quern__printer {
 /* For the start of a public function that writes to a sink. */
 static inline quern_result quern__check_sink(quern_sink sink, const char *function)
 {
-    return sink.write != NULL ? QUERN_OK : quern__fail_null(function, "sink");
+    return sink.write != NULL
+               ? QUERN_OK
+               : quern__fail(
+                     QUERN_ERROR_NULL_ARGUMENT,
+                     "%s: the sink has no function to write: 'write', or the file or buffer that it "
+                     "was made from, is NULL",
+                     function);
 }
 
 void quern__printer_open(quern__printer *printer, quern_sink sink);

@@ -299,7 +299,7 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
                              : "it was made by another callback, or its sync point has passed";
     return quern__violation(QUERN_ERROR_PROVISIONAL_ENTITY,
                             "%s: %s%s%s used the provisional handle of a deferred create (number %u): %s",
-                            function, name ? "system '" : "", name ? name : "somebody", name ? "'" : "",
+                            function, name ? "system '" : "", name ? name : "a command", name ? "'" : "",
                             quern_entity_index(entity), reason);
 }
 

@@ -101,8 +101,8 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
     if (tag == 0)
         return quern__fail(
             QUERN_ERROR_PROVISIONAL_ENTITY,
-            "the handle of a deferred create (number %u) is good only in the stream that made "
-            "it, and until the sync point",
+            "the handle of a deferred create (number %u) is valid only in commands of the "
+            "callback that made it, until the sync point; find the entity by a query afterwards",
             index);
     if (tag != entities->first_handle_high >> 24)
         return quern__fail(QUERN_ERROR_FOREIGN_ENTITY,

@@ -12,8 +12,13 @@ static quern_resource handle_of(const quern__resources *resources, uint32_t inde
 quern_result quern__resources_check(const quern__resources *resources, quern_resource resource)
 {
     if (quern__handle_is_valid(resource.bits, resources->world_tag, resources->list.count)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE, "resource handle %#x is not of this world (tag %u)",
-                       resource.bits, resources->world_tag);
+    if (resource.bits == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE, "the resource handle is null: register it first");
+    return quern__fail(
+        QUERN_ERROR_UNKNOWN_RESOURCE,
+        "resource handle %#x is not of this world (tag %u); resources are registered in each "
+        "world",
+        resource.bits, resources->world_tag);
 }
 
 quern_resource quern__resources_find(const quern__resources *resources, const char *name)
@@ -51,7 +56,8 @@ static quern_result check_new(const quern__resources *resources, const quern_res
     if (quern__resources_find(resources, def->name).bits != 0)
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME, "the world has a resource '%s' already", def->name);
     if (def->size_bytes == 0)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes", def->name);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has 0 bytes; set size_bytes",
+                           def->name);
     if (resources->list.count == QUERN_MAX_RESOURCES)
         return quern__fail(QUERN_ERROR_LIMIT,
                            "resource '%s': the world has %d already (QUERN_MAX_RESOURCES)", def->name,

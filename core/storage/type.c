@@ -5,6 +5,8 @@
 #include "core/base/handle.h"
 #include "core/base/hash.h"
 
+#include <stdio.h>
+
 static const uint8_t field_bytes[] = {
     [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
     [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
@@ -13,12 +15,20 @@ static const uint8_t field_bytes[] = {
 
 /* ------------------------------------------------------------------------------------- definition */
 
-static quern_result check_field(const quern_field *field, const char *owner, uint32_t size_bytes)
+static quern_result check_field(const quern_field *fields, uint32_t i, const char *owner,
+                                uint32_t size_bytes)
 {
+    const quern_field *field = &fields[i];
     quern_result result = quern__check_name(field->name, "field");
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) {
+        char quoted[QUERN_MAX_NAME_BYTES + sizeof "''"];
+        snprintf(quoted, sizeof quoted, "'%s'", owner);
+        quern__name_element(result, "field", i);
+        return quern__name_failure(result, quoted, NULL);
+    }
     if (field->type < QUERN_FIELD_BOOL || (size_t)field->type >= QUERN__COUNT_OF(field_bytes))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s': field '%s' has unknown type %d", owner,
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s': field '%s' has type %d, which is none of quern_field_type", owner,
                            field->name, (int)field->type);
     uint64_t bytes = (uint64_t)field_bytes[field->type] * (field->count ? field->count : 1);
     if (field->offset_bytes + bytes > size_bytes)
@@ -76,7 +86,7 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
         result = quern__list_count(fields, QUERN_MAX_FIELDS, is_end_of_fields, "field", name, &field_count);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < field_count; i++) {
-        result = check_field(&fields[i], name, size_bytes);
+        result = check_field(fields, i, name, size_bytes);
         if (result != QUERN_OK) return result;
     }
     *type = (quern__type){.size_bytes = size_bytes, .alignment_bytes = alignment_bytes, .hooks = *hooks};

@@ -27,12 +27,18 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
         return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "term %u names no component: was it registered?",
                            i);
     quern_result result = quern__components_check(&storage->components, term->component);
-    if (result != QUERN_OK) return result;
+    if (result != QUERN_OK) return quern__name_element(result, "term", i);
     const char *name =
         quern__components_type(&storage->components, quern__component_index(term->component))->name;
-    if ((unsigned)term->match > QUERN_MATCH_ANY || (unsigned)term->access > QUERN_WRITE)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "term %u ('%s') has unknown match %d or access %d",
-                           i, name, (int)term->match, (int)term->access);
+    if ((unsigned)term->match > QUERN_MATCH_ANY)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has match %d, which is none of quern_match", i, name,
+                           (int)term->match);
+    if ((unsigned)term->access > QUERN_WRITE)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has access %d; for components there are QUERN_NO_ACCESS, "
+                           "QUERN_READ and QUERN_WRITE",
+                           i, name, (int)term->access);
     if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
@@ -286,16 +292,15 @@ static void name_owner(const quern_view *view, char *text, size_t text_bytes)
     const quern__scope *scope = (const quern__scope *)view->context;
     text[0] = '\0';
     if (scope == NULL)
-        quern__append(text, text_bytes, "a walk over a query");
+        quern__append(text, text_bytes, "an iteration");
     else if (scope->caller == QUERN__CALLER_SYSTEM)
         quern__append(text, text_bytes, "system '%s'", scope->system_name);
     else
         quern__append(text, text_bytes, "%s", quern__caller_name(scope->caller));
 }
 
-void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+static void *refuse(const quern_view *view, uint32_t term, quern_access access, const char *function)
 {
-    const char *function = access == QUERN_WRITE ? "quern_view_write" : "quern_view_read";
     char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
     if (view->query != NULL && view->query->term_count > 0)
         quern__query_declared(view->query, declared, sizeof declared);
@@ -307,15 +312,28 @@ void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access acc
                                   owner, term, view->term_count, declared);
     else
         result = quern__violation(
-            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)", function,
+            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)%s", function,
             owner, access_verbs[access],
             quern__components_type(&view->query->storage->components,
                                    quern__component_index(view->query->terms[term].component))
                 ->name,
-            term, declared);
+            term, declared,
+            access == QUERN_WRITE && view->columns[term].access == QUERN_READ
+                ? "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)"
+                : "; declare the access in the term");
     quern__scope *scope = (quern__scope *)view->context;
     if (scope != NULL) scope->refused = result;
     return NULL;
+}
+
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+{
+    return refuse(view, term, access, access == QUERN_WRITE ? "quern_view_write" : "quern_view_read");
+}
+
+void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access)
+{
+    return refuse(view, term, access, "QUERN_COLUMN");
 }
 
 bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
@@ -465,7 +483,7 @@ void quern__query_list_again(quern__query *query)
 }
 
 /* Lists the entries when that pays: for the second walk over a structure, since another may follow. */
-static void take_stops(quern__query *query, quern_query_iterator *iterator)
+static void take_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
     if (query->filter_count > 0) return;
@@ -498,7 +516,7 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
     if (iterator.result == QUERN_OK)
         iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
-    if (iterator.result == QUERN_OK) take_stops(query, &iterator);
+    if (iterator.result == QUERN_OK) take_entries(query, &iterator);
     if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
     if (iterator.result == QUERN_OK && query->filter_count > 0)

@@ -266,7 +266,8 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     set->count = 0;
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__components_check(&world->storage.components, components[i]);
-        if (result == QUERN_OK) result = set_insert(set, world, components[i]);
+        if (result != QUERN_OK) return quern__name_element(result, "component", i);
+        result = set_insert(set, world, components[i]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;

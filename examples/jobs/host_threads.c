@@ -8,8 +8,8 @@
 
 /* The least job system there is: every call gets a thread. Yours has a queue. */
 typedef struct own_call {
-    void (*function)(void *argument);
-    void *argument;
+    void (*function)(void *data);
+    void *data;
     bool is_used;
     pthread_t thread;
 } own_call;
@@ -20,21 +20,21 @@ typedef struct own_system {
     pthread_mutex_t mutex;
 } own_system;
 
-static void *run(void *argument)
+static void *run(void *data)
 {
-    own_call *call = argument;
-    call->function(call->argument);
+    own_call *call = data;
+    call->function(call->data);
     return NULL;
 }
 
 /* Called from any thread. Must not make the call itself. */
-static void submit(void *user_data, void (*function)(void *argument), void *argument)
+static void submit(void *user_data, void (*function)(void *data), void *data)
 {
     own_system *system = user_data;
     pthread_mutex_lock(&system->mutex);
     own_call *call = &system->calls[system->call_count++ % 64];
     if (call->is_used) pthread_join(call->thread, NULL);
-    *call = (own_call){.function = function, .argument = argument, .is_used = true};
+    *call = (own_call){.function = function, .data = data, .is_used = true};
     if (pthread_create(&call->thread, NULL, run, call) != 0) abort();
     pthread_mutex_unlock(&system->mutex);
 }

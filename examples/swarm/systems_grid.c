@@ -91,10 +91,10 @@ static void add_place(quern_schedule *schedule, Types *types)
 
 /* -------------------------------------------------------------------------------------------- sort */
 
-static void sort_rows(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+static void sort_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
-    grid_sort(argument, begin, end);
+    grid_sort(user_data, begin, end);
 }
 
 /* A system without terms runs once; its own loop brings in the other threads. */

@@ -8,10 +8,12 @@
  *
  * Failure: a function that can fail returns a quern_result, or NULL where it returns a pointer. In both
  * cases quern_error_message() says in words what happened, to whom, and what to do, and nothing has
- * changed. Where NULL is an answer and not a failure, the function's comment says so.
+ * changed. Where NULL is an answer and not a failure, the function's comment says so. A pointer to an
+ * object or a handle that a failed call would have made is set to null.
  *
  * Comments list the errors of a function without their prefix: NULL_ARGUMENT stands for
- * QUERN_ERROR_NULL_ARGUMENT.
+ * QUERN_ERROR_NULL_ARGUMENT. They say which threads may call it: any means any, at any time; main means
+ * the one thread that uses the world at that time, whichever it is.
  *
  * Definitions: what is created or registered is described by a struct whose name ends in _def. Zero is
  * the default of every field that has one, so designated initialisers name only what differs:

@@ -56,9 +56,9 @@ typedef struct quern_component_def {
     uint32_t size_bytes QUERN__ZERO;
     uint32_t alignment_bytes QUERN__ZERO; /**< A power of two up to QUERN_MAX_ALIGNMENT_BYTES; 0 means 1. */
     const char *type_name QUERN__ZERO;    /**< Name of the C type, for QUERN_COLUMN; NULL: not known. */
-    quern_field
-        fields[QUERN_MAX_FIELDS] QUERN__ZERO; /**< Described fields; none: all bytes count as they are. */
-    quern_hooks hooks QUERN__ZERO;            /**< None: plain bytes. A tag has none. */
+    /** Described fields; none: all bytes count as they are. */
+    quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
+    quern_hooks hooks QUERN__ZERO; /**< None: plain bytes. A tag has none. */
 } quern_component_def;
 
 /** Registers a type. The same name with the same layout (size, alignment, fields, hooks) gives the same
@@ -71,7 +71,8 @@ QUERN_API quern_result quern_component_register(quern_world *world, const quern_
 /** Returns the component of that name, or null. Threads: any, while nobody registers. */
 QUERN_API quern_component quern_component_find(const quern_world *world, const char *name);
 
-/** Returns the name of a component, or NULL if the world does not have it. Valid as long as the world. */
+/** Returns the name of a component, valid as long as the world. NULL, with a message, if the world does not
+ * have it. Threads: any, while nobody registers. */
 QUERN_API const char *quern_component_name(const quern_world *world, quern_component component);
 
 /** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may
@@ -123,8 +124,8 @@ typedef struct quern_resource_def {
 QUERN_API quern_result quern_resource_register(quern_world *world, const quern_resource_def *def,
                                                quern_resource *out_resource);
 
-/** As QUERN_COMPONENT_REGISTER, for a resource; the value begins as zero bytes. Errors and threads: as
- * quern_resource_register. */
+/** Registers a C type as a resource, as QUERN_COMPONENT_REGISTER does for a component; the value begins as
+ * zero bytes. Errors and threads: as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER(world, out_resource, ...) \
     quern__resource_register<__VA_ARGS__>((world), (out_resource), #__VA_ARGS__, {})
@@ -133,8 +134,8 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
     quern_resource_register((world), &(quern_resource_def){QUERN_TYPE(__VA_ARGS__)}, (out_resource))
 #endif
 
-/** As QUERN_COMPONENT_REGISTER_FIELDS, for a resource; the value begins as zero bytes. Errors and threads:
- * as quern_resource_register. */
+/** Registers a C type with described fields as a resource, as QUERN_COMPONENT_REGISTER_FIELDS does for a
+ * component; the value begins as zero bytes. Errors and threads: as quern_resource_register. */
 #ifdef __cplusplus
 #define QUERN_RESOURCE_REGISTER_FIELDS(world, out_resource, type, ...) \
     quern__resource_register<type>((world), (out_resource), #type, QUERN_FIELDS(type, __VA_ARGS__))
@@ -145,7 +146,7 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
         (out_resource))
 #endif
 
-/** Returns the resource of that name, or null. */
+/** Returns the resource of that name, or null. Threads: any, while nobody registers. */
 QUERN_API quern_resource quern_resource_find(const quern_world *world, const char *name);
 
 /** Returns the value, whose address never changes. Returns NULL, with a message, when the world does not

@@ -11,7 +11,11 @@
  * the jobs of a quern_jobs_parallel_for inside it. Calls while no callback runs with the context are
  * reported in the log and return 0 or NULL, except quern_context_lookup and quern_context_has, which
  * still read the world. A build with QUERN_CHECKS also reports these, and calls from another thread, and
- * hands the message to the assert handler.
+ * hands the message to the assert handler. The context must not be NULL: these calls are too frequent to
+ * check that.
+ *
+ * A call that is refused returns 0 or NULL, and what runs the callback returns UNDECLARED_ACCESS in the
+ * end. The log has the first refusal of each callback, with what the system had declared.
  *
  * One kernel may serve a system, a parallel query (<quern/parallel.h>) and a fill (<quern/bulk.h>).
  * Outside of systems only terms are declared. Everything else that must be declared (lookups, resources,
@@ -61,6 +65,7 @@ QUERN_API void *quern_context_partial(quern_context *context);
 
 /** Returns how many partial results there are, in end: one per view. */
 QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
+
 /** Returns a partial result, in end, in the order of views. Combining them in that order gives the same
  * bits at every thread count. NULL, without a message, after the last, and outside of end. */
 QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);

@@ -48,17 +48,17 @@ typedef struct quern_jobs quern_jobs;
 
 /** Threads that the program already has, for a pool that starts none of its own.
  *
- * submit must see to it that function(argument) is called once, soon, on any thread but the one that
+ * submit must see to it that function(data) is called once, soon, on any thread but the one that
  * called submit; calling it inside submit would be wrong. Such a call works for the pool until it finds
  * nothing more to do, then returns; it may sleep where a job of the pool waits for another. At most
  * thread_count - 1 are under way at a time. Threads: submit is called from any, also from inside jobs. */
 typedef struct quern_host_threads {
     /** See above. */
-    void (*submit)(void *user_data, void (*function)(void *argument), void *argument) QUERN__ZERO;
+    void (*submit)(void *user_data, void (*function)(void *data), void *data) QUERN__ZERO;
     void *user_data QUERN__ZERO; /**< Passed to submit. */
 } quern_host_threads;
 
-/** How to make a pool. All zero is a good definition. */
+/** Describes a pool. All zero is a good definition. */
 typedef struct quern_jobs_def {
     /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. */
     uint32_t thread_count QUERN__ZERO;
@@ -79,7 +79,7 @@ typedef struct quern_jobs_def {
     quern_allocator allocator QUERN__ZERO; /**< All zero means quern_allocator_default(). */
 } quern_jobs_def;
 
-/** Makes a pool and starts its threads. def may be NULL, like one that is all zero. Errors: NULL_ARGUMENT,
+/** Creates a pool and starts its threads. def may be NULL for the defaults. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD (the system refused one). Threads: any. */
 QUERN_API quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs);
 
@@ -174,7 +174,7 @@ typedef enum quern_priority {
     40 /* another number needs another QUERN__JOB_DATA_WORDS: sched/jobs/deque.h */
 #endif
 
-/** A job to submit. Needs a function; one definition may be used for many jobs. */
+/** Describes a job. It needs a function; one definition may be used for many jobs. */
 typedef struct quern_job_def {
     /** Gets the address of a writable copy of the payload, aligned to 8. */
     quern_job_function *function QUERN__ZERO;
@@ -188,7 +188,7 @@ typedef struct quern_job_def {
     quern_counter *counter QUERN__ZERO; /**< Counts this job; NULL: nothing does. */
 } quern_job_def;
 
-/** Hands in a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs
+/** Submits a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs
  * the job inside this call.
  *
  * A job of normal priority needs no lock and no memory when a job submits it, or the outside thread while
@@ -213,7 +213,7 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  * sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
-/** Tells whether the counter is at zero; if so, what its jobs wrote is visible. Only looks: in a pool of
+/** Returns whether the counter is at zero; if so, what its jobs wrote is visible. Only looks: in a pool of
  * one thread nobody else runs jobs, and a loop that asks until the counter is done never ends. Threads:
  * any. */
 QUERN_API bool quern_counter_is_done(const quern_counter *counter);
@@ -251,10 +251,10 @@ QUERN_API quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count,
 /* ----------------------------------------------------------------------------------------------- graph */
 
 /** A graph of parallel loops: a node starts when all its predecessors have finished. Build it once, run it
- * often. */
+ * often. One thread at a time may use it. */
 typedef struct quern_graph quern_graph;
 
-/** A node of a graph. All zero is a node that only joins edges. */
+/** Describes a node of a graph. All zero is a node that only joins edges. */
 typedef struct quern_graph_node_def {
     quern_range_function *function QUERN__ZERO; /**< NULL: the node has no work of its own. */
     void *user_data QUERN__ZERO;                /**< Passed to function. */
@@ -264,14 +264,14 @@ typedef struct quern_graph_node_def {
     bool caller_only QUERN__ZERO;
 } quern_graph_node_def;
 
-/** Makes an empty graph. allocator may be NULL for the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
+/** Creates an empty graph. allocator may be NULL for the default. Errors: NULL_ARGUMENT, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Threads: any. */
 QUERN_API quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **out_graph);
 
-/** Frees a graph, which must not be running. NULL is allowed. */
+/** Destroys a graph, which must not be running. NULL is allowed. */
 QUERN_API void quern_graph_destroy(quern_graph *graph);
 
-/** Takes out all nodes and edges, and keeps the memory. The graph must not be running. */
+/** Removes all nodes and edges, and keeps the memory. The graph must not be running. */
 QUERN_API void quern_graph_clear(quern_graph *graph);
 
 /** Adds a node. Nodes are numbered 0, 1, 2 … in the order they are added. def may be NULL, like one that is

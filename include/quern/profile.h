@@ -50,7 +50,7 @@ typedef struct quern_schedule quern_schedule;
 typedef struct quern_worker_profile {
     /** In systems, between their chunks, and in loops and jobs that systems share with other workers. */
     uint64_t busy_ns;
-    /** Awake without a job, looking for one; for worker 0 this includes the scheduler's work between
+    /** Awake without a job, looking for one; for worker 0 this includes the schedule's work between
      * segments. */
     uint64_t stealing_ns;
     uint64_t idle_ns; /**< Asleep. */
@@ -93,7 +93,7 @@ QUERN_API quern_result quern_schedule_set_counting(quern_schedule *schedule,
 
 /** Returns the events of a system per frame: the mean of all frames with profiling since counting began,
  * estimated from sampled chunks. NAN for what is not available or was not counted yet. Errors:
- * NULL_ARGUMENT, UNKNOWN_SYSTEM. Threads: main, between frames. */
+ * NULL_ARGUMENT, INVALID_ARGUMENT. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, quern_system system,
                                                         double out_counts[QUERN_HARDWARE_EVENT_COUNT]);
 

@@ -70,37 +70,37 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     return term;
 }
 
-/** The entity has the component, and its values are read. */
+/** Makes a term: the entity has the component, and its values are read. */
 static inline quern_term quern_term_read(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_READ);
 }
 
-/** The entity has the component, and its values are read and written. */
+/** Makes a term: the entity has the component, and its values are read and written. */
 static inline quern_term quern_term_write(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_WRITE);
 }
 
-/** The entity has the component; its values are not accessed (tags). */
+/** Makes a term: the entity has the component; its values are not accessed (tags). */
 static inline quern_term quern_term_with(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
 }
 
-/** The entity does not have the component. */
+/** Makes a term: the entity does not have the component. */
 static inline quern_term quern_term_without(quern_component component)
 {
     return quern_term_make(component, QUERN_MATCH_NONE, QUERN_NO_ACCESS);
 }
 
-/** The entity may have the component; quern_view_has tells. */
+/** Makes a term: the entity may have the component; quern_view_has tells. */
 static inline quern_term quern_term_optional(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_OPTIONAL, access);
 }
 
-/** The entity has at least one component of all ANY terms; quern_view_has tells which. */
+/** Makes a term: the entity has at least one component of all ANY terms; quern_view_has tells which. */
 static inline quern_term quern_term_any(quern_component component, quern_access access)
 {
     return quern_term_make(component, QUERN_MATCH_ANY, access);
@@ -166,8 +166,9 @@ typedef struct quern_view {
  * on any worker, on several views at the same time. */
 typedef void quern_kernel(quern_context *context, const quern_view *view);
 
-/* Says why a column was refused (log, assert handler, error message) and returns NULL. */
+/* Say why a column was refused (log, assert handler, error message) and return NULL. */
 QUERN_API void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access);
+QUERN_API void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access);
 
 /* The version of what is written now in an iteration of the query. */
 QUERN_API uint64_t quern__query_write_version(const quern_query *query);
@@ -214,7 +215,7 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     const quern_view_column *column;
     if (term >= view->term_count ||
         (reads ? view->columns[term].access == QUERN_NO_ACCESS : view->columns[term].access != QUERN_WRITE))
-        return quern__view_refuse(view, term, reads ? QUERN_READ : QUERN_WRITE);
+        return quern__view_refuse_typed(view, term, reads ? QUERN_READ : QUERN_WRITE);
     column = &view->columns[term];
     if (size_bytes == 0 || column->size_bytes != size_bytes || column->is_checked)
         if (!quern__view_type_fits(view, term, size_bytes, type_name)) return 0;
@@ -224,8 +225,8 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
     return view->chunk + column->offset_bytes + (size_t)view->first_row * size_bytes;
 }
 
-/** The column of a term as an array of a C type: with const to read, as quern_view_read; without to write,
- * as quern_view_write.
+/** Returns the column of a term as an array of a C type: with const to read, as quern_view_read; without to
+ * write, as quern_view_write.
  *
  *     Position *p = QUERN_COLUMN(view, 0, Position);
  *     const Velocity *v = QUERN_COLUMN(view, 1, const Velocity);
@@ -299,7 +300,8 @@ typedef struct quern_query_iterator {
 } quern_query_iterator;
 
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
- * if it is refused. Threads: the one that owns the world, between frames. */
+ * if it is refused: then there are no views, and result says why. Errors: NULL_ARGUMENT, WORLD_LOCKED,
+ * OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* The part of quern_query_next that finds the next entry, or says why there is none. */
@@ -326,8 +328,8 @@ static inline void quern__query_prefetch(const quern__chunk_entry *entry, uint32
 /** Moves to the next view; returns false at the end.
  *
  * If entities were created or destroyed, or their components added or removed meanwhile, the iteration
- * ends with result STRUCTURE_CHANGED: collect first, change later. Walking a query again is cheapest
- * while the structure stays the same. */
+ * ends with result STRUCTURE_CHANGED: note first what to change, and change it afterwards. Walking a query
+ * again is cheapest while the structure stays the same. */
 static inline bool quern_query_next(quern_query_iterator *iterator)
 {
     const quern__chunk_entry *entry;

@@ -12,7 +12,9 @@
  *
  * Systems that meet only in the rows of their views are *fused* into one pass: a job takes a chunk and
  * calls all of them on it, in order, while it is in the cache. Fusing changes nothing else;
- * docs/passes.md says what prevents it. */
+ * docs/passes.md says what prevents it.
+ *
+ * Threads: where a comment does not say otherwise, main, between frames. */
 
 #include <quern/base.h>
 #include <quern/commands.h>
@@ -79,10 +81,11 @@ typedef struct quern_system_def {
      * disabled do not count. Finite and at least 0; 0: every frame. */
     double interval_seconds QUERN__ZERO;
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< What its views consist of. */
-    /** Components that it reads from any entity by handle, with quern_context_lookup; each once. */
+    /** Components that it reads from any entity by handle, with quern_context_lookup; each once.
+     * A null one ends the list, so register components first. */
     quern_component lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
-    quern_resource_access
-        resources[QUERN_MAX_ACCESS] QUERN__ZERO; /**< Resources that it uses; each once. */
+    /** Resources that it uses; each once. */
+    quern_resource_access resources[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Names of systems in the same phase that must run after this one. If the terms of both share a
      * component that one of them writes, the earlier has no end, and the later neither begin nor
      * condition, this is an order like that of registration, chunk by chunk. Otherwise all of the
@@ -100,8 +103,8 @@ typedef struct quern_system_def {
 
 /** Describes a schedule. */
 typedef struct quern_schedule_def {
-    const char
-        *phases[QUERN_MAX_PHASES] QUERN__ZERO; /**< Different names, in order; none: one phase, "update". */
+    /** Different names, in order; none: one phase, "update". */
+    const char *phases[QUERN_MAX_PHASES] QUERN__ZERO;
     bool timing QUERN__ZERO; /**< Measure each system's time (two clock readings per view). */
     /** Shows frames, jobs of passes with their systems, and sync points while it is running, on track i
      * for worker i. No other schedule may use it at the same time, and it must outlive this one. See
@@ -114,7 +117,8 @@ typedef struct quern_schedule_def {
 } quern_schedule_def;
 
 /** Creates a schedule. def may be NULL for the defaults. The world must outlive the schedule. Errors:
- * NULL_ARGUMENT, INVALID_ARGUMENT, DUPLICATE_NAME, WORLD_LOCKED, OUT_OF_MEMORY. */
+ * NULL_ARGUMENT, INVALID_ARGUMENT, DUPLICATE_NAME, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
+ * frames. */
 QUERN_API quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                              quern_schedule **out_schedule);
 
@@ -142,7 +146,7 @@ QUERN_API quern_result quern_schedule_set_enabled(quern_schedule *schedule, quer
 QUERN_API quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase,
                                                      double step_seconds, uint32_t max_step_count);
 
-/** Returns the system of that name, or null. */
+/** Returns the system of that name, or null. Threads: main. */
 QUERN_API quern_system quern_schedule_find_system(const quern_schedule *schedule, const char *name);
 
 /** Orders the systems and finds their conflicts now instead of in the next quern_schedule_run. Errors:
@@ -165,7 +169,9 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * Errors after the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than
  * it can have (its commands were dropped; a new entity was not created); UNDECLARED_ACCESS, when a
- * system was refused something (see the log). */
+ * system was refused something (see the log).
+ *
+ * Threads: main. */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
 /* ------------------------------------------------------------------------------------- what it did */

@@ -302,7 +302,8 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
                            delta_seconds);
     quern_result result = quern__world_check_unlocked(schedule->plan.world, function);
     if (result != QUERN_OK || !schedule->is_running) return result;
-    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: this schedule is running a frame", function);
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                       "%s: this schedule is running a frame; call it between frames", function);
 }
 
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,

@@ -114,7 +114,8 @@ quern__frame_observer *quern__schedule_observer(const quern_schedule *schedule)
 quern_result quern__schedule_check_idle(const quern_schedule *schedule, const char *function)
 {
     if (!schedule->is_running) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_WORLD_LOCKED, "%s: the schedule is running a frame", function);
+    return quern__fail(QUERN_ERROR_WORLD_LOCKED,
+                       "%s: the schedule is running a frame; call it between frames", function);
 }
 
 static quern_system handle_of(const quern__system *system)

@@ -163,8 +163,10 @@ quern_result quern_schedule_get_system_counts(const quern_schedule *schedule, qu
     if (out_counts == NULL) return quern__fail_null("quern_schedule_get_system_counts", "out_counts");
     const quern__profiler *profiler = quern__schedule_profiler(schedule);
     if (system.bits == 0 || system.bits > profiler->plan->systems.count)
-        return quern__fail(QUERN_ERROR_UNKNOWN_SYSTEM,
-                           "quern_schedule_get_system_counts: the schedule has no such system");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_schedule_get_system_counts: system handle %u; the schedule has %u systems", system.bits,
+            profiler->plan->systems.count);
     const quern__system *counted = profiler->plan->systems.items[system.bits - 1];
     const double frames = (double)profiler->frame_count;
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++)

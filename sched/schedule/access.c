@@ -27,7 +27,7 @@ static quern_result add_lookups(quern__access *access, const quern_world *world,
         quern__list_count(def->lookups, QUERN_MAX_ACCESS, is_end_of_lookups, "lookup", NULL, &count);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__components_check(&world->storage.components, def->lookups[i]);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__name_element(result, "lookup", i);
         uint32_t index = quern__component_index(def->lookups[i]);
         if (quern__bitset_has(access->lookups, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -56,15 +56,19 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
             return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
                                "resource %u names no resource: was it registered?", i);
         result = quern__resources_check(&world->resources, use->resource);
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__name_element(result, "resource", i);
         uint32_t index = quern__resource_index(use->resource);
         const char *name = world->resources.list.items[index].type.name;
         if (use->access < QUERN_READ || use->access > QUERN_WRITE_CONCURRENT)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "system '%s': access %d to resource '%s' is neither read nor write",
-                               def->name, (int)use->access, name);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "system '%s': access %d to resource '%s' is neither QUERN_READ, QUERN_WRITE nor "
+                "QUERN_WRITE_CONCURRENT",
+                def->name, (int)use->access, name);
         if (quern__access_to_resource(access, index) != QUERN_NO_ACCESS)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' declares resource '%s' twice",
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "system '%s' declares resource '%s' twice; once is enough, and QUERN_WRITE "
+                               "lets it read, too",
                                def->name, name);
         access->resources[access->resource_count++] =
             (quern__resource_use){.index = (uint16_t)index, .access = (uint8_t)use->access};

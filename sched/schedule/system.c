@@ -20,17 +20,19 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
     if (result != QUERN_OK) return result;
     if (def->run == NULL && def->begin == NULL && def->end == NULL)
         return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                           "system '%s' has no callback: run, begin and end are NULL", def->name);
+                           "system '%s' has no callback: run, begin and end are NULL; set one", def->name);
     if (def->run == NULL && *out_term_count > 0)
-        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL", def->name);
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "system '%s' has terms, but run is NULL; set it",
+                           def->name);
     if (!(def->interval_seconds >= 0 && def->interval_seconds <= DBL_MAX)) /* nor NaN */
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "system '%s' has an interval of %g seconds; give a finite number, 0 (every frame) or more",
             def->name, def->interval_seconds);
     if (def->phase >= phase_count)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is in phase %u; the schedule has %u",
-                           def->name, def->phase, phase_count);
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "system '%s' is in phase %u; the schedule has %u, from 0", def->name, def->phase,
+                           phase_count);
     if ((def->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' has unknown flags %#x", def->name,
                            def->flags);
@@ -73,7 +75,7 @@ static quern_result add_rules(quern__system *system, const char *const *names, b
                            system->name);
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__check_name(names[i], "system");
-        if (result != QUERN_OK) return result;
+        if (result != QUERN_OK) return quern__name_element(result, is_before ? "before" : "after", i);
         quern__order_rule *rule = &system->rules.items[system->rules.count++];
         *rule = (quern__order_rule){.is_before = is_before};
         memcpy(rule->name, names[i], strlen(names[i]) + 1);

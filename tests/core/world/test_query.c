@@ -534,10 +534,9 @@ Test(query, a_column_of_another_size_is_refused)
 {
     quern_query *query = speed_query(quern_term_write);
     quern_query_iterator it = first_view(query);
-    assert_no_column(
-        QUERN_COLUMN(&it.view, 0, vec3),
-        "QUERN_COLUMN: a walk over a query asked for 'Speed', term 0, as vec3 of 12 bytes; its "
-        "values have 8");
+    assert_no_column(QUERN_COLUMN(&it.view, 0, vec3),
+                     "QUERN_COLUMN: an iteration asked for 'Speed', term 0, as vec3 of 12 bytes; its "
+                     "values have 8");
     assert_no_column(QUERN_COLUMN(&it.view, 0, const float), "as const float of 4 bytes");
     quern_query_destroy(query);
 }

@@ -119,10 +119,14 @@ Test(messages, of_calls_on_many)
          "quern_entity_remove_matching: component handle ");
     quern_query_iterator it = quern_query_iterate(query);
     cr_assert(quern_query_next(&it));
-    SAYS(quern_view_write(&it.view, 0), "quern_view_write: a walk over a query asked to write 'position', "
-                                        "term 0 (declared: read position)");
+    SAYS(quern_view_write(&it.view, 0),
+         "quern_view_write: an iteration asked to write 'position', "
+         "term 0 (declared: read position); declare the write, or ask for it "
+         "to read");
+    SAYS(QUERN_COLUMN(&it.view, 0, double), "QUERN_COLUMN: an iteration asked to write 'position', ");
+    SAYS(QUERN_COLUMN(&it.view, 7, const double), "QUERN_COLUMN: an iteration asked for term 7; ");
     SAYS(quern_view_read(&it.view, 7),
-         "quern_view_read: a walk over a query asked for term 7; there are 1, from 0");
+         "quern_view_read: an iteration asked for term 7; there are 1, from 0");
     setup_entity(world);
     SAYS(quern_query_next(&it), "quern_query_next: the world changed its structure");
     quern_query_destroy(query);
@@ -135,7 +139,7 @@ Test(messages, of_definitions)
     quern_query *query;
     quern_component_def def = {0};
     SAYS(quern_component_register(world, &def, &component),
-         "quern_component_register: a component needs a name");
+         "quern_component_register: a component needs a name, and this one is NULL");
     def.name = "odd";
     def.size_bytes = 10;
     def.alignment_bytes = 4;
@@ -148,10 +152,27 @@ Test(messages, of_definitions)
     SAYS(quern_component_name(world, unknown), "quern_component_name: component handle ");
     quern_resource_def resource_def = {.name = "empty"};
     SAYS(quern_resource_register(world, &resource_def, &resource),
-         "quern_resource_register: resource 'empty' ");
+         "quern_resource_register: resource 'empty' has 0 bytes; set size_bytes");
     SAYS(quern_resource_get(world, (quern_resource){77}), "quern_resource_get: resource handle 0x4d ");
+    SAYS(quern_resource_get(world, (quern_resource){0}), "quern_resource_get: the resource handle is null");
+    def = (quern_component_def){.name = "odd", .size_bytes = 4, .fields = {{"a", QUERN_FIELD_I32, 0, 1}}};
+    def.fields[1].type = QUERN_FIELD_I32;
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: 'odd': field 1: a field needs a name, and this one is NULL");
+    def.fields[1] = (quern_field){.name = "b", .type = 99};
+    SAYS(quern_component_register(world, &def, &component),
+         "quern_component_register: 'odd': field 'b' has type 99, which is none of quern_field_type");
     quern_query_def query_def = {.terms = {quern_term_read(position), quern_term_write(position)}};
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: 'position' stands in term 0");
+    query_def.terms[1] = quern_term_read(unknown);
+    SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: term 1: component handle ");
+    query_def.terms[0].access = QUERN_WRITE_CONCURRENT;
+    SAYS(quern_query_create(world, &query_def, &query),
+         "quern_query_create: term 0 ('position') has access 3; for components there are ");
+    query_def.terms[0] = (quern_term){.component = position, .match = 9};
+    SAYS(quern_query_create(world, &query_def, &query),
+         "quern_query_create: term 0 ('position') has match 9, which is none of quern_match");
+    query_def.terms[0] = quern_term_read(position);
     query_def.terms[1] = (quern_term){.match = QUERN_MATCH_NONE};
     SAYS(quern_query_create(world, &query_def, &query), "quern_query_create: term 1 names no component");
     query_def.terms[1] = (quern_term){.changed = false};
@@ -178,12 +199,23 @@ Test(messages, of_schedules)
     def.phase = 0;
     def.name = "";
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
-         "quern_schedule_add_system: a system needs a name");
+         "quern_schedule_add_system: a system needs a name, and this one is empty");
     def.name = "mover";
     setup_system(schedule, &def);
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: the schedule has a system 'mover' already");
     def.name = "other";
+    def.after[0] = "";
+    SAYS(
+        quern_schedule_add_system(schedule, &def, NULL),
+        "quern_schedule_add_system: system 'other': after 0: a system needs a name, and this one is empty");
+    def.after[0] = NULL;
+    def.lookups[0] = unknown;
+    SAYS(quern_schedule_add_system(schedule, &def, NULL),
+         "quern_schedule_add_system: system 'other': lookup 0: component handle ");
+    def.lookups[0] = (quern_component){0};
+    SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(NULL)),
+         "quern_schedule_describe: the sink has no function to write");
     def.before[0] = "nobody";
     setup_system(schedule, &def);
     SAYS(quern_schedule_compile(schedule),

@@ -8,8 +8,8 @@
  *
  * Failure: a function that can fail returns a quern_result, or NULL where it returns a pointer. In both
  * cases quern_error_message() says in words what happened, to whom, and what to do, and nothing has
- * changed. Where NULL is an answer and not a failure, the function's comment says so. A pointer to an
- * object or a handle that a failed call would have made is set to null.
+ * changed. Where NULL is an answer and not a failure, the function's comment says so. A pointer or
+ * handle that it would have returned through out_... is as it was.
  *
  * Comments list the errors of a function without their prefix: NULL_ARGUMENT stands for
  * QUERN_ERROR_NULL_ARGUMENT. They say which threads may call it: any means any, at any time; main means

@@ -9,7 +9,6 @@ enum { MIN_CAPACITY = 16 };
 quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **out_graph)
 {
     if (out_graph == NULL) return quern__fail_null("quern_graph_create", "out_graph");
-    *out_graph = NULL;
     quern_allocator chosen;
     quern_result result = quern__choose_allocator(allocator, "quern_graph_create", &chosen);
     if (result != QUERN_OK) return result;

@@ -381,7 +381,6 @@ static quern_result complete_def(quern_jobs_def *def)
 quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
 {
     if (out_jobs == NULL) return quern__fail_null("quern_jobs_create", "out_jobs");
-    *out_jobs = NULL;
     quern_jobs_def complete = def != NULL ? *def : (quern_jobs_def){0};
     quern_result result = complete_def(&complete);
     if (result != QUERN_OK) return result;

@@ -87,7 +87,7 @@ Test(messages, of_calls_on_one_entity)
     SAYS(quern_entity_create(NULL, &made), "quern_entity_create: 'world' is NULL");
     SAYS(quern_entity_create(world, NULL), "quern_entity_create: 'out_entity' is NULL");
     SAYS(quern_entity_create_with(world, &unknown, NULL, 1, &made),
-         "quern_entity_create_with: component handle ");
+         "quern_entity_create_with: component 0: component handle ");
     const quern_component twice[] = {position, velocity, position};
     SAYS(quern_entity_create_with(world, twice, NULL, 3, &made),
          "quern_entity_create_with: 'position' stands twice");

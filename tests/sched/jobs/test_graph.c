@@ -548,7 +548,7 @@ static void build_under_failures(failing_allocator *allocator, quern_jobs *jobs)
     quern_allocator interface = failing_allocator_interface(allocator);
     _Atomic uint32_t sum = 0;
     quern_graph_node_def def = {.function = count_items, .user_data = (void *)&sum, .count = 3};
-    quern_graph *graph;
+    quern_graph *graph = NULL;
     while (quern_graph_create(&interface, &graph) != QUERN_OK)
         cr_assert_null(graph);
     for (uint32_t i = 0, number; i < 40; i++) {

@@ -77,9 +77,10 @@ Test(jobs, default_def_uses_every_processor)
 
 static void check_refused(const quern_jobs_def *def, quern_result expected)
 {
-    quern_jobs *jobs = (quern_jobs *)(void *)&jobs;
+    quern_jobs *const before = (quern_jobs *)(uintptr_t)64;
+    quern_jobs *jobs = before;
     assert_refused(NULL, expected, quern_jobs_create(def, &jobs));
-    cr_assert_null(jobs);
+    cr_assert_eq(jobs, before);
 }
 
 Test(jobs, create_refuses_bad_definitions)
@@ -155,7 +156,7 @@ Test(jobs, create_cleans_up_when_a_thread_is_refused)
                           .allocator = failing_allocator_interface(allocator)};
     cr_assert_eq(quern_trace_create(NULL, &def.trace), QUERN_OK);
     struct rlimit before = leave_address_space(100u << 20);
-    quern_jobs *jobs;
+    quern_jobs *jobs = NULL;
     cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_ERROR_THREAD);
     setrlimit(RLIMIT_AS, &before);
     cr_assert_null(jobs);

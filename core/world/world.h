@@ -52,7 +52,7 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
                                     quern__archetype **out_archetype);
 
 /* What may have locked a world, for messages. */
-#define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for or a fill callback"
+#define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for, quern_world_flush or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
 

@@ -108,8 +108,11 @@ static quern_result apply(quern_world *world, quern_commands *recorders, uint32_
     if (!has_streams) return QUERN_OK;
     quern__playback_stats applied = {0};
     quern__playback_start_frame(&commands->playback);
+    const bool was_locked = world->locked;
+    world->locked = true; /* as at the sync points of frames: hooks must not call in */
     const quern_result result =
         quern__playback_run(&commands->playback, recorders, count, executor, &applied);
+    world->locked = was_locked;
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) note_written(world);
     commands->stats.command_count += applied.command_count;

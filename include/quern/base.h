@@ -78,7 +78,7 @@ typedef enum quern_result {
     QUERN_ERROR_BAD_ALIGNMENT,       /**< Not a power of two, or above QUERN_MAX_ALIGNMENT_BYTES. */
     QUERN_ERROR_LAYOUT_MISMATCH,     /**< The name is registered with another layout. */
     QUERN_ERROR_TOO_MANY_COMPONENTS, /**< More than QUERN_MAX_ENTITY_COMPONENTS on one entity. */
-    /** A frame, quern_query_parallel_for or a fill callback is running on the world. */
+    /** A frame, quern_query_parallel_for, quern_world_flush or a fill callback is running on the world. */
     QUERN_ERROR_WORLD_LOCKED,
     QUERN_ERROR_STRUCTURE_CHANGED, /**< The world changed its structure while a query was iterated. */
     QUERN_ERROR_UNDECLARED_ACCESS, /**< A system touched what it had not declared. */

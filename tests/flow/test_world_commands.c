@@ -388,6 +388,46 @@ Test(world_commands, wait_for_the_flush_and_name_what_they_create)
     close_scene(&it);
 }
 
+static uint32_t called_count;
+
+static void call_in(void *values, uint32_t count, void *user_data)
+{
+    const scene *it = user_data;
+    (void)values, (void)count;
+    called_count++;
+    cr_assert_null(quern_world_commands(it->world));
+    assert_message_has("quern_world_commands: ");
+    cr_assert_eq(quern_world_flush(it->world), QUERN_ERROR_WORLD_LOCKED);
+    assert_message_has("quern_world_flush: ");
+}
+
+static void remove_hooked(quern_context *context, const quern_view *view)
+{
+    const quern_component *hooked = quern_context_user_data(context);
+    must(quern_commands_remove(quern_context_commands(context), view->entities[0], *hooked));
+}
+
+/* They must not call into the world; while commands are applied, what they ask for would be lost. */
+Test(world_commands, hooks_are_refused_while_commands_are_applied)
+{
+    scene it = open_scene(1);
+    quern_component hooked;
+    must(quern_component_register(it.world,
+                                  &(quern_component_def){.name = "hooked",
+                                                         .size_bytes = 8,
+                                                         .hooks = {.destroy = call_in, .user_data = &it}},
+                                  &hooked));
+    const quern_entity entity = nth_entity(&it, 0);
+    must(quern_entity_add(it.world, entity, hooked, NULL));
+    must(quern_commands_remove(quern_world_commands(it.world), entity, hooked));
+    must(quern_world_flush(it.world));
+    must(quern_entity_add(it.world, entity, hooked, NULL));
+    must(quern_query_parallel_for(it.query, NULL, remove_hooked, &hooked));
+    cr_assert_eq(called_count, 2u);
+    must(quern_world_flush(it.world));
+    close_scene(&it);
+}
+
 static void *record_elsewhere(void *user_data)
 {
     const scene *it = user_data;

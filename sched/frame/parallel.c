@@ -155,8 +155,6 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
 static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
                                  void *user_data)
 {
-    if (kernel == NULL) return quern__fail_null(function_name, "kernel");
-    if (query == NULL) return quern__fail_null(function_name, "query");
     const uint32_t worker_count = jobs != NULL ? jobs->thread_count : 1;
     parallel_run run = {.query = query, .kernel = kernel};
     quern_result result = open_recorders(&run, query->world, worker_count);
@@ -168,12 +166,26 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_ker
     return quern__in_call(result, function_name);
 }
 
+/* The pool is held from the first loop to the last: between them, another thread would get it, and commands
+ * would stay half applied. */
+static quern_result run_in_pool(quern_query *query, quern_jobs *jobs, quern_kernel *kernel, void *user_data)
+{
+    if (kernel == NULL) return quern__fail_null(function_name, "kernel");
+    if (query == NULL) return quern__fail_null(function_name, "query");
+    const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    quern_result result = is_outside ? quern__jobs_enter(jobs, function_name) : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    result = run_parallel(query, jobs, kernel, user_data);
+    if (is_outside) quern__jobs_leave(jobs);
+    return result;
+}
+
 quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
                                       void *user_data)
 {
     quern_world *world = query != NULL ? query->world : NULL;
     if (!quern__world_enter(world, function_name)) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, run_parallel(query, jobs, kernel, user_data));
+    return quern__world_left(world, run_in_pool(query, jobs, kernel, user_data));
 }
 
 uint32_t quern_query_view_count(quern_query *query)

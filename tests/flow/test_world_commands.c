@@ -11,6 +11,7 @@
 #include <quern/bulk.h>
 #include <quern/parallel.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* Kernels that serve systems, parallel queries and fills; commands from parallel queries, and from code
  * between frames. */
@@ -22,6 +23,7 @@ typedef struct scene {
     quern_world *world;
     quern_component number, tag, links;
     quern_query *query; /* number, to write */
+    void *user_data;
 } scene;
 
 static void must(quern_result result)
@@ -29,18 +31,22 @@ static void must(quern_result result)
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
 }
 
+static void fill_scene(scene *it, quern_allocator allocator, uint32_t row_count)
+{
+    must(quern_world_create(&(quern_world_def){.allocator = allocator}, &it->world));
+    it->number = setup_component(it->world, "number", 8, 8);
+    it->tag = setup_tag(it->world, "tag");
+    it->links = setup_links(it->world, "links");
+    for (uint64_t i = 0; i < row_count; i++)
+        must(quern_entity_create_with(it->world, (quern_component[]){it->number, it->tag},
+                                      (const void *const[]){&i, NULL}, 1 + (uint32_t)(i % 2), NULL));
+    it->query = setup_query(it->world, (quern_term[]){quern_term_write(it->number)}, 1);
+}
+
 static scene open_scene(uint32_t row_count)
 {
     scene it = {.memory = failing_allocator_create()};
-    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(it.memory)},
-                            &it.world));
-    it.number = setup_component(it.world, "number", 8, 8);
-    it.tag = setup_tag(it.world, "tag");
-    it.links = setup_links(it.world, "links");
-    for (uint64_t i = 0; i < row_count; i++)
-        must(quern_entity_create_with(it.world, (quern_component[]){it.number, it.tag},
-                                      (const void *const[]){&i, NULL}, 1 + (uint32_t)(i % 2), NULL));
-    it.query = setup_query(it.world, (quern_term[]){quern_term_write(it.number)}, 1);
+    fill_scene(&it, failing_allocator_interface(it.memory), row_count);
     return it;
 }
 
@@ -245,6 +251,86 @@ Test(parallel_commands, a_kernel_that_waits_finds_its_stream_as_it_left_it)
     cr_assert_eq(wrong_count, 0u);
     quern_jobs_destroy(jobs);
     close_scene(&it);
+}
+
+/* Another thread that wants the pool when the last view is done, and keeps it if it gets it. */
+typedef struct intruder {
+    quern_allocator inner;
+    quern_jobs *jobs;
+    const scene *it;
+    uint32_t view_count;
+    _Atomic uint32_t done_count;
+    _Atomic bool is_due, has_tried, may_leave;
+    quern_result result;
+    pthread_t thread;
+} intruder;
+
+static void keep_pool(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    intruder *in = user_data;
+    (void)begin, (void)end, (void)worker_index;
+    in->has_tried = true;
+    while (!in->may_leave)
+        usleep(100);
+}
+
+static void *intrude(void *user_data)
+{
+    intruder *in = user_data;
+    in->result = quern_jobs_parallel_for(in->jobs, 1, 1, keep_pool, in);
+    in->has_tried = true;
+    return NULL;
+}
+
+static void *allocate_and_intrude(void *user_data, size_t size_bytes, size_t alignment_bytes)
+{
+    intruder *in = user_data;
+    if (atomic_exchange(&in->is_due, false)) {
+        cr_assert_eq(pthread_create(&in->thread, NULL, intrude, in), 0);
+        while (!in->has_tried)
+            usleep(100);
+    }
+    return in->inner.allocate(in->inner.user_data, size_bytes, alignment_bytes);
+}
+
+static void release_inner(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
+{
+    const intruder *in = user_data;
+    in->inner.release(in->inner.user_data, pointer, size_bytes, alignment_bytes);
+}
+
+static void churn_and_call(quern_context *context, const quern_view *view)
+{
+    intruder *in = asked->user_data;
+    churn(context, view);
+    if (atomic_fetch_add(&in->done_count, 1) + 1 == in->view_count) in->is_due = true;
+}
+
+/* From the first view to the last command; otherwise commands would be applied in part. */
+Test(parallel_commands, hold_the_pool_until_they_are_applied, .timeout = 60)
+{
+    scene plain = open_scene(ROWS);
+    must(quern_query_parallel_for(plain.query, NULL, churn, &plain));
+    intruder in = {.inner = quern_allocator_default(), .jobs = setup_jobs(2)};
+    scene it = {.user_data = &in};
+    fill_scene(
+        &it,
+        (quern_allocator){.allocate = allocate_and_intrude, .release = release_inner, .user_data = &in},
+        ROWS);
+    asked = &it;
+    in.view_count = quern_query_view_count(it.query);
+    const quern_result result = quern_query_parallel_for(it.query, in.jobs, churn_and_call, &it);
+    in.may_leave = true;
+    cr_assert(in.has_tried);
+    pthread_join(in.thread, NULL);
+    must(result);
+    cr_assert_eq(quern_world_hash(it.world), quern_world_hash(plain.world));
+    assert_valid(it.world);
+    cr_assert_eq(in.result, QUERN_ERROR_POOL_BUSY);
+    quern_query_destroy(it.query);
+    quern_world_destroy(it.world);
+    quern_jobs_destroy(in.jobs);
+    close_scene(&plain);
 }
 
 /* Every allocation of a query with commands fails once. What was recorded is kept, and comes with the next

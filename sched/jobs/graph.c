@@ -94,7 +94,8 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
 {
     quern_result result = check_room(graph);
     if (result != QUERN_OK) return result;
-    if (def == NULL) def = &(quern_graph_node_def){0};
+    static const quern_graph_node_def joint = {0};
+    if (def == NULL) def = &joint;
     quern__graph_node *nodes = grow(&graph->allocator, graph->nodes, graph->node_count,
                                     &graph->node_capacity, sizeof(quern__graph_node));
     if (nodes == NULL)

@@ -442,7 +442,8 @@ Test(arguments, of_profiles)
     assert_refused_value(world, quern_schedule_set_counting(schedule, &half) == QUERN_OK);
     REFUSED(NULL_ARGUMENT, quern_schedule_get_system_counts, NULL, idle, counts);
     REFUSED(NULL_ARGUMENT, quern_schedule_get_system_counts, schedule, idle, NULL);
-    REFUSED(INVALID_ARGUMENT, quern_schedule_get_system_counts, schedule, (quern_system){UINT32_MAX}, counts);
+    REFUSED(INVALID_ARGUMENT, quern_schedule_get_system_counts, schedule, (quern_system){UINT32_MAX},
+            counts);
     cr_assert_eq(quern_schedule_get_system_counts(schedule, idle, counts), QUERN_OK, "before any frame");
     quern_frame_profile frame;
     REFUSED(NULL_ARGUMENT, quern_schedule_get_frame_profile, NULL, &frame);

@@ -45,7 +45,10 @@
  * verb goes through its own exactly once per run, and where nobody listens that costs one branch. A
  * listener must not fail, must bear the threads above, and must not look at values that the caller may
  * still have to write. A location that it notes may be relocated before the change is over; a handle stays
- * good. Change versions listen to all but leave. The end of a whole world is no change. */
+ * good. Change versions listen to all but leave. The end of a whole world is no change.
+ *
+ * Systems write values through their views, without a call: quern_view_write notes the version itself, and
+ * whoever listens to written values has to look at versions there. */
 
 #include "core/storage/plan.h"
 

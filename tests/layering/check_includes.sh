@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The Quern authors
 #
-# check_includes.sh [TREE]: which room may know which. A room is a folder of core/ or sched/. Fails, and names
-# the lines, when a source includes a header of a room that it must not know, or of none.
+# check_includes.sh [TREE]: which room may know which. A room is a folder of core/ or sched/, or kit/. Fails, and
+# names the lines, when a source includes a header of a room that it must not know, or of none.
 set -eu
 
 root=${1:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)}
 cd "$root"
 
 # A room, and the others whose headers it may include: only such as stand above it in this list, so there is no
-# circle.
+# circle. The kit has the public headers alone, which all may include.
 rooms()
 {
     cat <<'TEXT'
@@ -23,13 +23,14 @@ sched/schedule  core/base core/storage core/world sched/jobs
 sched/observe   core/base sched/jobs sched/schedule
 sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule
 sched/describe  core/base sched/schedule sched/frame
+kit
 TEXT
 }
 
-# Lines "FILE:LINE:ROOM": what each source of core and sched includes.
+# Lines "FILE:LINE:ROOM": what each source includes.
 includes()
 {
-    find core sched -name '*.[ch]' | sort | while read -r file; do
+    find core sched kit -name '*.[ch]' 2>/dev/null | sort | while read -r file; do
         sed -n 's|^#include "\(.*\)".*|\1|p;t;s|.*||p' "$file" | awk -v file="$file" '
             $0 != "" { sub("/[^/]*$", "", $0); print file ":" NR ":" $0 }'
     done

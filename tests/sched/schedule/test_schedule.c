@@ -336,12 +336,11 @@ Test(schedule, a_serial_system_may_look_up_what_it_writes)
 Test(schedule, definitions_are_copied)
 {
     char name[] = "mover";
-    quern_term term = quern_term_write(position);
     quern_system_def def = system_def(name, idle_run);
-    def.terms[0] = term;
+    def.terms[0] = quern_term_write(position);
     quern_system system = setup_system(schedule, &def);
     name[0] = 'x';
-    term = quern_term_read(velocity);
+    def.terms[0] = quern_term_read(velocity);
     cr_assert_eq(quern_schedule_find_system(schedule, "mover").bits, system.bits);
     cr_assert_not_null(strstr(described(schedule), "write 'position'"));
 }

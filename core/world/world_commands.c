@@ -119,8 +119,7 @@ static quern_result apply(quern_world *world, quern_commands *recorders, uint32_
     commands->stats.dropped_count += applied.dropped_count;
     commands->stats.created_count += applied.created_count;
     commands->stats.destroyed_count += applied.destroyed_count;
-    report->refused_count += applied.refused_count;
-    if (report->refused_result == QUERN_OK) report->refused_result = applied.refused_result;
+    quern__flush_report_add(report, &applied);
     return QUERN_OK;
 }
 

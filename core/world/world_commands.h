@@ -28,6 +28,14 @@ typedef struct quern__flush_report {
     uint64_t refused_count;      /* such entities */
 } quern__flush_report;
 
+/* Adds what one playback refused. */
+static inline void quern__flush_report_add(quern__flush_report *report,
+                                           const quern__playback_stats *applied)
+{
+    report->refused_count += applied->refused_count;
+    if (report->refused_result == QUERN_OK) report->refused_result = applied->refused_result;
+}
+
 /* Makes them, with room for so many workers. Errors: OUT_OF_MEMORY, with what there was kept. */
 quern_result quern__world_reserve_commands(quern_world *world, uint32_t worker_count);
 

@@ -96,9 +96,9 @@ quern_result quern__sync_world(quern_schedule *schedule, quern__flush_report *re
     quern__frame_observer *observer = schedule->observer;
     const uint64_t begin_ns = quern__clock_ns();
     if (QUERN_CHECKS) quern__guards_break(schedule);
-    if (observer->is_looking) observer->calls->begin_sync(observer);
+    if (schedule->is_observed) observer->calls->begin_sync(observer);
     const quern_result result = quern__world_apply_commands(world, report);
-    if (observer->is_looking)
+    if (schedule->is_observed)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)world->commands->stats.command_count);
     schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
     return result;
@@ -112,14 +112,13 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
     quern__playback_stats applied = {0};
     if (schedule->is_observed) observer->calls->begin_sync(observer);
     quern_result result = play_back(schedule, &applied);
-    if (observer->is_looking)
+    if (schedule->is_observed)
         observer->calls->end_sync(observer, begin_ns, (uint32_t)applied.command_count);
     schedule->stats.command_count += applied.command_count;
     schedule->stats.dropped_count += applied.dropped_count;
     schedule->stats.created_count += applied.created_count;
     schedule->stats.destroyed_count += applied.destroyed_count;
-    report->refused_count += applied.refused_count;
-    if (report->refused_result == QUERN_OK) report->refused_result = applied.refused_result;
+    quern__flush_report_add(report, &applied);
     schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
     return result;
 }

@@ -13,6 +13,7 @@ void raw_store_open(raw_store *store, uint32_t main_mask)
     *store = (raw_store){0};
     store->tables[RAW_MAIN].mask = main_mask;
     store->tables[RAW_WITH_HEALTH].mask = main_mask | RAW_BIT(RAW_HEALTH);
+    store->tables[RAW_WITH_HEALTH_DAMAGE].mask = main_mask | RAW_BIT(RAW_HEALTH) | RAW_BIT(RAW_DAMAGE);
 }
 
 void raw_table_close(raw_table *table)

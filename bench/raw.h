@@ -33,12 +33,14 @@ enum {
 enum {
     RAW_MOVING = RAW_BIT(RAW_POSITION) | RAW_BIT(RAW_VELOCITY),
     RAW_MOVING_HEALTH = RAW_MOVING | RAW_BIT(RAW_HEALTH),
+    RAW_MOVING_HEALTH_DAMAGE = RAW_MOVING_HEALTH | RAW_BIT(RAW_DAMAGE),
     RAW_MOVING_LIFE = RAW_MOVING | RAW_BIT(RAW_LIFE),
     RAW_WIDE = RAW_MOVING_HEALTH | RAW_BIT(RAW_ROTATION) | RAW_BIT(RAW_DAMAGE) | RAW_BIT(RAW_BRAIN)
 };
 
-/* An entity is created in the main table; one that was given a Health lies in the other. */
-enum { RAW_MAIN, RAW_WITH_HEALTH, RAW_TABLE_COUNT };
+/* An entity is created in the main table; one that was given a Health lies in the second, and one that was
+ * given a Damage after that in the third. */
+enum { RAW_MAIN, RAW_WITH_HEALTH, RAW_WITH_HEALTH_DAMAGE, RAW_TABLE_COUNT };
 
 typedef uint64_t raw_entity; /* 32 bits index, 32 bits generation */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes and access by handle, outside of frames: create (and what that takes of memory),
- * destroy (in the order of creation, or shuffled), add_remove and get, one entity at a time, and add_query,
- * which adds a component to all in one call. All work on entities with Position and Velocity. */
+/* Structural changes and access by handle, outside of frames: create (in one call per entity, or component
+ * by component; and what that takes of memory), destroy (in the order of creation, or shuffled; one at a
+ * time, or by a list) and get, and add_query, which adds a component to all in one call. All work on
+ * entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -49,13 +50,6 @@ static void fill_raw(void *state)
     raw_store_open(&raw->store, RAW_MOVING);
     for (uint32_t i = 0; i < raw->entity_count; i++)
         raw->entities[i] = raw_create_moving(&raw->store, i);
-}
-
-static void *open_filled_raw(const bench_case *scene)
-{
-    raw_structural *raw = open_raw(scene);
-    fill_raw(raw);
-    return raw;
 }
 
 static void begin_raw(void *state)
@@ -113,32 +107,6 @@ static void *open_shuffled_raw(const bench_case *scene)
     raw_structural *raw = open_raw(scene);
     raw->order = bench_shuffled_indices(scene->entity_count);
     return raw;
-}
-
-static void raw_add_health(raw_store *store, raw_entity entity)
-{
-    const uint32_t index = (uint32_t)entity;
-    if (!raw_is_alive(store, entity) || store->records[index].table == RAW_WITH_HEALTH) return;
-    const uint32_t row = raw_migrate(store, index, RAW_WITH_HEALTH, RAW_MOVING, RAW_MOVING_HEALTH);
-    ((Health *)raw_column(&store->tables[RAW_WITH_HEALTH], RAW_HEALTH))[row] = added_health;
-}
-
-static void raw_remove_health(raw_store *store, raw_entity entity)
-{
-    const uint32_t index = (uint32_t)entity;
-    if (!raw_is_alive(store, entity) || store->records[index].table == RAW_MAIN) return;
-    raw_migrate(store, index, RAW_MAIN, RAW_MOVING_HEALTH, RAW_MOVING);
-}
-
-static void run_add_remove_raw(void *state, uint32_t pass_count)
-{
-    raw_structural *raw = state;
-    for (uint32_t pass = 0; pass < pass_count; pass++) {
-        for (uint32_t i = 0; i < raw->entity_count; i++) {
-            raw_add_health(&raw->store, raw->entities[i]);
-            raw_remove_health(&raw->store, raw->entities[i]);
-        }
-    }
 }
 
 static void *open_get_raw(const bench_case *scene)
@@ -204,6 +172,8 @@ typedef struct structural_scene {
     uint32_t entity_count;
     uint32_t *order;
     quern_entity *entities;
+    quern_entity *doomed; /* of destroy_many*: in the order in which they are destroyed */
+    uint32_t doomed_count;
     uint32_t bits_sum;
     quern_query *query; /* of add_query: all of them */
     uint64_t added_count;
@@ -214,6 +184,7 @@ static void *open_quern(const bench_case *scene)
     structural_scene *quern = bench_allocate(1, sizeof *quern);
     quern->entity_count = scene->entity_count;
     quern->entities = bench_allocate(scene->entity_count, sizeof *quern->entities);
+    quern->doomed = bench_allocate(scene->entity_count, sizeof *quern->doomed);
     return quern;
 }
 
@@ -229,13 +200,6 @@ static void fill_quern(void *state)
     bench_world_open(&quern->bench);
     for (uint32_t i = 0; i < quern->entity_count; i++)
         quern->entities[i] = bench_world_create_moving(&quern->bench, i);
-}
-
-static void *open_filled_quern(const bench_case *scene)
-{
-    structural_scene *quern = open_quern(scene);
-    fill_quern(quern);
-    return quern;
 }
 
 static void end_quern(void *state)
@@ -255,6 +219,7 @@ static void close_quern(void *state)
     structural_scene *quern = state;
     free(quern->order);
     free(quern->entities);
+    free(quern->doomed);
     free(quern);
 }
 
@@ -270,6 +235,21 @@ static void run_create_quern(void *state, uint32_t pass_count)
     structural_scene *quern = state;
     for (uint32_t i = 0; i < quern->entity_count; i++)
         bench_world_create_moving(&quern->bench, i);
+}
+
+static void run_create_naive_quern(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    structural_scene *quern = state;
+    quern_world *world = quern->bench.world;
+    for (uint32_t i = 0; i < quern->entity_count; i++) {
+        const Position position = start_position(i);
+        const Velocity velocity = start_velocity(i);
+        quern_entity entity;
+        REQUIRE(quern_entity_create(world, &entity));
+        REQUIRE(quern_entity_set(world, entity, quern->bench.position, &position));
+        REQUIRE(quern_entity_set(world, entity, quern->bench.velocity, &velocity));
+    }
 }
 
 static void run_destroy_quern(void *state, uint32_t pass_count)
@@ -289,17 +269,24 @@ static void *open_shuffled_quern(const bench_case *scene)
     return quern;
 }
 
-static void run_add_remove_quern(void *state, uint32_t pass_count)
+/* The same entities in the same order, as a list. */
+static void fill_listed_quern(void *state)
 {
     structural_scene *quern = state;
-    quern_world *world = quern->bench.world;
-    const quern_component health = quern->bench.health;
-    for (uint32_t pass = 0; pass < pass_count; pass++) {
-        for (uint32_t i = 0; i < quern->entity_count; i++) {
-            REQUIRE(quern_entity_add(world, quern->entities[i], health, &added_health));
-            REQUIRE(quern_entity_remove(world, quern->entities[i], health));
-        }
+    fill_quern(quern);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < quern->entity_count; i++) {
+        const uint32_t number = quern->order != NULL ? quern->order[i] : i;
+        if (!survives(number)) quern->doomed[count++] = quern->entities[number];
     }
+    quern->doomed_count = count;
+}
+
+static void run_destroy_many_quern(void *state, uint32_t pass_count)
+{
+    (void)pass_count;
+    const structural_scene *quern = state;
+    REQUIRE(quern_entity_destroy_many(quern->bench.world, quern->doomed, quern->doomed_count));
 }
 
 static void *open_get_quern(const bench_case *scene)
@@ -387,6 +374,23 @@ const bench_workload workload_create = {
         },
 };
 
+const bench_workload workload_create_naive = {
+    .name = "create_naive",
+    .summary = "the same entities, each created without components and then given one after the other",
+    .unit = "entity",
+    .entity_counts = {1000000},
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, begin_raw, run_create_raw, end_raw, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_quern, begin_quern, run_create_naive_quern, end_quern, checksum_quern,
+                             close_quern, NULL},
+        },
+};
+
 const bench_workload workload_mem = {
     .name = "mem",
     .summary = "memory that creating entities with Position and Velocity takes",
@@ -440,20 +444,38 @@ const bench_workload workload_destroy_shuffled = {
         },
 };
 
-const bench_workload workload_add_remove = {
-    .name = "add_remove",
-    .summary = "for each entity in turn: add a third component, then remove it",
-    .unit = "pair",
-    .entity_counts = {100000},
+const bench_workload workload_destroy_many = {
+    .name = "destroy_many",
+    .summary = "the same as destroy_order, by one call with a list of the entities",
+    .unit = "destroy",
+    .entity_counts = {1000000},
     .single_thread = true,
-    .pass_count = bench_passes_of_1m,
-    .operation_count = bench_operations_per_entity,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = destroyed_count,
     .subjects =
         {
-            [BENCH_RAW] = {open_filled_raw, NULL, run_add_remove_raw, NULL, checksum_raw, close_filled_raw,
+            [BENCH_RAW] = {open_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_quern, fill_listed_quern, run_destroy_many_quern, end_quern,
+                             checksum_quern, close_quern, NULL},
+        },
+};
+
+const bench_workload workload_destroy_many_shuffled = {
+    .name = "destroy_many_shuffled",
+    .summary = "the same as destroy_shuffled, by one call with a list of the entities",
+    .unit = "destroy",
+    .entity_counts = {1000000},
+    .single_thread = true,
+    .fresh = true,
+    .pass_count = bench_passes_fresh,
+    .operation_count = destroyed_count,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_shuffled_raw, fill_raw, run_destroy_raw, end_raw, checksum_raw, close_raw,
                            NULL},
-            [BENCH_QUERN] = {open_filled_quern, NULL, run_add_remove_quern, NULL, checksum_quern,
-                             close_filled_quern, NULL},
+            [BENCH_QUERN] = {open_shuffled_quern, fill_listed_quern, run_destroy_many_quern, end_quern,
+                             checksum_quern, close_quern, NULL},
         },
 };
 

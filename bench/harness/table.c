@@ -31,7 +31,7 @@ void quern__bench_table_write_machine(FILE *file, const quern__bench_machine *ma
 
 void quern__bench_table_write_head(FILE *file)
 {
-    fprintf(file, "\n%-18s %9s %7s %-8s %-12s %10s %9s %10s %10s %7s\n", "workload", "entities", "threads",
+    fprintf(file, "\n%-21s %9s %7s %-8s %-12s %10s %9s %10s %10s %7s\n", "workload", "entities", "threads",
             "subject", "figure", "median", "mad", "min", "max", "ratio");
 }
 
@@ -53,7 +53,7 @@ static void write_figure(FILE *file, int width, double figure)
 static void write_counters(FILE *file, const quern__bench_record *record)
 {
     const char *separator = "";
-    fprintf(file, "%-18s ", "");
+    fprintf(file, "%-21s ", "");
     for (int i = 0; i < QUERN_HARDWARE_EVENT_COUNT; i++) {
         if (isnan(record->counters[i])) continue;
         char text[QUERN__BENCH_FIGURE_BYTES];
@@ -79,7 +79,7 @@ static void write_frames(FILE *file, const quern__bench_record *record)
 {
     double times_ns[QUERN__BENCH_FRAME_PART_COUNT];
     quern__bench_record_frames(record, times_ns);
-    fprintf(file, "%-18s of %zu frames", "", record->frame_count);
+    fprintf(file, "%-21s of %zu frames", "", record->frame_count);
     for (int i = 0; i < QUERN__BENCH_FRAME_PART_COUNT; i++) {
         fprintf(file, "%s %g %% within ", i > 0 ? "," : "", 100 * quern__bench_frame_parts[i]);
         write_time(file, times_ns[i]);
@@ -92,7 +92,7 @@ void quern__bench_table_write_record(FILE *file, const quern__bench_record *reco
 {
     char figure[QUERN__BENCH_FIGURE_BYTES];
     snprintf(figure, sizeof figure, "%s/%s", quern__bench_record_measure(record), record->unit);
-    fprintf(file, "%-18s %9" PRIu32 " %7" PRIu32 " %-8s %-12s", record->workload, record->entity_count,
+    fprintf(file, "%-21s %9" PRIu32 " %7" PRIu32 " %-8s %-12s", record->workload, record->entity_count,
             record->thread_count, record->subject, figure);
     write_figure(file, 10, record->summary.median);
     write_figure(file, 9, record->summary.mad);

@@ -63,7 +63,9 @@ typedef struct quern_jobs_def {
     /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. */
     uint32_t thread_count QUERN__ZERO;
     /** How long an idle worker looks for work before it sleeps; 0 means 200,000. A pool with more threads
-     * than processors never looks longer than one round. */
+     * than processors never looks longer than one round. Who looks on the processor where another worker
+     * has a job moves to another one, or sleeps: threads of the pool that are not pinned may be moved, but
+     * may run on all processors that they might run on before. */
     uint32_t spin_ns QUERN__ZERO;
     bool no_spin QUERN__ZERO; /**< Idle workers look around once and sleep; spin_ns must then be 0. */
     /** Worker i stays on the i-th processor this process may use, around and around; the caller is left

@@ -292,9 +292,11 @@ static void learn_serial(quern_graph *graph, uint64_t took_ns)
 /* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
  * thread. What was known before is brought within these bounds. The flag is read relaxed: has_finished has
  * acquired all that helpers did. */
-static void learn_shared(quern_graph *graph, uint64_t took_ns, uint32_t thread_count)
+static void learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *caller)
 {
+    uint32_t thread_count = caller->jobs->thread_count;
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
+    if (!was_helped && took_ns >= 2 * (uint64_t)QUIET_NS) quern__worker_let_others_come(caller);
     uint64_t most_ns = was_helped ? took_ns * thread_count : took_ns;
     if (graph->serial_ns > most_ns) graph->serial_ns = most_ns;
     if (graph->serial_ns < took_ns) graph->serial_ns = took_ns;
@@ -314,7 +316,7 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
     } else {
         graph->wake = mode == MODE_WAKE;
         run_shared(graph, caller);
-        learn_shared(graph, quern__clock_ns() - start_ns, caller->jobs->thread_count);
+        learn_shared(graph, quern__clock_ns() - start_ns, caller);
     }
 }
 

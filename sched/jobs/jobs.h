@@ -5,8 +5,8 @@
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
  * Outside threads come in by enter.c. Submitted jobs (submit.c) with their counters (counter.c), forks
- * (fork.c), loops (loop.h) and graphs (graph.h) are built from that. What can be seen of a pool is in
- * worker_times.c and describe.c. */
+ * (fork.c), loops (loop.h) and graphs (graph.h) are built from that. That two workers do not share a
+ * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
 
 #include "core/base/base.h"
 #include "sched/jobs/deque.h"
@@ -45,6 +45,14 @@ typedef struct quern__worker_times {
     _Atomic uint64_t asleep_since_ns; /* 0: awake */
 } quern__worker_times;
 
+/* Where a worker is, for others who might be in its way: see give_way.c. */
+typedef struct quern__worker_place {
+    _Alignas(QUERN__APART_BYTES) _Atomic uint32_t
+        processor; /* where it last began to do something, counted from 1; 0: not known */
+    _Atomic uint32_t arrivals_watched; /* wakings to come after which it is let run at once */
+    _Atomic uint32_t given_way_count;  /* how often it has given way, over and over */
+} quern__worker_place;
+
 /* One participant of a pool. Worker 0 is the outside thread that is using the pool, whichever it is. */
 struct quern__worker {
     quern__deque deque;
@@ -74,6 +82,7 @@ struct quern__worker {
     uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
+    quern__worker_place place;
 };
 
 enum { QUERN__MASK_WORDS = (QUERN_MAX_THREADS + 63) / 64 };
@@ -243,6 +252,23 @@ static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
 /* Shows something that ends now, on the worker's track. */
 void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count);
+
+/* ------------------------------------------------------------------- give_way.c: two on one processor */
+
+/* By the worker itself, when it begins to do something: it is on this processor. */
+void quern__worker_note_processor(quern__worker *worker);
+
+/* Whether the worker, who spins, holds a processor that another one of the pool needs, and should sleep. It
+ * has tried to move away before. To be asked now and then. */
+bool quern__worker_is_in_the_way(quern__worker *worker);
+
+/* Around waking one that sleeps without a job, and by that one when it is awake again. */
+void quern__worker_begin_waking(const quern__worker *sleeper);
+void quern__worker_end_waking(const quern__worker *sleeper);
+void quern__worker_arrive(quern__worker *worker);
+
+/* After long work that others might have shared, and nobody came: lets them run who should have. */
+void quern__worker_let_others_come(quern__worker *worker);
 
 /* ------------------------------------------------------------------------------------- wait.c: waiting */
 

@@ -170,6 +170,7 @@ static void run_timed(quern__worker *worker, const quern__range *range, quern__c
     worker->loop_end_ns = quern__clock_ns();
     double took_ns = (double)(worker->loop_end_ns - start_ns);
     if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
+    if (own.item_count == count && took_ns >= 2 * QUIET_NS) quern__worker_let_others_come(worker);
     if (cost->function != range->function || own.item_count == 0) return;
     mix(&cost->shared_ns, took_ns / count);
     double own_ns = (double)own.time_ns / (double)own.item_count;

@@ -79,7 +79,9 @@ static void rouse(quern_jobs *jobs, uint32_t index)
 {
     quern__worker *worker = &jobs->workers[index];
     if (jobs->host_threads.submit == NULL) {
+        quern__worker_begin_waking(worker);
         quern__parker_give(&worker->parker);
+        quern__worker_end_waking(worker);
         return;
     }
     atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
@@ -179,7 +181,10 @@ void quern__worker_sleep(quern__worker *worker)
     quern__mask_set(&jobs->idle, worker->index);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    if (!quern__jobs_any(jobs)) quern__worker_park(worker);
+    if (!quern__jobs_any(jobs)) {
+        quern__worker_park(worker);
+        quern__worker_arrive(worker);
+    }
     /* A waker has cleared it already, unless the permit came from somebody else. */
     quern__mask_clear(&jobs->idle, worker->index);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
@@ -244,7 +249,8 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();
         }
-    } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns);
+    } while (spin_ns != 0 && quern__clock_ns() - start_ns < spin_ns &&
+             !quern__worker_is_in_the_way(worker));
     return false;
 }
 

@@ -7,12 +7,10 @@
 
 #include <quern/jobs.h>
 
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
 #if QUERN__FUTEX
 #include <linux/futex.h>
 #endif
@@ -65,6 +63,25 @@ void quern__thread_pin(uint32_t index)
     pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
 }
 
+uint32_t quern__thread_processor(void)
+{
+    int processor = sched_getcpu();
+    return processor >= 0 ? (uint32_t)processor + 1 : 0;
+}
+
+/* The system moves a thread at once when it may not stay where it is. */
+bool quern__thread_leave(const uint32_t *processors, uint32_t count)
+{
+    cpu_set_t allowed, others;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+    others = allowed;
+    for (uint32_t i = 0; i < count; i++)
+        CPU_CLR(processors[i] - 1, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return false;
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
+    return true;
+}
+
 #else
 
 void quern__thread_pin(uint32_t index)
@@ -72,7 +89,24 @@ void quern__thread_pin(uint32_t index)
     (void)index;
 }
 
+uint32_t quern__thread_processor(void)
+{
+    return 0;
+}
+
+bool quern__thread_leave(const uint32_t *processors, uint32_t count)
+{
+    (void)processors;
+    (void)count;
+    return false;
+}
+
 #endif
+
+void quern__thread_give_way(void)
+{
+    sched_yield();
+}
 
 uint32_t quern__fork_count; /* written by a child that has one thread yet */
 

@@ -35,6 +35,17 @@ void quern__thread_set_name(const char *name);
  * Only a wish: nothing happens where the system cannot. */
 void quern__thread_pin(uint32_t index);
 
+/* The processor that the calling thread is on, counted from 1, or 0 where the system does not say. A moment
+ * later it may be another. */
+uint32_t quern__thread_processor(void);
+
+/* Lets others run first that wait for the calling thread's processor. */
+void quern__thread_give_way(void);
+
+/* Moves the calling thread to a processor that is none of these, if it may use one. It may use all that it
+ * might use before, then as well: it is not pinned. False when it stays. */
+bool quern__thread_leave(const uint32_t *processors, uint32_t count);
+
 /* How many forks lie between this process and the one that began to watch them: a child has one thread
  * alone. */
 void quern__watch_forks(void);

@@ -296,7 +296,7 @@ static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns)
     uint64_t now_ns = quern__clock_ns();
     if (*start_ns == 0) *start_ns = now_ns;
     quern__worker_run_dry(worker, *start_ns);
-    return now_ns - *start_ns >= worker->jobs->spin_ns;
+    return now_ns - *start_ns >= worker->jobs->spin_ns || quern__worker_is_in_the_way(worker);
 }
 
 static void wait_until_done(quern__worker *worker, const quern__wait *wait)

@@ -42,6 +42,7 @@ void quern__worker_end_dry(quern__worker *worker)
     if (atomic_load_explicit(&worker->jobs->is_watched, memory_order_relaxed))
         set_time(&times->dry_ns, time_at(&times->dry_ns, &times->dry_since_ns, quern__clock_ns()));
     set_time(&times->dry_since_ns, 0);
+    quern__worker_note_processor(worker);
 }
 
 uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns)

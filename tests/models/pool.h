@@ -190,6 +190,38 @@ uint64_t quern__clock_ns(void)
     return 0;
 }
 
+/* Who spins does so for one look at a time: whether it gives way then makes no difference. */
+void quern__worker_note_processor(quern__worker *worker)
+{
+    (void)worker;
+}
+
+bool quern__worker_is_in_the_way(quern__worker *worker)
+{
+    (void)worker;
+    return false;
+}
+
+void quern__worker_begin_waking(const quern__worker *sleeper)
+{
+    (void)sleeper;
+}
+
+void quern__worker_end_waking(const quern__worker *sleeper)
+{
+    (void)sleeper;
+}
+
+void quern__worker_arrive(quern__worker *worker)
+{
+    (void)worker;
+}
+
+void quern__worker_let_others_come(quern__worker *worker)
+{
+    (void)worker;
+}
+
 uint32_t quern__fork_count;
 
 void quern__watch_forks(void) {}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+#include "tests/sched/jobs/board.h"
+
+#include <criterion/criterion.h>
+
+#if defined(__linux__)
+
+#include <sched.h>
+
+/* Two workers that are kept on one processor from outside, and spin for seconds if they may. */
+
+TestSuite(give_way, .timeout = 120);
+
+enum {
+    SPIN_NS = 1500000000, /* far longer than TRIES milliseconds */
+    TRIES = 150           /* a thread that sleeps between them leaves the processor to the other one */
+};
+
+typedef struct scene {
+    quern_jobs *jobs;
+    quern__worker *caller, *helper;
+    cpu_set_t all, first, second; /* what this process may use, and two of those */
+    const cpu_set_t *wanted;      /* by the helper's job */
+    _Atomic bool has_begun;
+    bool was_seen;
+} scene;
+
+static void set_affinity(const cpu_set_t *processors)
+{
+    cr_assert_eq(sched_setaffinity(0, sizeof *processors, processors), 0);
+}
+
+static cpu_set_t take_first(cpu_set_t *processors)
+{
+    cpu_set_t taken;
+    size_t processor = 0;
+    while (!CPU_ISSET(processor, processors))
+        processor++;
+    CPU_CLR(processor, processors);
+    CPU_ZERO(&taken);
+    CPU_SET(processor, &taken);
+    return taken;
+}
+
+static bool is_one_of(const quern__mask *mask, const quern__worker *worker)
+{
+    return (atomic_load(&mask->words[0]) >> worker->index & 1) != 0;
+}
+
+static uint32_t given_way_count(const quern__worker *worker)
+{
+    return atomic_load(&worker->place.given_way_count);
+}
+
+/* Whether the worker falls asleep long before it has spun enough. */
+static bool falls_asleep(const quern__mask *sleepers, const quern__worker *worker)
+{
+    for (int i = 0; i < TRIES && !is_one_of(sleepers, worker); i++)
+        sleep_ms(1);
+    return is_one_of(sleepers, worker);
+}
+
+/* Forks the function, and returns when the helper has begun with it. */
+static void hand_over(scene *of, quern_fork *fork, quern_job_function *function)
+{
+    atomic_store(&of->has_begun, false);
+    cr_assert_eq(quern_jobs_fork(of->jobs, fork, function, of), QUERN_OK);
+    while (!atomic_load(&of->has_begun))
+        sleep_ms(1);
+}
+
+static void move_helper(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    cr_expect_eq(worker_index, 1u);
+    atomic_store(&of->has_begun, true);
+    set_affinity(of->wanted);
+}
+
+static void let_helper_use(scene *of, const cpu_set_t *processors)
+{
+    quern_fork fork;
+    of->wanted = processors;
+    hand_over(of, &fork, move_helper);
+    cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
+}
+
+/* Runs the play on worker 0, which stays on the first processor; the helper is somewhere. */
+static void stage(quern_job_function *play)
+{
+    scene of = {0};
+    cr_assert_eq(sched_getaffinity(0, sizeof of.all, &of.all), 0);
+    if (CPU_COUNT(&of.all) < 2) cr_skip_test("no pool spins on one processor");
+    const quern_jobs_def def = {.thread_count = 2, .spin_ns = SPIN_NS};
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    of.caller = &of.jobs->workers[0];
+    of.helper = &of.jobs->workers[1];
+    cpu_set_t rest = of.all;
+    of.first = take_first(&rest);
+    of.second = take_first(&rest);
+    set_affinity(&of.first);
+    cr_assert_eq(quern_jobs_run(of.jobs, play, &of), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+static void play_search(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    cr_assert(falls_asleep(&of->jobs->idle, of->helper));
+    cr_assert_gt(given_way_count(of->helper), 0u);
+}
+
+Test(give_way, who_looks_for_work_where_another_has_some_sleeps)
+{
+    stage(play_search);
+}
+
+static void watch_caller(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    atomic_store(&of->has_begun, true);
+    of->was_seen = falls_asleep(&of->jobs->blocked, of->caller);
+}
+
+static void play_wait(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    quern_fork fork;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    hand_over(of, &fork, watch_caller);
+    cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
+    cr_assert(of->was_seen);
+    cr_assert_gt(given_way_count(of->caller), 0u);
+}
+
+Test(give_way, who_waits_where_the_other_works_sleeps)
+{
+    stage(play_wait);
+}
+
+static void watch_spinning(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    atomic_store(&of->has_begun, true);
+    for (int i = 0; i < 20; i++)
+        sleep_ms(1);
+    of->was_seen = is_one_of(&of->jobs->blocked, of->caller);
+}
+
+static void play_apart(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    quern_fork fork;
+    (void)worker_index;
+    let_helper_use(of, &of->second);
+    hand_over(of, &fork, watch_spinning);
+    cr_assert_eq(quern_jobs_join(of->jobs, &fork), QUERN_OK);
+    cr_assert_not(of->was_seen);
+}
+
+Test(give_way, who_waits_on_a_processor_of_his_own_spins)
+{
+    stage(play_apart);
+}
+
+/* Whoever woke it may be the one who keeps it from running. */
+static void play_arrive(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    let_helper_use(of, &of->first);
+    cr_assert(falls_asleep(&of->jobs->idle, of->helper));
+    atomic_store(&of->helper->place.arrivals_watched, 0);
+    let_helper_use(of, &of->first);
+    const uint32_t watched = atomic_load(&of->helper->place.arrivals_watched);
+    cr_assert_gt(watched, 1u);
+    cr_assert(falls_asleep(&of->jobs->idle, of->helper));
+    let_helper_use(of, &of->second);
+    cr_assert_eq(atomic_load(&of->helper->place.arrivals_watched), watched);
+}
+
+Test(give_way, who_wakes_a_worker_that_came_to_his_processor_lets_it_run)
+{
+    stage(play_arrive);
+}
+
+static void play_let_come(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    let_helper_use(of, &of->second); /* where it spins */
+    while (atomic_load(&of->helper->times.dry_since_ns) == 0)
+        sleep_ms(1);
+    const uint32_t before = given_way_count(of->caller);
+    quern__worker_let_others_come(of->caller);
+    cr_assert_eq(given_way_count(of->caller), before + 1);
+    let_helper_use(of, &of->first); /* where it sleeps */
+    cr_assert(falls_asleep(&of->jobs->idle, of->helper));
+    while (atomic_load(&of->helper->times.asleep_since_ns) == 0)
+        sleep_ms(1);
+    const uint32_t later = given_way_count(of->caller);
+    quern__worker_let_others_come(of->caller);
+    cr_assert_eq(given_way_count(of->caller), later);
+}
+
+Test(give_way, who_was_left_alone_with_a_long_loop_lets_those_run_who_are_awake)
+{
+    stage(play_let_come);
+}
+
+static uint32_t list(const cpu_set_t *processors, uint32_t *out_list)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < CPU_SETSIZE && count < QUERN_MAX_THREADS; i++)
+        if (CPU_ISSET(i, processors)) out_list[count++] = (uint32_t)i + 1;
+    return count;
+}
+
+Test(give_way, who_moves_away_may_still_use_all_processors)
+{
+    cpu_set_t all, rest, after;
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2) cr_skip_test("there is nowhere to go");
+    uint32_t processors[QUERN_MAX_THREADS];
+    const uint32_t count = list(&all, processors);
+    rest = all;
+    const cpu_set_t first = take_first(&rest);
+    set_affinity(&first);
+    cr_assert_eq(quern__thread_processor(), processors[0]);
+    cr_assert_not(quern__thread_leave(processors, 1)); /* it is pinned */
+    set_affinity(&all);
+    cr_assert(quern__thread_leave(processors, 1));
+    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    cr_assert(CPU_EQUAL(&all, &after));
+    cr_assert_not(quern__thread_leave(processors, count)); /* all are taken */
+    cr_assert_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    cr_assert(CPU_EQUAL(&all, &after));
+}
+
+#endif

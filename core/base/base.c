@@ -2,13 +2,11 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/base.h"
 
+#include "core/base/pages.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 enum { MESSAGE_BYTES = 512 };
 
@@ -226,17 +224,30 @@ quern_result quern__violation(quern_result code, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------ memory */
 
+/* What is aligned so widely is large and comes from the system, to which it then goes back. */
 static void *allocate_default(void *user_data, size_t size_bytes, size_t alignment_bytes)
 {
     (void)user_data;
-    return aligned_alloc(alignment_bytes, quern__align_up(size_bytes, alignment_bytes));
+    size_bytes = quern__align_up(size_bytes, alignment_bytes);
+#if QUERN__HAS_PAGES
+    if (alignment_bytes >= QUERN__PAGES_ALIGNMENT_BYTES)
+        return quern__pages_map(size_bytes, alignment_bytes);
+#endif
+    return aligned_alloc(alignment_bytes, size_bytes);
 }
 
 static void release_default(void *user_data, void *pointer, size_t size_bytes, size_t alignment_bytes)
 {
     (void)user_data;
+#if QUERN__HAS_PAGES
+    if (alignment_bytes >= QUERN__PAGES_ALIGNMENT_BYTES) {
+        quern__pages_unmap(pointer, quern__align_up(size_bytes, alignment_bytes));
+        return;
+    }
+#else
     (void)size_bytes;
     (void)alignment_bytes;
+#endif
     free(pointer);
 }
 
@@ -255,25 +266,6 @@ void quern__release(const quern_allocator *allocator, void *pointer, size_t size
                     size_t alignment_bytes)
 {
     if (pointer != NULL) allocator->release(allocator->user_data, pointer, size_bytes, alignment_bytes);
-}
-
-void quern__advise_huge_pages(void *memory, size_t size_bytes)
-{
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    madvise(memory, size_bytes, MADV_HUGEPAGE);
-#else
-    (void)memory;
-    (void)size_bytes;
-#endif
-}
-
-void quern__collapse_huge_page(void *memory, size_t size_bytes)
-{
-    quern__advise_huge_pages(memory, size_bytes);
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    enum { COLLAPSE = 25 }; /* MADV_COLLAPSE of Linux 6.1, which C libraries have later */
-    madvise(memory, size_bytes, COLLAPSE);
-#endif
 }
 
 quern_result quern__choose_allocator(const quern_allocator *given, const char *function,

@@ -92,13 +92,6 @@ void *quern__allocate(const quern_allocator *allocator, size_t size_bytes, size_
 void quern__release(const quern_allocator *allocator, void *pointer, size_t size_bytes,
                     size_t alignment_bytes);
 
-/* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
-void quern__advise_huge_pages(void *memory, size_t size_bytes);
-
-/* Makes a huge page of memory that is mostly in use already, where the system can. Takes it some hundreds
- * of microseconds. */
-void quern__collapse_huge_page(void *memory, size_t size_bytes);
-
 /* The one that a definition gives, or the default where that is NULL or all zero. Errors: INVALID_ARGUMENT,
  * when one function is missing. */
 quern_result quern__choose_allocator(const quern_allocator *given, const char *function,

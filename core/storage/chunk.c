@@ -3,6 +3,7 @@
 #include "core/storage/chunk.h"
 
 #include "core/base/bitset.h"
+#include "core/base/pages.h"
 
 _Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
@@ -96,7 +97,7 @@ quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocat
     }
     slab->free_count -= *count;
     slabs->free_count -= *count;
-    if (!slab->is_huge && slab->free_count < QUERN__SLAB_CHUNKS / 4) {
+    if (!slab->is_huge && slab->free_count < QUERN__SLAB_CHUNKS / 4 * 3) {
         slab->is_huge = true;
         quern__collapse_huge_page(slab->memory, QUERN__SLAB_BYTES);
     }

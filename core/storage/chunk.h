@@ -4,8 +4,8 @@
 #define QUERN_CORE_STORAGE_CHUNK_H
 
 /* Chunks: 16 KiB each, aligned to their size, so that masking any address inside one finds its header. They
- * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when it is
- * nearly full, so that a small world stays small.
+ * are cut from slabs of 2 MiB, aligned likewise and advised to be huge pages: the first one only when more
+ * than a quarter of it is in use, so that a small world stays small.
  *
  *   chunk:  | header, 64 bytes | column | column | ... | entity handles |  in any order, each aligned to 64
  *

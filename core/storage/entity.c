@@ -2,62 +2,210 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/entity.h"
 
+#include "core/base/pages.h"
+
 #include <quern/world.h>
 
-enum { FIRST_PAGE_NEARLY_FULL = QUERN__PAGE_RECORDS / 4 * 3 };
+/* As with slabs: the first page becomes a huge one when a quarter of it is in use, for the sake of small
+ * worlds. */
+enum { FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
+
+/* What stands in the table for every absent page. Only read, and only with handles that are not alive; not
+ * const, which would put two megabytes of zeros into the file of the library. */
+static quern__record nobody[QUERN__PAGE_RECORDS];
 
 void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 {
     *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_handle_high = first_handle_high};
 }
 
+static void page_release(quern__entities *entities, const quern_allocator *allocator, uint32_t page)
+{
+    quern__release(allocator, entities->pages.items[page], PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+}
+
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < entities->pages.count; i++)
-        quern__release(allocator, entities->pages.items[i], PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+        if (!quern__entities_is_absent(entities, i)) page_release(entities, allocator, i);
     quern__array_release(allocator, &entities->pages);
+    quern__array_release(allocator, &entities->absent_highs);
 }
+
+/* --------------------------------------------------------------------------------- room for entities */
 
 static bool page_add(quern__entities *entities, const quern_allocator *allocator)
 {
-    if (!quern__array_reserve(allocator, &entities->pages, entities->pages.count + 1)) return false;
+    const uint32_t count = entities->pages.count;
+    if (!quern__array_reserve(allocator, &entities->pages, count + 1) ||
+        !quern__array_reserve(allocator, &entities->absent_highs, count + 1))
+        return false;
     quern__record *page = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
     if (page == NULL) return false;
-    /* as with slabs: the first one only when it is nearly full, for the sake of small worlds */
-    if (entities->pages.count > 0) quern__advise_huge_pages(page, PAGE_BYTES);
+    if (count > 0) quern__advise_huge_pages(page, PAGE_BYTES);
     entities->pages.items[entities->pages.count++] = page;
+    entities->absent_highs.items[entities->absent_highs.count++] = 0;
     return true;
 }
 
-quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
-                                     uint32_t count)
+/* Where the number of the next slot of the free list would have to be written. */
+static uint32_t *find_free_end(quern__entities *entities)
 {
-    if (count <= entities->free_count) return QUERN_OK;
-    uint64_t slots = (uint64_t)entities->slot_count + (count - entities->free_count);
+    uint32_t *end = &entities->first_free;
+    while (*end != QUERN__SLOT_NONE)
+        end = &quern__entities_record(entities, *end)->archetype_number;
+    return end;
+}
+
+/* Makes an absent page exist again, with its slots at the end of the free list. Returns its new end; NULL
+ * when there is no memory. */
+static uint32_t *page_return(quern__entities *entities, const quern_allocator *allocator, uint32_t page,
+                             uint32_t *end)
+{
+    quern__record *records = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+    if (records == NULL) return NULL;
+    const uint32_t slots = quern__entities_page_slots(entities, page);
+    if (slots >= FIRST_PAGE_HUGE_FROM) quern__advise_huge_pages(records, PAGE_BYTES);
+    for (uint32_t i = 0; i < slots; i++) {
+        *end = page * QUERN__PAGE_RECORDS + i;
+        records[i] = (quern__record){.handle_high = entities->absent_highs.items[page]};
+        end = &records[i].archetype_number;
+    }
+    *end = QUERN__SLOT_NONE;
+    entities->pages.items[page] = records;
+    entities->absent_highs.items[page] = 0;
+    entities->absent_count -= slots;
+    entities->free_count += slots;
+    return end;
+}
+
+/* Makes absent pages exist again until `count` slots are in the free list, or all are. Those that have come
+ * back when memory runs out stay: it does not show. */
+static bool return_pages(quern__entities *entities, const quern_allocator *allocator, uint32_t count)
+{
+    if (entities->absent_count == 0) return true;
+    uint32_t *end = find_free_end(entities);
+    for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
+        if (!quern__entities_is_absent(entities, i)) continue;
+        end = page_return(entities, allocator, i, end);
+        if (end == NULL) return false;
+    }
+    return true;
+}
+
+static bool add_pages(quern__entities *entities, const quern_allocator *allocator, uint64_t slots)
+{
+    while ((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS < slots)
+        if (!page_add(entities, allocator)) return false;
+    return true;
+}
+
+/* The part that needs pages, or finds that there may be no more. */
+static QUERN__SLOW_PATH quern_result reserve_pages(quern__entities *entities,
+                                                   const quern_allocator *allocator, uint32_t count)
+{
+    const uint64_t free = (uint64_t)entities->free_count + entities->absent_count;
+    const uint64_t slots = entities->slot_count + (count > free ? count - free : 0);
     if (slots > QUERN_MAX_ENTITIES)
         return quern__fail(
             QUERN_ERROR_LIMIT,
             "the world has no slots left for %u more entities (%u alive, %u retired, limit %u, "
             "QUERN_MAX_ENTITIES)",
             count, quern__entities_alive_count(entities), entities->retired_count, QUERN_MAX_ENTITIES);
-    while ((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS < slots)
-        if (!page_add(entities, allocator)) {
-            quern__entities_trim(entities, allocator);
-            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the records of %u more entities",
-                               count);
-        }
-    return QUERN_OK;
+    if (return_pages(entities, allocator, count) && add_pages(entities, allocator, slots)) return QUERN_OK;
+    quern__entities_trim(entities, allocator);
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the records of %u more entities", count);
+}
+
+quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
+                                     uint32_t count)
+{
+    if (count <= entities->free_count) return QUERN_OK;
+    const uint64_t slots = (uint64_t)entities->slot_count + (count - entities->free_count);
+    const uint64_t room = (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS;
+    if (QUERN__LIKELY(slots <= room && slots <= QUERN_MAX_ENTITIES && entities->absent_count == 0))
+        return QUERN_OK;
+    return reserve_pages(entities, allocator, count);
 }
 
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator)
 {
-    uint32_t needed =
-        (uint32_t)(((uint64_t)entities->slot_count + QUERN__PAGE_RECORDS - 1) / QUERN__PAGE_RECORDS);
-    while (entities->pages.count > needed)
-        quern__release(allocator, entities->pages.items[--entities->pages.count], PAGE_BYTES,
-                       PAGE_ALIGNMENT_BYTES);
+    while (entities->pages.count > 0 &&
+           quern__entities_page_slots(entities, entities->pages.count - 1) == 0) {
+        page_release(entities, allocator, --entities->pages.count);
+        entities->absent_highs.count--;
+    }
 }
+
+/* ----------------------------------------------------------------------------------- pages given back */
+
+/* What the slots of a page would go on with if it were dropped; 0: it must stay. */
+static uint32_t find_absent_high(const quern__entities *entities, uint32_t page)
+{
+    const quern__record *records = entities->pages.items[page];
+    const uint32_t slots = quern__entities_page_slots(entities, page);
+    uint32_t most = 0, high = 0;
+    for (uint32_t i = 0; i < slots; i++) {
+        const uint32_t life =
+            quern__generation_life(entities->first_handle_high, quern__record_generation(&records[i]));
+        /* a slot in its last life looks like one that is retired: neither is worth a closer look */
+        if (records[i].location != 0 || life == QUERN__MAX_GENERATION) return 0;
+        if (life > most) {
+            most = life;
+            high = records[i].handle_high;
+        }
+    }
+    return high;
+}
+
+/* Takes the slots of pages that are marked as absent out of the free list, and leaves the others in
+ * order. */
+static void cut_absent_slots(quern__entities *entities)
+{
+    uint32_t *end = &entities->first_free;
+    for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
+        quern__record *record = quern__entities_record(entities, i);
+        const uint32_t next = record->archetype_number;
+        if (quern__entities_is_absent(entities, i >> QUERN__PAGE_RECORDS_LOG2)) {
+            entities->free_count--;
+            entities->absent_count++;
+        } else {
+            *end = i;
+            end = &record->archetype_number;
+        }
+        i = next;
+    }
+    *end = QUERN__SLOT_NONE;
+}
+
+void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator)
+{
+    quern__entities_trim(entities, allocator);
+    bool drops = false;
+    for (uint32_t i = 0; i < entities->pages.count; i++) {
+        if (quern__entities_is_absent(entities, i)) continue;
+        entities->absent_highs.items[i] = find_absent_high(entities, i);
+        drops |= quern__entities_is_absent(entities, i);
+    }
+    if (!drops) return;
+    cut_absent_slots(entities);
+    for (uint32_t i = 0; i < entities->pages.count; i++) {
+        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == nobody) continue;
+        page_release(entities, allocator, i);
+        entities->pages.items[i] = nobody;
+    }
+}
+
+uint64_t quern__entities_held_bytes(const quern__entities *entities)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < entities->pages.count; i++)
+        bytes += quern__entities_is_absent(entities, i) ? 0 : PAGE_BYTES;
+    return bytes;
+}
+
+/* -------------------------------------------------------------------------------------------- slots */
 
 quern_entity quern__entities_take(quern__entities *entities)
 {
@@ -69,7 +217,7 @@ quern_entity quern__entities_take(quern__entities *entities)
         entities->free_count--;
     } else {
         index = entities->slot_count++;
-        if (QUERN__UNLIKELY(index == FIRST_PAGE_NEARLY_FULL))
+        if (QUERN__UNLIKELY(index == FIRST_PAGE_HUGE_FROM))
             quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
         record = quern__entities_record(entities, index);
         *record = (quern__record){.handle_high = entities->first_handle_high};

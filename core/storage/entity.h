@@ -12,12 +12,19 @@
  * The archetype stands in the record rather than behind the chunk's header, so that a random get costs two
  * cache misses, record and value, and not three.
  *
- *   alive slots + free_count + retired_count = slot_count
+ *   alive slots + free_count + absent_count + retired_count = slot_count
  *   a handle is alive when its slot is and the generations are equal; a slot that has lived once with each
  *   generation is retired: neither alive nor in the free list, for ever.
  *
  * Generations go round: from the world's first one (see handle.h) up to QUERN__MAX_GENERATION, and from 1
- * up to the one before the first. */
+ * up to the one before the first.
+ *
+ * A page in which nobody lives may be given back (quern__entities_drop_pages). It is absent then: in its
+ * place in the table is one in which all records are zero, so that no handle is alive there and nobody has
+ * to ask. All its slots go on with one generation, that of the slot among them that has lived most often,
+ * so that no handle comes alive again. Slots are taken from the free list, then from absent pages in
+ * ascending order, then from those that were never used. So it does not show when an absent page comes
+ * back: its slots are put at the end of the free list. */
 
 #include "core/base/array.h"
 #include "core/base/handle.h"
@@ -38,9 +45,12 @@ typedef struct quern__record {
 
 typedef struct quern__entities {
     QUERN__ARRAY(quern__record *) pages;
-    uint32_t slot_count; /* slots that were ever used; their pages exist */
-    uint32_t first_free; /* head of the free list: last freed, first reused */
-    uint32_t free_count;
+    /* By page: 0, or the handle_high with which the slots of an absent one go on. */
+    QUERN__ARRAY(uint32_t) absent_highs;
+    uint32_t slot_count;   /* slots that were ever used; their pages exist or are absent */
+    uint32_t first_free;   /* head of the free list: last freed, first reused */
+    uint32_t free_count;   /* in the free list */
+    uint32_t absent_count; /* in absent pages: free too */
     uint32_t retired_count;
     uint32_t first_handle_high; /* of a slot that was never used */
 } quern__entities;
@@ -56,6 +66,13 @@ quern_result quern__entities_reserve(quern__entities *entities, const quern_allo
 /* Gives pages without slots back, which a reservation that came to nothing has left. */
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
 
+/* Gives every page back in which no slot is alive, and none retired or about to be in its next life. That
+ * changes which handles come next, by a rule that knows only the slots. Walks all slots. */
+void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
+
+/* The memory of records that exist. */
+uint64_t quern__entities_held_bytes(const quern__entities *entities);
+
 /* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
 quern_entity quern__entities_take(quern__entities *entities);
 
@@ -68,6 +85,20 @@ quern_result quern__entities_check(const quern__entities *entities, quern_entity
 static inline quern__record *quern__entities_record(const quern__entities *entities, uint32_t index)
 {
     return &entities->pages.items[index >> QUERN__PAGE_RECORDS_LOG2][index & (QUERN__PAGE_RECORDS - 1)];
+}
+
+static inline bool quern__entities_is_absent(const quern__entities *entities, uint32_t page)
+{
+    return entities->absent_highs.items[page] != 0;
+}
+
+/* The slots of a page that were ever used. */
+static inline uint32_t quern__entities_page_slots(const quern__entities *entities, uint32_t page)
+{
+    const uint64_t first = (uint64_t)page * QUERN__PAGE_RECORDS;
+    if (first >= entities->slot_count) return 0;
+    const uint32_t left = entities->slot_count - (uint32_t)first;
+    return left < QUERN__PAGE_RECORDS ? left : (uint32_t)QUERN__PAGE_RECORDS;
 }
 
 static inline uint32_t quern__record_generation(const quern__record *record)
@@ -100,7 +131,7 @@ static inline void quern__entities_free(quern__entities *entities, uint32_t inde
 
 static inline uint32_t quern__entities_alive_count(const quern__entities *entities)
 {
-    return entities->slot_count - entities->free_count - entities->retired_count;
+    return entities->slot_count - entities->free_count - entities->absent_count - entities->retired_count;
 }
 
 /* The record of a living entity, or NULL. */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* Giving back what a world does not need: memory without rows (trim) and archetypes without rows
  * (quern_world_remove_empty_archetypes). Neither changes anything that a user can see but the numbers of
- * archetypes. */
+ * archetypes and, where trim gives records back, the handles of entities to come. */
 
 #include "core/storage/change.h"
 #include "core/world/query.h"
@@ -27,7 +27,7 @@ static quern_result trim(quern_world *world)
     }
     memset(storage->spares, 0, sizeof storage->spares);
     quern__slabs_trim(&storage->slabs, &storage->allocator);
-    quern__entities_trim(&storage->entities, &storage->allocator);
+    quern__entities_drop_pages(&storage->entities, &storage->allocator);
     return QUERN_OK;
 }
 

@@ -10,8 +10,10 @@ static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
     hash = quern__hash_word(hash, entities->slot_count);
     for (uint32_t i = 0; i < entities->slot_count; i++) {
         const quern__record *record = quern__entities_record(entities, i);
+        const uint32_t absent_high = entities->absent_highs.items[i >> QUERN__PAGE_RECORDS_LOG2];
+        const uint32_t handle_high = absent_high != 0 ? absent_high : record->handle_high;
         const uint64_t life =
-            quern__generation_life(entities->first_handle_high, quern__record_generation(record));
+            quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION);
         hash = quern__hash_word(hash, life << 1 | (record->location != 0));
     }
     /* the order in which free slots will be reused decides about handles to come */
@@ -19,6 +21,10 @@ static uint64_t hash_slots(const quern__entities *entities, uint64_t hash)
         hash = quern__hash_word(hash, i);
         i = quern__entities_record(entities, i)->archetype_number;
     }
+    for (uint32_t page = 0; page < entities->pages.count; page++)
+        if (quern__entities_is_absent(entities, page))
+            for (uint32_t i = 0; i < quern__entities_page_slots(entities, page); i++)
+                hash = quern__hash_word(hash, page * QUERN__PAGE_RECORDS + i);
     return hash;
 }
 

@@ -23,9 +23,8 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.archetype_count = storage->archetypes.count;
     stats.component_count = storage->components.list.count;
     stats.chunk_free_count = storage->slabs.free_count;
-    stats.held_bytes =
-        (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
-        (uint64_t)storage->entities.pages.count * QUERN__PAGE_RECORDS * sizeof(quern__record);
+    stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
+                       quern__entities_held_bytes(&storage->entities);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         stats.chunk_count += archetype->chunk_count;

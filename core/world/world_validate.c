@@ -58,16 +58,14 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
     return QUERN_OK;
 }
 
-/* With rows checked against records above, equal counts mean that no living entity is without a row. */
-static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
+static quern_result validate_free_list(const quern__entities *entities)
 {
-    REQUIRE(row_count + entities->free_count + entities->retired_count == entities->slot_count,
-            "%llu rows, %u free and %u retired slots do not add up to %u", (unsigned long long)row_count,
-            entities->free_count, entities->retired_count, entities->slot_count);
     uint32_t count = 0;
     for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE; count++) {
         REQUIRE(i < entities->slot_count && count < entities->free_count,
                 "the list of free slots is broken");
+        REQUIRE(!quern__entities_is_absent(entities, i >> QUERN__PAGE_RECORDS_LOG2),
+                "slot %u is in the free list, but its records were given back", i);
         const quern__record *record = quern__entities_record(entities, i);
         REQUIRE(record->location == 0, "slot %u is in the free list and alive", i);
         i = record->archetype_number;
@@ -75,6 +73,25 @@ static quern_result validate_entities(const quern__entities *entities, uint64_t 
     REQUIRE(count == entities->free_count, "the list of free slots has %u of %u", count,
             entities->free_count);
     return QUERN_OK;
+}
+
+/* With rows checked against records above, equal counts mean that no living entity is without a row. */
+static quern_result validate_entities(const quern__entities *entities, uint64_t row_count)
+{
+    REQUIRE(row_count + entities->free_count + entities->absent_count + entities->retired_count ==
+                entities->slot_count,
+            "%llu rows, %u free slots, %u without records and %u retired do not add up to %u",
+            (unsigned long long)row_count, entities->free_count, entities->absent_count,
+            entities->retired_count, entities->slot_count);
+    REQUIRE((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS >= entities->slot_count,
+            "%u slots have only %u pages of records", entities->slot_count, entities->pages.count);
+    uint32_t absent_count = 0;
+    for (uint32_t page = 0; page < entities->pages.count; page++)
+        if (quern__entities_is_absent(entities, page))
+            absent_count += quern__entities_page_slots(entities, page);
+    REQUIRE(absent_count == entities->absent_count, "%u slots are without records, but %u are counted",
+            absent_count, entities->absent_count);
+    return validate_free_list(entities);
 }
 
 static quern_result validate_slabs(const quern__storage *storage, uint64_t held_count)

@@ -142,8 +142,9 @@ typedef struct quern_allocator {
     void *user_data; /**< Passed to both. */
 } quern_allocator;
 
-/** Returns the default allocator, aligned_alloc and free, to which your own may pass requests on. Threads:
- * any. */
+/** Returns the default allocator, to which your own may pass requests on: aligned_alloc and free. Blocks
+ * aligned to 2 MiB or more come from the system, where it has mmap, and go back to it the moment they are
+ * released; so release must get size and alignment as they were asked for. Threads: any. */
 QUERN_API quern_allocator quern_allocator_default(void);
 
 #ifdef __cplusplus

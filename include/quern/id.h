@@ -21,7 +21,8 @@ extern "C" {
  *
  * The index follows only from what is done with the world. Tag and generation do not: when worlds of one
  * process have the same tag one after another, the generations of their slots begin at different
- * numbers. A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot.
+ * numbers. A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot,
+ * and by more where quern_world_trim has given back what was known of the slot.
  * So a handle that you kept is not valid in any of the next million worlds, as long as none of them uses
  * a slot more than 4096 times. quern_entity_life returns which life of its slot an entity is, from 1.
  * That too follows only from what is done with the world. quern_world_hash looks at index and life.

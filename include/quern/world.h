@@ -107,8 +107,16 @@ QUERN_API quern_result quern_world_get_archetype_stats(const quern_world *world,
 QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, uint32_t index,
                                                     quern_component *components, uint32_t capacity);
 
-/** Gives memory without rows back to the allocator: spare chunks, and slabs that become empty. Otherwise a
- * world keeps a little of it for future rows (see docs/design.md). Errors: NULL_ARGUMENT, WORLD_LOCKED. */
+/** Gives memory that holds nothing back to the allocator, and with the default one to the system: spare
+ * chunks, slabs that become empty, and records of slots of which none is alive, in pages of 131,072. A
+ * world that is not trimmed keeps a little of the former for future rows, and all records (see
+ * docs/design.md).
+ *
+ * Where records go, other handles come next: the slots of such a page are used after all other free ones,
+ * in ascending order, and all go on with the life of the one that has lived most often, so that no old
+ * handle comes alive. That follows from the world alone, but counts as a change: of worlds that must stay
+ * the same, trim all at the same point. As long as some slot of each page is alive, nothing shows, and
+ * quern_world_hash stays as it is. Costs a walk over all slots. Errors: NULL_ARGUMENT, WORLD_LOCKED. */
 QUERN_API quern_result quern_world_trim(quern_world *world);
 
 /** Removes the archetypes that have no rows; they come back when needed. Queries and schedules stay
@@ -137,7 +145,7 @@ QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity ent
 QUERN_API bool quern_entity_is_alive(const quern_world *world, quern_entity entity);
 
 /** Returns which life of its slot a handle of this world stands for, alive or not: 1 for the slot's first
- * entity, 2 for the next, up to 16,777,215.
+ * entity, 2 for the next, up to 16,777,215. quern_world_trim may leave some out.
  *
  * Together with the index, this is the same in every world with the same history. Use it to compare worlds,
  * and for numbers that must not depend on the process. Returns 0, with a message, for null, foreign and

@@ -94,12 +94,13 @@ static quern_archetype_stats stats_of(uint32_t index)
     return found;
 }
 
-/* Checks that nothing shows but what was meant to. */
+/* Checks that nothing shows but what was meant to: records in which nobody lives decide about handles to
+ * come, and go too. */
 static void trim(void)
 {
     uint64_t before = quern_world_hash(world);
     must(quern_world_trim(world));
-    cr_assert_eq(quern_world_hash(world), before, "trim changed the world");
+    if (stats().entity_count > 0) cr_assert_eq(quern_world_hash(world), before, "trim changed the world");
     uint32_t all = stats().archetype_count;
     for (uint32_t i = 0; i < all; i++)
         cr_assert_eq(stats_of(i).held_count, stats_of(i).chunk_count, "archetype %u holds spare chunks", i);
@@ -146,11 +147,9 @@ Test(trim, gives_back_what_nobody_uses)
     trim();
     cr_assert_eq(stats().chunk_free_count, 0u);
     cr_assert_eq(stats().chunk_count, 0u);
-    uint64_t record_bytes = stats().held_bytes;
-    cr_assert_lt(record_bytes, (uint64_t)CROWD * 16 + (2u << 20) + 1);
-    uint64_t kept = failing_allocator_outstanding_bytes(allocator) - at_first - record_bytes;
-    cr_assert_lt(kept, 64u << 10, "%llu bytes besides records are held for nobody",
-                 (unsigned long long)kept);
+    cr_assert_eq(stats().held_bytes, 0u);
+    uint64_t kept = failing_allocator_outstanding_bytes(allocator) - at_first;
+    cr_assert_lt(kept, 64u << 10, "%llu bytes are held for nobody", (unsigned long long)kept);
     create_crowd();
     cr_assert_eq(number_of(entities[CROWD - 1]), CROWD - 1u);
     close_bare();
@@ -849,7 +848,8 @@ static void tidy_program(void)
                               : quern_world_remove_empty_archetypes(run.model.world, NULL);
     if (run.allocator == NULL) cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY);
-    cr_assert_eq(quern_world_hash(run.model.world), before);
+    if (stats_of_world(run.model.world).entity_count > 0)
+        cr_assert_eq(quern_world_hash(run.model.world), before);
     assert_valid(run.model.world);
     if (run.allocator != NULL) failing_allocator_pause(run.allocator, false);
 }

@@ -84,6 +84,18 @@ Test(validate, sees_damaged_records)
     assert_damage_seen(dead->archetype_number);
 }
 
+Test(validate, sees_damaged_counts_of_absent_records)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (quern_entity_is_alive(world, entities[i])) (void)quern_entity_destroy(world, entities[i]);
+    quern__entities *slots = &world->storage.entities;
+    cr_assert_eq(quern_world_trim(world), QUERN_OK);
+    cr_assert_eq(slots->absent_count, slots->slot_count);
+    assert_damage_seen(slots->absent_count);
+    assert_damage_seen(slots->slot_count);
+    assert_damage_seen(slots->first_free);
+}
+
 Test(validate, sees_damaged_counts)
 {
     quern__entities *slots = &world->storage.entities;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Pages of records that are given back and come back, against a model that keeps all slots for ever. */
+
+#include "core/storage/entity.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = QUERN__PAGE_RECORDS, MAX_SLOTS = 6 * PAGE };
+
+static failing_allocator *memory;
+static quern_allocator allocator;
+static quern__entities entities;
+
+static void open_entities(void)
+{
+    memory = failing_allocator_create();
+    allocator = failing_allocator_interface(memory);
+    quern__entities_init(&entities, quern__handle_high_first(3, 1));
+}
+
+/* The end of each test: an assertion after it, in .fini, would not fail it. */
+static void close_entities(void)
+{
+    quern__entities_release(&entities, &allocator);
+    failing_allocator_close(memory);
+}
+
+TestSuite(record_pages, .init = open_entities);
+
+static quern_entity take(void)
+{
+    cr_assert_eq(quern__entities_reserve(&entities, &allocator, 1), QUERN_OK);
+    quern_entity entity = quern__entities_take(&entities);
+    quern__entities_record(&entities, quern_entity_index(entity))->location = 1; /* no chunk, but taken */
+    return entity;
+}
+
+static void take_many(quern_entity *out, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = take();
+}
+
+static void give_many(const quern_entity *given, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        quern__entities_give(&entities, quern_entity_index(given[i]));
+}
+
+static void drop_pages(void)
+{
+    quern__entities_drop_pages(&entities, &allocator);
+}
+
+static quern_entity taken[MAX_SLOTS];
+
+static uint64_t held_pages(void)
+{
+    return quern__entities_held_bytes(&entities) / sizeof(quern__record) / PAGE;
+}
+
+static uint32_t life_of(quern_entity entity)
+{
+    return quern__generation_life(entities.first_handle_high, quern_entity_generation(entity));
+}
+
+Test(record_pages, without_a_living_entity_are_given_back)
+{
+    take_many(taken, 3 * PAGE);
+    const uint64_t bytes = failing_allocator_outstanding_bytes(memory);
+    give_many(&taken[PAGE - 1], PAGE + 1);
+    drop_pages();
+    cr_assert_eq(held_pages(), 2u);
+    cr_assert_eq(bytes - failing_allocator_outstanding_bytes(memory), PAGE * sizeof(quern__record));
+    cr_assert_eq(entities.absent_count, (uint32_t)PAGE);
+    cr_assert_eq(entities.free_count, 1u);
+    cr_assert_eq(quern__entities_alive_count(&entities), 2u * PAGE - 1);
+    close_entities();
+}
+
+Test(record_pages, with_one_living_entity_stay)
+{
+    take_many(taken, 2 * PAGE);
+    give_many(&taken[1], PAGE - 1);
+    drop_pages();
+    cr_assert_eq(held_pages(), 2u);
+    cr_assert_eq(quern_entity_index(take()), PAGE - 1u, "the last one freed is the first one used");
+    close_entities();
+}
+
+Test(record_pages, that_are_absent_have_no_living_entity)
+{
+    take_many(taken, PAGE + 10);
+    give_many(taken, PAGE);
+    drop_pages();
+    for (uint32_t i = 0; i < PAGE; i++) {
+        cr_assert_null(quern__entities_find(&entities, taken[i]));
+        const quern_entity next = {taken[i].bits + (1ull << 32)};
+        cr_assert_null(quern__entities_find(&entities, next), "a handle that may come later");
+    }
+    cr_assert_null(quern__entities_find(&entities, quern_entity_null()));
+    cr_assert_null(quern__entities_find(&entities, (quern_entity){7}), "generation 0 is none");
+    cr_assert_eq(quern__entities_check(&entities, taken[5]), QUERN_ERROR_STALE_ENTITY);
+    cr_assert_not_null(quern__entities_find(&entities, taken[PAGE]));
+    close_entities();
+}
+
+/* One slot has lived five times, the others once. */
+Test(record_pages, come_back_with_lives_that_no_slot_of_theirs_has_had)
+{
+    take_many(taken, PAGE);
+    quern_entity often = taken[77];
+    for (uint32_t i = 0; i < 4; i++) {
+        quern__entities_give(&entities, 77);
+        often = take();
+    }
+    cr_assert_eq(life_of(often), 5u);
+    taken[77] = often;
+    give_many(taken, PAGE);
+    drop_pages();
+    cr_assert_eq(held_pages(), 0u);
+    for (uint32_t i = 0; i < PAGE; i++) {
+        const quern_entity entity = take();
+        cr_assert_eq(quern_entity_index(entity), i, "the lowest first");
+        cr_assert_eq(life_of(entity), 6u);
+        cr_assert_null(quern__entities_find(&entities, taken[i]));
+    }
+    cr_assert_eq(quern_entity_index(take()), (uint32_t)PAGE);
+    close_entities();
+}
+
+/* The generation 1 after the highest one is a later life, not an earlier one. */
+Test(record_pages, know_the_latest_life_where_generations_go_round)
+{
+    take_many(taken, 3);
+    quern__entities_record(&entities, 1)->handle_high |= QUERN__MAX_GENERATION;
+    give_many(taken, 3);
+    cr_assert_eq(quern__record_generation(quern__entities_record(&entities, 1)), 1u);
+    drop_pages();
+    cr_assert_eq(held_pages(), 0u);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(quern_entity_generation(take()), 1u);
+    close_entities();
+}
+
+Test(record_pages, with_a_slot_that_is_retired_or_in_its_last_life_stay)
+{
+    take_many(taken, 2);
+    const uint32_t last = entities.first_handle_high - 1;
+    quern__entities_record(&entities, 1)->handle_high = last - 1;
+    give_many(taken, 2);
+    cr_assert_eq(quern__entities_record(&entities, 1)->handle_high, last);
+    drop_pages();
+    cr_assert_eq(held_pages(), 1u);
+    quern_entity in_last_life = take();
+    cr_assert_eq(in_last_life.bits >> 32, last);
+    give_many(&in_last_life, 1);
+    cr_assert_eq(entities.retired_count, 1u);
+    drop_pages();
+    cr_assert_eq(held_pages(), 1u);
+    cr_assert_eq(quern_entity_index(take()), 0u);
+    cr_assert_eq(quern_entity_index(take()), 2u, "the retired slot never comes back");
+    close_entities();
+}
+
+Test(record_pages, that_are_not_full_go_on_where_they_were)
+{
+    take_many(taken, PAGE + 100);
+    give_many(taken, PAGE + 100);
+    drop_pages();
+    drop_pages();
+    cr_assert_eq(entities.absent_count, PAGE + 100u);
+    for (uint32_t i = 0; i < PAGE + 200; i++) {
+        const quern_entity entity = take();
+        cr_assert_eq(quern_entity_index(entity), i);
+        cr_assert_eq(life_of(entity), i < PAGE + 100 ? 2u : 1u);
+    }
+    close_entities();
+}
+
+Test(record_pages, without_memory_stay_absent_and_nothing_is_lost)
+{
+    take_many(taken, 3 * PAGE);
+    give_many(taken, 3 * PAGE);
+    drop_pages();
+    for (uint32_t failing = 1; failing <= 4; failing++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing);
+        cr_assert_eq(quern__entities_reserve(&entities, &allocator, 3 * PAGE + 1),
+                     QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(entities.free_count + entities.absent_count, 3u * PAGE);
+        cr_assert_eq(entities.slot_count, 3u * PAGE);
+        failing_allocator_heal(memory);
+        drop_pages();
+        cr_assert_eq(held_pages(), 0u, "none of the slots lives");
+    }
+    for (uint32_t i = 0; i < 3 * PAGE + 1; i++)
+        cr_assert_eq(quern_entity_index(take()), i);
+    close_entities();
+}
+
+/* ----------------------------------------------------------------------------------- random programs */
+
+/* All slots, with the order in which free ones are used: the last of the list first. */
+typedef struct model {
+    uint32_t lives[MAX_SLOTS]; /* of the living entity, or of the next one */
+    bool is_alive[MAX_SLOTS];
+    uint32_t free[MAX_SLOTS];
+    uint32_t alive[MAX_SLOTS];
+    uint32_t slot_count, free_count, alive_count;
+    quern_entity last[MAX_SLOTS]; /* the handle that the slot has had last */
+} model;
+
+static model expected;
+
+static void model_take(void)
+{
+    cr_assert_eq(quern__entities_reserve(&entities, &allocator, 1), QUERN_OK);
+    uint32_t slot = expected.free_count > 0 ? expected.free[--expected.free_count] : expected.slot_count++;
+    if (expected.lives[slot] == 0) expected.lives[slot] = 1;
+    const quern_entity entity = take();
+    cr_assert_eq(quern_entity_index(entity), slot);
+    cr_assert_eq(life_of(entity), expected.lives[slot]);
+    cr_assert_null(quern__entities_find(&entities, expected.last[slot]));
+    expected.last[slot] = entity;
+    expected.is_alive[slot] = true;
+    expected.alive[expected.alive_count++] = slot;
+}
+
+static void model_give(uint32_t i)
+{
+    const uint32_t slot = expected.alive[i];
+    expected.alive[i] = expected.alive[--expected.alive_count];
+    expected.is_alive[slot] = false;
+    expected.lives[slot]++;
+    expected.free[expected.free_count++] = slot;
+    quern__entities_give(&entities, slot);
+}
+
+static bool model_is_dead(uint32_t page)
+{
+    for (uint32_t i = page * PAGE; i < (page + 1) * PAGE && i < expected.slot_count; i++)
+        if (expected.is_alive[i]) return false;
+    return true;
+}
+
+/* The slots of dead pages go to the bottom of the list, the lowest above the others, with one life. */
+static void model_drop(void)
+{
+    static uint32_t order[MAX_SLOTS];
+    bool is_dead[MAX_SLOTS / PAGE];
+    uint32_t count = 0;
+    for (uint32_t page = (expected.slot_count + PAGE - 1) / PAGE; page-- > 0;) {
+        is_dead[page] = model_is_dead(page);
+        if (!is_dead[page]) continue;
+        uint32_t most = 0, end = (page + 1) * PAGE;
+        if (end > expected.slot_count) end = expected.slot_count;
+        for (uint32_t i = page * PAGE; i < end; i++)
+            if (expected.lives[i] > most) most = expected.lives[i];
+        for (uint32_t i = end; i-- > page * PAGE;) {
+            expected.lives[i] = most;
+            order[count++] = i;
+        }
+    }
+    for (uint32_t i = 0; i < expected.free_count; i++)
+        if (!is_dead[expected.free[i] / PAGE]) order[count++] = expected.free[i];
+    cr_assert_eq(count, expected.free_count);
+    memcpy(expected.free, order, count * sizeof *order);
+    drop_pages();
+}
+
+static void random_step(random_source *random)
+{
+    switch (random_below(random, 4)) {
+    case 0:
+        for (uint32_t i = random_below(random, 2 * PAGE); i > 0 && expected.alive_count < 4 * PAGE; i--)
+            model_take();
+        break;
+    case 1:
+        for (uint32_t i = random_below(random, 2 * PAGE); i > 0 && expected.alive_count > 0; i--)
+            model_give(random_below(random, expected.alive_count));
+        break;
+    case 2: /* a whole page, as a level that is left */
+        for (uint32_t i = expected.alive_count, page = random_below(random, 4); i-- > 0;)
+            if (expected.alive[i] / PAGE == page) model_give(i);
+        break;
+    default:
+        failing_allocator_fail_from(memory,
+                                    failing_allocator_call_count(memory) + random_below(random, 3) + 1);
+        (void)quern__entities_reserve(&entities, &allocator, random_below(random, 3 * PAGE));
+        failing_allocator_heal(memory);
+        break;
+    }
+    /* often twice in a row, and with pages that an earlier reservation has brought back */
+    if (random_chance(random, 60)) model_drop();
+}
+
+Test(record_pages, that_come_and_go_give_the_handles_that_the_model_gives)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        random_source random = {.state = seed};
+        memset(&expected, 0, sizeof expected);
+        for (uint32_t step = 0; step < 60; step++)
+            random_step(&random);
+        cr_assert_eq(quern__entities_alive_count(&entities), expected.alive_count);
+        quern__entities_release(&entities, &allocator);
+        quern__entities_init(&entities, quern__handle_high_first(3, 1 + (uint32_t)seed));
+    }
+    close_entities();
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What a world gives back reaches the system, and the other way round: handles of what was given back, and
+ * a system without memory. */
+
+#include "core/base/pages.h"
+#include "core/storage/chunk.h"
+#include "core/storage/entity.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <quern/bulk.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 3 * QUERN__PAGE_RECORDS / 2 }; /* of 72 bytes: about seven slabs and two pages of records */
+
+static quern_entity entities[COUNT], later[COUNT];
+
+static quern_component wide_of(quern_world *world)
+{
+    return setup_component(world, "wide", 64, 8);
+}
+
+static void create_all(quern_world *world, quern_component wide, quern_entity *out)
+{
+    cr_assert_eq(quern_entity_create_many(world, &wide, NULL, 1, COUNT, out), QUERN_OK, "%s",
+                 quern_error_message());
+}
+
+static void destroy_all(quern_world *world, const quern_entity *all)
+{
+    cr_assert_eq(quern_entity_destroy_many(world, all, COUNT), QUERN_OK, "%s", quern_error_message());
+}
+
+static void trim(quern_world *world)
+{
+    cr_assert_eq(quern_world_trim(world), QUERN_OK, "%s", quern_error_message());
+    assert_valid(world);
+}
+
+static void assert_none_alive(const quern_world *world, const quern_entity *handles)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert_not(quern_entity_is_alive(world, handles[i]), "handle %u", i);
+}
+
+/* ---------------------------------------------------------------------------------------- the system */
+
+#if QUERN__HAS_PAGES
+
+#if defined(__linux__)
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* 0: the address space, 1: what of it is resident. */
+static uint64_t statm_bytes(uint32_t field)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long pages[2];
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%llu %llu", &pages[0], &pages[1]), 2);
+    fclose(file);
+    return pages[field] * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t resident_bytes(void)
+{
+    return statm_bytes(1);
+}
+
+/* After a large array was freed, the C library takes even large blocks from its heap, which shrinks at its
+ * end alone: blocks of others that lie there keep it as it is. */
+Test(resident, memory_falls_to_what_is_held_whenever_the_world_is_trimmed)
+{
+    enum { ROUND_COUNT = 4, SLACK_BYTES = 8 << 20 };
+    char *volatile array = malloc((size_t)24 << 20);
+    free(array);
+    quern_world *world = setup_world(), *others[ROUND_COUNT];
+    const quern_component wide = wide_of(world);
+    memset(entities, 0xFF, sizeof entities); /* resident from now on */
+    const uint64_t before = resident_bytes();
+    for (uint32_t round = 0; round < ROUND_COUNT; round++) {
+        create_all(world, wide, entities);
+        cr_assert_geq(resident_bytes(), before + COUNT * UINT64_C(72));
+        others[round] = setup_world();
+        setup_entity_with(others[round], (quern_component[]){wide_of(others[round])}, 1);
+        destroy_all(world, entities);
+        trim(world);
+        cr_assert_eq(stats_of_world(world).held_bytes, 0u);
+        const uint64_t after = resident_bytes();
+        cr_assert_lt(after, before + SLACK_BYTES, "round %u: %llu bytes stayed resident", round,
+                     (unsigned long long)(after - before));
+    }
+    for (uint32_t round = 0; round < ROUND_COUNT; round++)
+        quern_world_destroy(others[round]);
+    quern_world_destroy(world);
+}
+
+Test(resident, a_small_world_stays_small)
+{
+    const uint64_t before = resident_bytes();
+    quern_world *world = setup_world();
+    const quern_component wide = wide_of(world);
+    for (uint32_t i = 0; i < 1000; i++)
+        entities[i] = setup_entity_with(world, &wide, 1);
+    const uint64_t grown = resident_bytes() - before;
+    cr_assert_lt(grown, 1u << 20, "1000 entities take %llu bytes", (unsigned long long)grown);
+    quern_world_destroy(world);
+}
+
+Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)
+{
+    enum { MANY = 4 * COUNT };
+    static quern_entity many[MANY];
+    quern_world *world = setup_world();
+    const quern_component wide = wide_of(world);
+    const quern_entity first = setup_entity_with(world, &wide, 1);
+    struct rlimit limit, low;
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    low = limit;
+    low.rlim_cur = statm_bytes(0) + (UINT64_C(16) << 20);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &low), 0);
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
+                   quern_entity_create_many(world, &wide, NULL, 1, MANY, many));
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    cr_assert_eq(quern_entity_create_many(world, &wide, NULL, 1, MANY, many), QUERN_OK);
+    cr_assert(quern_entity_is_alive(world, first));
+    assert_valid(world);
+    quern_world_destroy(world);
+}
+
+#endif
+
+Test(resident, pages_are_aligned_whatever_lies_beside_them)
+{
+    enum { PIECES = 40 };
+    static const size_t alignments[] = {QUERN__PAGES_ALIGNMENT_BYTES, 4 * QUERN__PAGES_ALIGNMENT_BYTES};
+    char *pieces[PIECES], *odd[PIECES];
+    for (uint32_t i = 0; i < PIECES; i++) {
+        const size_t alignment = alignments[i % 2];
+        pieces[i] = quern__pages_map(alignment, alignment);
+        odd[i] = quern__pages_map(3 * 65536, 65536);
+        cr_assert_not_null(pieces[i]);
+        cr_assert_not_null(odd[i]);
+        cr_assert_eq((uintptr_t)pieces[i] % alignment, 0u);
+        cr_assert_eq(pieces[i][0] | pieces[i][alignment - 1], 0);
+        pieces[i][0] = pieces[i][alignment - 1] = (char)(i + 1);
+        odd[i][0] = odd[i][3 * 65536 - 1] = (char)(i + 1);
+    }
+    for (uint32_t i = 0; i < PIECES; i++) {
+        const size_t alignment = alignments[i % 2];
+        cr_assert_eq(pieces[i][0], (char)(i + 1));
+        cr_assert_eq(pieces[i][alignment - 1], (char)(i + 1));
+        quern__pages_unmap(pieces[i], alignment);
+        cr_assert_eq(odd[i][0] + odd[i][3 * 65536 - 1], 2 * (int)(i + 1));
+        quern__pages_unmap(odd[i], 3 * 65536);
+    }
+    cr_assert_null(quern__pages_map((size_t)1 << 60, QUERN__PAGES_ALIGNMENT_BYTES));
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------------------- handles */
+
+Test(resident, handles_from_before_a_trim_are_good_in_no_entity_after_it)
+{
+    quern_world *world = setup_world();
+    const quern_component wide = wide_of(world);
+    create_all(world, wide, entities);
+    destroy_all(world, entities);
+    trim(world);
+    assert_none_alive(world, entities);
+    create_all(world, wide, later);
+    assert_none_alive(world, entities);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert_eq(quern_entity_index(later[i]), i);
+        cr_assert_eq(quern_entity_life(world, later[i]), 2u);
+        cr_assert_neq(quern_entity_seed(world, later[i]), quern_entity_seed(world, entities[i]));
+    }
+    assert_valid(world);
+    destroy_all(world, later);
+    trim(world);
+    create_all(world, wide, entities);
+    assert_none_alive(world, later);
+    cr_assert_eq(quern_entity_life(world, entities[COUNT - 1]), 3u);
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_destroy(world, later[7]));
+    quern_world_destroy(world);
+}
+
+/* When a page of records comes back does not show: worlds that had the same calls are the same, though one
+ * of them lacked memory for a while, or asked for more than it used. */
+Test(resident, records_that_come_back_early_do_not_show)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    quern_world *plain = setup_world(), *troubled;
+    cr_assert_eq(quern_world_create(&def, &troubled), QUERN_OK);
+    const quern_component wide = wide_of(plain), wide_too = wide_of(troubled);
+    create_all(plain, wide, entities);
+    destroy_all(plain, entities);
+    create_all(troubled, wide_too, entities);
+    destroy_all(troubled, entities);
+    trim(plain);
+    trim(troubled);
+    cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
+    for (uint32_t failing = 1; failing < 8; failing++) {
+        /* what came back stays every other time, and the next call asks for less */
+        const bool stays = failing % 2 == 0;
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + (stays ? 1 : failing));
+        assert_refused(troubled, QUERN_ERROR_OUT_OF_MEMORY,
+                       quern_entity_create_many(troubled, &wide_too, NULL, 1, COUNT, entities));
+        failing_allocator_heal(memory);
+        cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
+        assert_valid(troubled);
+        if (stays) trim(troubled);
+        cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
+    }
+    create_all(plain, wide, entities);
+    create_all(troubled, wide_too, entities);
+    cr_assert_eq(quern_world_hash(troubled), quern_world_hash(plain));
+    quern_world_destroy(plain);
+    quern_world_destroy(troubled);
+    failing_allocator_close(memory);
+}
+
+Test(resident, only_pages_of_records_without_a_living_entity_go)
+{
+    quern_world *world = setup_world();
+    const quern_component wide = wide_of(world);
+    create_all(world, wide, entities);
+    for (uint32_t i = 0; i < QUERN__PAGE_RECORDS; i++)
+        cr_assert_eq(quern_entity_destroy(world, entities[i]), QUERN_OK);
+    const uint64_t before = stats_of_world(world).held_bytes;
+    trim(world);
+    const quern_world_stats stats = stats_of_world(world);
+    cr_assert_leq(stats.held_bytes + QUERN__PAGE_RECORDS * sizeof(quern__record), before);
+    cr_assert_eq(stats.entity_count, (uint64_t)COUNT - QUERN__PAGE_RECORDS);
+    for (uint32_t i = QUERN__PAGE_RECORDS; i < COUNT; i++)
+        cr_assert(quern_entity_is_alive(world, entities[i]));
+    cr_assert_eq(quern_entity_index(setup_entity(world)), 0u);
+    quern_world_destroy(world);
+}

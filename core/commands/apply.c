@@ -17,6 +17,7 @@
 
 #include "core/commands/apply.h"
 
+#include "core/commands/settle.h"
 #include "core/storage/change.h"
 
 /* What all functions here work with. */
@@ -28,7 +29,7 @@ typedef struct applying {
     const quern__executor *executor;
 } applying;
 
-enum { EDITS_PER_CALL = 4, MOVES_PER_CALL = 1024 };
+enum { EDITS_PER_CALL = 4 };
 
 /* --------------------------------------------------------------------------------------------- values */
 
@@ -96,36 +97,6 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
 
 /* -------------------------------------------------------------------------------------------- handles */
 
-/* Most slots taken now are those freed by the last sync point, the last one first. Their list is still
- * there, and the free list is a chain: without a hint each of its slots would be waited for. */
-static void take_handles(const applying *all)
-{
-    quern__resolved *resolved = all->resolved;
-    const uint32_t count = (uint32_t)resolved->created_count;
-    const uint32_t freed_count = resolved->freed_count;
-    for (uint32_t i = freed_count > count ? freed_count - count : 0; i < freed_count; i++)
-        __builtin_prefetch(quern__entities_record(&all->storage->entities, resolved->destroyed.items[i]),
-                           1);
-    quern__slots_take(all->storage, count, resolved->created.items);
-    resolved->created.count = count;
-}
-
-/* Provisional handles of one stream become real; the recorder has let no others pass. */
-static quern_entity remap(void *argument, quern_entity entity)
-{
-    const quern_entity *created = argument;
-    return quern_entity_is_provisional(entity) ? created[quern_entity_index(entity)] : entity;
-}
-
-static void remap_item(const quern__operation *operation, char *item, quern_entity *created)
-{
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
-        const quern__operand *operand = &operation->operands[i];
-        if (operand->offset_bytes != 0)
-            quern__type_remap(operand->type, item + operand->offset_bytes, remap, created);
-    }
-}
-
 static void remap_stream(const applying *all, uint32_t stream_index)
 {
     const quern__stream *stream = all->gathered->streams.items[stream_index].stream;
@@ -138,7 +109,7 @@ static void remap_stream(const applying *all, uint32_t stream_index)
         if (i > 0) run = quern__run_next(run);
         if (!run->operation->has_entity_fields) continue;
         for (uint32_t k = 0; k < run->item_count; k++)
-            remap_item(run->operation, (char *)quern__run_item(run, k), created);
+            quern__item_remap(run->operation, (char *)quern__run_item(run, k), created);
     }
 }
 
@@ -300,77 +271,6 @@ static void apply_creates(void *argument, uint32_t begin, uint32_t end, uint32_t
         if (!all->merged->edits.items[i].is_hooked) apply_stream(all, &all->merged->edits.items[i]);
 }
 
-/* ---------------------------------------------------------------------------------------- compaction */
-
-/* The gaps of one archetype that no create has filled, and the rows that go there. */
-typedef struct closing {
-    const quern__storage *storage;
-    const quern__archetype *archetype;
-    const uintptr_t *gaps;
-    const uintptr_t *tails;
-} closing;
-
-static uint32_t row_of(const quern__archetype *archetype, uintptr_t location)
-{
-    return quern__chunk_of(location)->index * archetype->row_capacity + quern__location_row(location);
-}
-
-/* Lists the rows from `end` on that are no gaps; gap: the first one that is not before `end`. */
-static uint32_t list_tails(const applying *all, const quern__archetype_delta *delta, uint32_t end,
-                           const uintptr_t *gap, const uintptr_t *gaps_end)
-{
-    const quern__archetype *archetype = delta->archetype;
-    uint32_t row_count = (uint32_t)quern__archetype_row_count(archetype), count = 0;
-    for (uint32_t row = end; row < row_count;) {
-        uintptr_t location = quern__archetype_location(archetype, row);
-        uint32_t in_chunk = archetype->row_capacity - quern__location_row(location);
-        for (uint32_t i = 0; i < in_chunk && row < row_count; i++, row++) {
-            if (gap < gaps_end && *gap == location + i)
-                gap++;
-            else
-                all->resolved->tails.items[count++] = location + i;
-        }
-    }
-    return count;
-}
-
-static void close_gaps(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)worker_index;
-    const closing *it = argument;
-    for (uint32_t i = begin, count; i < end; i += count) {
-        uintptr_t to = it->gaps[i], from = it->tails[i];
-        count = 1;
-        while (i + count < end && it->gaps[i + count] == to + count && it->tails[i + count] == from + count)
-            count++;
-        quern__rows_relocate(it->storage, it->archetype, to, from, count);
-    }
-}
-
-static bool has_move_hook(const quern__archetype *archetype)
-{
-    for (uint32_t i = 0; i < archetype->column_count; i++)
-        if (archetype->columns[i].type->hooks.move != NULL) return true;
-    return false;
-}
-
-static void compact(const applying *all, const quern__archetype_delta *delta)
-{
-    const quern__archetype *archetype = delta->archetype;
-    const uintptr_t *gaps = all->resolved->gaps.items + delta->first_gap + delta->created_count;
-    const uintptr_t *gaps_end = gaps + delta->left_over_count;
-    uint32_t end = (uint32_t)quern__archetype_row_count(archetype) - delta->left_over_count;
-    const uintptr_t *gap = gaps_end;
-    while (gap > gaps && row_of(archetype, gap[-1]) >= end)
-        gap--;
-    uint32_t count = list_tails(all, delta, end, gap, gaps_end);
-    assert(count == (uint32_t)(gap - gaps));
-    closing it = {
-        .storage = all->storage, .archetype = archetype, .gaps = gaps, .tails = all->resolved->tails.items};
-    quern__executor_run(has_move_hook(archetype) ? NULL : all->executor, count, MOVES_PER_CALL, close_gaps,
-                        &it);
-}
-
 /* --------------------------------------------------------------------------------------------- apply */
 
 void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
@@ -382,25 +282,14 @@ void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                     .gathered = gathered,
                     .storage = storage,
                     .executor = executor};
-    if (resolved->created_count > 0) {
-        take_handles(&all);
-        if (QUERN_CHECKS) quern__gathered_look_for_provisional(gathered);
+    quern__change_begin(resolved, gathered, storage);
+    if (resolved->created_count > 0)
         quern__executor_run(executor, gathered->streams.count, EDITS_PER_CALL, remap_streams, &all);
-    }
-    for (uint32_t i = 0; i < resolved->deltas.count; i++)
-        quern__rows_append_reserved(storage, resolved->deltas.items[i].archetype);
     quern__executor_run(executor, merged->chunk_edits.count, EDITS_PER_CALL, apply_chunks, &all);
     for (uint32_t i = 0; i < merged->chunk_edits.count; i++)
         if (merged->chunk_edits.items[i]->is_hooked) apply_chunk(&all, merged->chunk_edits.items[i]);
     quern__executor_run(executor, merged->create_edits_count, EDITS_PER_CALL, apply_creates, &all);
     for (uint32_t i = 0; i < merged->create_edits_count; i++)
         if (merged->edits.items[i].is_hooked) apply_stream(&all, &merged->edits.items[i]);
-    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
-        const quern__archetype_delta *delta = &resolved->deltas.items[i];
-        if (delta->left_over_count > 0 && !delta->is_emptied) compact(&all, delta);
-        quern__rows_cut(storage, delta->archetype, delta->left_over_count);
-    }
-    quern__slots_free(storage, resolved->destroyed.items, resolved->destroyed.count);
-    resolved->freed_count = resolved->destroyed.count;
-    quern__structure_changed(storage);
+    quern__change_end(resolved, storage, executor);
 }

@@ -12,8 +12,4 @@ void quern__commands_apply(quern__resolved *resolved, quern__merged *merged,
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor);
 
-/* For builds with QUERN_CHECKS: reports provisional handles that nobody will replace, in values that have
- * not been moved yet. */
-void quern__gathered_look_for_provisional(const quern__gathered *gathered);
-
 #endif

@@ -15,6 +15,9 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
 {
     const quern_allocator *allocator = &storage->allocator;
     gathered->streams.count = 0;
+    gathered->item_count = 0;
+    gathered->create_count = 0;
+    gathered->short_ways = UINT8_MAX;
     if (!quern__array_reserve(allocator, &gathered->streams, stream_count) ||
         !quern__array_reserve(allocator, &gathered->order, stream_count) ||
         !quern__array_reserve(allocator, &gathered->order_scratch, stream_count))
@@ -29,6 +32,9 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
     quern__sort(gathered->order.items, gathered->order_scratch.items, stream_count);
     for (uint32_t i = 0; i < stream_count; i++) {
         quern__stream *stream = gathered->order.items[i].pointer;
+        gathered->item_count += stream->item_count;
+        gathered->create_count += stream->create_count;
+        gathered->short_ways &= stream->short_ways;
         gathered->streams.items[gathered->streams.count++] = (quern__gathered_stream){
             .stream = stream,
             .is_located = stream->structure_version == storage->structure_version,

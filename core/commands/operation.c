@@ -11,7 +11,8 @@ const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTR
                                                    .item_bytes = sizeof(quern__item),
                                                    .alignment_bytes = ITEM_ALIGNMENT_BYTES,
                                                    .command_count = 1,
-                                                   .kind = QUERN__OPERATION_DESTROY};
+                                                   .kind = QUERN__OPERATION_DESTROY,
+                                                   .short_ways = QUERN__WAY_TURNOVER};
 
 static size_t operation_bytes(uint32_t operand_count)
 {
@@ -124,7 +125,8 @@ const quern__operation *quern__operations_single(quern__operations *operations,
     set_operand(operation, 0, quern__component_handle(components, component_index),
                 quern__components_type(components, component_index), variant == QUERN__VARIANT_SET);
     finish_layout(operation);
-    operation->sets_plain = operation->operands[0].offset_bytes != 0 && operation->operands[0].is_plain;
+    if (operation->operands[0].offset_bytes != 0 && operation->operands[0].is_plain)
+        operation->short_ways = QUERN__WAY_IN_PLACE;
     operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
     return operation;
@@ -135,19 +137,6 @@ const quern__operation *quern__operations_single(quern__operations *operations,
 static bool is_given(const void *const *values, uint32_t i)
 {
     return values != NULL && values[i] != NULL;
-}
-
-static bool has_list(const quern__operation *operation, const quern_component *list,
-                     const void *const *values, uint32_t count)
-{
-    if (operation->operand_count != count) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__operand *operand = &operation->operands[i];
-        bool has_value = operand->offset_bytes != 0;
-        if (operand->component.bits != list[i].bits) return false;
-        if (has_value != (operand->size_bytes > 0 && is_given(values, i))) return false;
-    }
-    return true;
 }
 
 /* Every component known, none twice, and one row of all of them fits a chunk. */
@@ -206,10 +195,13 @@ static quern_result add_create(quern__operations *operations, const quern__compo
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a create with %u components",
                            count);
     operation->command_count = 1 + count;
-    for (uint32_t i = 0; i < count; i++)
+    operation->short_ways = QUERN__WAY_TURNOVER;
+    for (uint32_t i = 0; i < count; i++) {
         set_operand(operation, i, list[i],
                     quern__components_type(components, quern__component_index(list[i])),
                     is_given(values, i));
+        if (!operation->operands[i].is_plain) operation->short_ways = 0;
+    }
     finish_layout(operation);
     operation->key = key_of_list(list, values, count);
     link_create(operations, operation);
@@ -229,7 +221,7 @@ static quern_result select_create(quern__operations *operations, const quern__co
                            count, QUERN_MAX_ENTITY_COMPONENTS);
     quern__operation *known =
         quern__map_find_pointer(&operations->creates, key_of_list(list, values, count));
-    while (known != NULL && !has_list(known, list, values, count))
+    while (known != NULL && !quern__operation_has_list(known, list, values, count))
         known = known->next_same_key;
     if (known != NULL) {
         operations->last_create = known;
@@ -245,7 +237,7 @@ quern_result quern__operations_create(quern__operations *operations, const quern
                                       const quern__operation **out_operation)
 {
     quern_result result = QUERN_OK;
-    if (operations->last_create == NULL || !has_list(operations->last_create, list, values, count))
+    if (operations->last_create == NULL || !quern__operation_has_list(operations->last_create, list, values, count))
         result = select_create(operations, components, allocator, list, values, count);
     if (result == QUERN_OK) *out_operation = operations->last_create;
     return result;

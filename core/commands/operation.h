@@ -26,6 +26,12 @@ typedef struct quern__operand {
     bool is_plain;         /* the type has no hooks */
 } quern__operand;
 
+/* The ways through a sync point that spare stages. What is recorded may take one when all of it may. */
+typedef enum quern__short_way {
+    QUERN__WAY_IN_PLACE = 1, /* gives one component a value without hooks: in_place.h */
+    QUERN__WAY_TURNOVER = 2  /* creates with types without hooks, or destroys: turnover.h */
+} quern__short_way;
+
 /* What an item begins with. */
 typedef struct quern__item {
     quern_entity entity;
@@ -44,7 +50,7 @@ typedef struct quern__operation {
     uint8_t kind;
     bool has_destroy; /* some given value has to be destroyed when nobody wants it */
     bool has_entity_fields;
-    bool sets_plain; /* all that it does is to give one component a value without hooks */
+    uint8_t short_ways; /* quern__short_way, those that it may take */
     struct quern__operation *next_same_key; /* in the recorder's list */
     quern__operand operands[];
 } quern__operation;
@@ -81,6 +87,20 @@ quern_result quern__operations_create(quern__operations *operations, const quern
                                       const quern_allocator *allocator, const quern_component *list,
                                       const void *const *values, uint32_t count,
                                       const quern__operation **out_operation);
+
+/* Whether the operation creates entities with this list, of which values are given as above. */
+static inline bool quern__operation_has_list(const quern__operation *operation, const quern_component *list,
+                                             const void *const *values, uint32_t count)
+{
+    if (operation->operand_count != count) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const bool is_given = values != NULL && values[i] != NULL;
+        if (operand->component.bits != list[i].bits) return false;
+        if ((operand->offset_bytes != 0) != (operand->size_bytes > 0 && is_given)) return false;
+    }
+    return true;
+}
 
 /* Whether two operations do the same and lay out their items alike. */
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b);

@@ -19,6 +19,7 @@ void quern__playback_release(quern__playback *playback)
     quern__gathered_release(&playback->gathered, allocator);
     quern__merged_release(&playback->merged, allocator);
     quern__resolved_release(&playback->resolved, allocator);
+    quern__turnover_release(&playback->turnover, allocator);
     quern__array_release(allocator, &playback->drops);
 }
 
@@ -39,9 +40,19 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     quern_result result =
         quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
     if (result != QUERN_OK) return result;
+    if (playback->no_short_ways) gathered->short_ways = 0;
     if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
         quern__gathered_apply_in_place(gathered, playback->storage);
+        return QUERN_OK;
+    }
+    bool is_turnover;
+    result =
+        quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage, &is_turnover);
+    if (result != QUERN_OK) return result;
+    if (is_turnover) {
+        quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
+        quern__turnover_apply(&playback->turnover, resolved, gathered, playback->storage, shared);
         return QUERN_OK;
     }
     quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);

@@ -13,19 +13,22 @@
  *             archetype: how many rows come and go, and room for them
  *   apply     handles for creates, in order; then rows, chunk by chunk
  *
- * Where all commands do is to set values that are there, in_place.h takes the place of the last three.
+ * Where all commands do is to set values that are there, in_place.h takes the place of the last three; where
+ * it is to destroy and create, turnover.h does.
  *
  * Then the recorders are reset, and values that nobody wanted are destroyed. */
 
-#include "core/commands/resolve.h"
+#include "core/commands/turnover.h"
 
 typedef struct quern__playback {
     quern__storage *storage;
     uint64_t parallel_command_count; /* fewer commands than this are applied on the caller */
+    bool no_short_ways;              /* all stages, whatever the commands do: for tests */
     /* scratch, kept from one sync point to the next */
     quern__gathered gathered;
     quern__merged merged;
     quern__resolved resolved;
+    quern__turnover turnover;
     quern__drops drops; /* since quern__playback_start_frame */
 } quern__playback;
 

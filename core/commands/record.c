@@ -45,8 +45,9 @@ void quern__commands_release(quern_commands *commands)
 static void close_run(quern_commands *commands)
 {
     if (commands->operation == NULL) return;
-    commands->streams.items[commands->streams.count - 1].command_count +=
-        (uint64_t)commands->run->item_count * commands->operation->command_count;
+    quern__stream *stream = &commands->streams.items[commands->streams.count - 1];
+    stream->command_count += (uint64_t)commands->run->item_count * commands->operation->command_count;
+    stream->item_count += commands->run->item_count;
     commands->operation = NULL;
 }
 
@@ -203,25 +204,29 @@ static void next_block(quern_commands *commands)
     *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
 }
 
+static void begin_stream(quern_commands *commands, quern__run *first)
+{
+    commands->streams.items[commands->streams.count++] =
+        (quern__stream){.origin = commands->origin,
+                        .first = first,
+                        .short_ways = UINT8_MAX,
+                        .structure_version = commands->storage->structure_version};
+    commands->is_open = true;
+}
+
 /* Begins a run, and the stream where it is the first, in room that has been prepared. */
 static void begin_run(quern_commands *commands, const quern__operation *operation)
 {
     close_run(commands);
-    if (left_bytes(commands) < run_bytes(operation)) next_block(commands);
+    if (QUERN__UNLIKELY(left_bytes(commands) < run_bytes(operation))) next_block(commands);
     quern__run *run = (quern__run *)(void *)commands->next;
     uintptr_t head_end = (uintptr_t)(run + 1);
     size_t padding = quern__align_up(head_end, operation->alignment_bytes) - head_end;
     *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
-    if (!commands->is_open)
-        commands->streams.items[commands->streams.count++] =
-            (quern__stream){.origin = commands->origin,
-                            .first = run,
-                            .sets_plain_only = true,
-                            .structure_version = commands->storage->structure_version};
-    commands->is_open = true;
+    if (QUERN__UNLIKELY(!commands->is_open)) begin_stream(commands, run);
     quern__stream *stream = open_stream(commands);
     stream->run_count++;
-    stream->sets_plain_only &= operation->sets_plain;
+    stream->short_ways &= operation->short_ways;
     stream->has_entity_fields |= operation->has_entity_fields;
     stream->has_owned_values |= operation->has_destroy;
     commands->run = run;
@@ -235,8 +240,15 @@ static inline bool has_room(const quern_commands *commands, const quern__operati
            (size_t)(commands->end - commands->next) >= operation->item_bytes;
 }
 
-/* One more item, in room that has been prepared or that the open run has; its values are for the
- * caller to give. */
+/* Whether one more item needs no preparation: the open run has room for it, or another run can begin in
+ * this block. A stream that is open is that of the callback that runs. */
+static inline bool is_ready(const quern_commands *commands, const quern__operation *operation)
+{
+    return has_room(commands, operation) ||
+           (commands->is_open && left_bytes(commands) >= run_bytes(operation));
+}
+
+/* One more item, in room that has been prepared or that is there; its values are for the caller to give. */
 static inline char *append_item(quern_commands *commands, const quern__operation *operation,
                                 const quern__item *head)
 {
@@ -271,10 +283,14 @@ static void forget_living(const quern__operation *operation, char *item)
 
 /* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
  * thread. Without checks prepare sees whether it runs, on the way that leads there. */
+static inline bool is_held(const quern_commands *commands)
+{
+    return !QUERN_CHECKS || commands->holder == quern__this_thread();
+}
+
 static inline quern_result check_holder(const quern_commands *commands, const char *function)
 {
-    if (!QUERN_CHECKS || commands->holder == quern__this_thread()) return QUERN_OK;
-    return fail_foreign(commands, function);
+    return is_held(commands) ? QUERN_OK : fail_foreign(commands, function);
 }
 
 /* For the end of a command that failed. */
@@ -356,6 +372,21 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
+/* A create, in room that has been prepared or that is there, with the i-th values. */
+static inline quern_entity append_create(quern_commands *commands, const quern__operation *operation,
+                                         const void *const *values, uint32_t i)
+{
+    char *item = append_item(commands, operation, &(quern__item){0});
+    const uint32_t number = open_stream(commands)->create_count++;
+    const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
+    ((quern__item *)(void *)item)->entity = entity;
+    forget_living(operation, item);
+    for (uint32_t k = 0; k < operation->operand_count; k++)
+        if (operation->operands[k].offset_bytes != 0)
+            give_value(operation, item, k, given_value(operation, values, k, i));
+    return entity;
+}
+
 /* count creates; values[i] are the values of the i-th component, one after the other. */
 static quern_result record_creates(quern_commands *commands, const quern__operation *operation,
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
@@ -364,14 +395,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     quern_result result = prepare(commands, operation, count, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t number = commands->is_open ? open_stream(commands)->create_count : 0;
-        quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
-        char *item = append_item(commands, operation, &(quern__item){.entity = entity});
-        open_stream(commands)->create_count++;
-        forget_living(operation, item);
-        for (uint32_t k = 0; k < operation->operand_count; k++)
-            if (operation->operands[k].offset_bytes != 0)
-                give_value(operation, item, k, given_value(operation, values, k, i));
+        const quern_entity entity = append_create(commands, operation, values, i);
         if (out_entities != NULL) out_entities[i] = entity;
     }
     return QUERN_OK;
@@ -422,11 +446,26 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                        "quern_commands_create_many");
 }
 
+/* Whether a create is like the last one, with plain bytes and no handles in them, and needs no
+ * preparation. */
+static inline bool is_create_ready(const quern_commands *commands, const quern_component *components,
+                                   const void *const *values, uint32_t count)
+{
+    if (commands == NULL || !is_held(commands) || (count > 0 && components == NULL)) return false;
+    const quern__operation *operation = commands->operations.last_create;
+    return operation != NULL && quern__operation_has_list(operation, components, values, count) &&
+           !operation->has_entity_fields && is_ready(commands, operation) &&
+           open_stream(commands)->create_count < QUERN_MAX_ENTITIES;
+}
+
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
                                         const void *const *values, uint32_t count)
 {
+    static const char function[] = "quern_commands_create_with";
     quern_entity entity = quern_entity_null();
-    create_many(commands, components, values, count, 1, &entity, "quern_commands_create_with");
+    if (QUERN__LIKELY(is_create_ready(commands, components, values, count)))
+        return append_create(commands, commands->operations.last_create, values, 0);
+    create_many(commands, components, values, count, 1, &entity, function);
     return entity;
 }
 
@@ -455,7 +494,7 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
     quern__item head;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
-    if (result == QUERN_OK && !has_room(commands, operation))
+    if (result == QUERN_OK && !is_ready(commands, operation))
         result = prepare(commands, operation, 1, function);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     append_item(commands, operation, &head);
@@ -500,7 +539,7 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
         result = check_value(commands, operation->operands[0].type, value, function);
-    if (result == QUERN_OK && !has_room(commands, operation))
+    if (result == QUERN_OK && !is_ready(commands, operation))
         result = prepare(commands, operation, 1, function);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     char *item = append_item(commands, operation, &head);

@@ -43,9 +43,10 @@ typedef struct quern__stream {
     quern__run *first;
     uint32_t run_count;
     uint32_t create_count;
-    uint64_t command_count;     /* known once the stream has been closed */
+    uint64_t command_count;     /* known once the stream has been closed, */
+    uint32_t item_count;        /* as is this */
     uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
-    bool sets_plain_only;       /* no command but sets of values without hooks: see in_place.h */
+    uint8_t short_ways;         /* quern__short_way, those that all its commands may take */
     bool has_entity_fields;     /* values with handles in them */
     bool has_owned_values;      /* values that have to be destroyed when nobody wants them */
 } quern__stream;

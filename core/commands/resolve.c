@@ -37,6 +37,7 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
     quern__array_release(allocator, &resolved->gaps);
     quern__array_release(allocator, &resolved->tails);
     quern__array_release(allocator, &resolved->destroyed);
+    quern__array_release(allocator, &resolved->freed);
     quern__array_release(allocator, &resolved->created);
 }
 
@@ -210,12 +211,11 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
 
 /* -------------------------------------------------------------------------------- archetype deltas */
 
-/* The delta of an archetype, made where there is none. NULL: no memory. */
-static quern__archetype_delta *find_delta(const resolving *it, quern__archetype *archetype)
+quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
+                                            quern__archetype *archetype)
 {
-    quern__resolved *resolved = it->resolved;
-    const quern_allocator *allocator = &it->storage->allocator;
-    uint32_t archetype_count = it->storage->archetypes.count;
+    const quern_allocator *allocator = &storage->allocator;
+    uint32_t archetype_count = storage->archetypes.count;
     if (!quern__array_reserve(allocator, &resolved->delta_of_archetype, archetype_count)) return NULL;
     while (resolved->delta_of_archetype.count < archetype_count)
         resolved->delta_of_archetype.items[resolved->delta_of_archetype.count++] = 0;
@@ -236,7 +236,7 @@ static quern__archetype_delta *find_delta(const resolving *it, quern__archetype 
 static quern_result resolve_arrivals(const resolving *it, const quern__chunk_edits *edits,
                                      uint32_t group_index, quern__archetype *target)
 {
-    quern__archetype_delta *delta = find_delta(it, target);
+    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, target);
     if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
     uint32_t number = (uint32_t)(edits - it->merged->edits.items);
     uint32_t *coming = edits->chunk != NULL ? &delta->arriving_count : &delta->created_count;
@@ -266,7 +266,7 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     bool leaves =
         sequence->source != NULL && (sequence->is_destroyed || sequence->target != sequence->source);
     if (leaves) {
-        quern__archetype_delta *delta = find_delta(it, sequence->source);
+        quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, sequence->source);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         delta->leaving_count += group->count;
     }
@@ -281,7 +281,7 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
         edits->first_created = it->resolved->created_count;
         it->resolved->created_count += edits->row_count;
     } else {
-        const quern__archetype_delta *delta = find_delta(it, edits->archetype);
+        const quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, edits->archetype);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         edits->first_gap = delta->leaving_count; /* from the archetype's first gap on */
     }
@@ -293,10 +293,11 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
 
 /* ----------------------------------------------------------------------------------------------- room */
 
-static quern_result reserve_rows(const resolving *it, uint64_t *out_gap_count, uint32_t *out_most_left_over)
+static quern_result reserve_rows(quern__resolved *resolved, quern__storage *storage,
+                                 uint64_t *out_gap_count, uint32_t *out_most_left_over)
 {
-    for (uint32_t i = 0; i < it->resolved->deltas.count; i++) {
-        quern__archetype_delta *delta = &it->resolved->deltas.items[i];
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        quern__archetype_delta *delta = &resolved->deltas.items[i];
         const uint32_t leaving = delta->leaving_count, created = delta->created_count;
         delta->first_gap = *out_gap_count;
         *out_gap_count += leaving;
@@ -304,17 +305,15 @@ static quern_result reserve_rows(const resolving *it, uint64_t *out_gap_count, u
         delta->is_emptied = leaving == delta->row_count && delta->arriving_count == 0 && created == 0;
         if (delta->left_over_count > *out_most_left_over) *out_most_left_over = delta->left_over_count;
         const uint32_t appended = delta->arriving_count + (created > leaving ? created - leaving : 0);
-        quern_result result = quern__rows_reserve(it->storage, delta->archetype, appended);
+        quern_result result = quern__rows_reserve(storage, delta->archetype, appended);
         if (result != QUERN_OK) return result;
         delta->is_reserved = true;
     }
     return QUERN_OK;
 }
 
-static quern_result reserve_room(const resolving *it)
+static quern_result reserve_room(quern__resolved *resolved, quern__storage *storage)
 {
-    quern__storage *storage = it->storage;
-    quern__resolved *resolved = it->resolved;
     const quern_allocator *allocator = &storage->allocator;
     if (resolved->created_count > QUERN_MAX_ENTITIES)
         return quern__fail(QUERN_ERROR_LIMIT,
@@ -326,21 +325,26 @@ static quern_result reserve_room(const resolving *it)
     uint64_t gap_count = 0;
     uint32_t most_left_over = 0;
     quern_result result = quern__entities_reserve(&storage->entities, allocator, created);
-    if (result == QUERN_OK) result = reserve_rows(it, &gap_count, &most_left_over);
+    if (result == QUERN_OK) result = reserve_rows(resolved, storage, &gap_count, &most_left_over);
     if (result != QUERN_OK) return result;
-    uint32_t drop_count = it->drops->count;
-    for (uint32_t i = 0; i < it->merged->scratches.count; i++)
-        drop_count += it->merged->scratches.items[i]->drops.count;
-    resolved->destroyed.count = 0;
-    if (destroyed > resolved->destroyed.capacity) resolved->freed_count = 0;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)gap_count) ||
         !quern__array_reserve(allocator, &resolved->tails, most_left_over) ||
         !quern__array_reserve(allocator, &resolved->destroyed, destroyed) ||
-        !quern__array_reserve(allocator, &resolved->created, created) ||
-        !quern__array_reserve(allocator, it->drops, drop_count))
+        !quern__array_reserve(allocator, &resolved->created, created))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what comes and goes");
     resolved->destroyed.count = destroyed;
     return QUERN_OK;
+}
+
+quern_result quern__resolved_reserve(quern__resolved *resolved, quern__storage *storage)
+{
+    const quern_result result = reserve_room(resolved, storage);
+    if (result == QUERN_OK) return QUERN_OK;
+    for (uint32_t i = 0; i < resolved->deltas.count; i++)
+        if (resolved->deltas.items[i].is_reserved)
+            quern__rows_unreserve(storage, resolved->deltas.items[i].archetype);
+    quern__entities_trim(&storage->entities, &storage->allocator);
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------- refusals */
@@ -399,19 +403,13 @@ static bool drop_refused(const resolving *it)
 
 /* ------------------------------------------------------------------------------------------- resolve */
 
-static quern_result resolve_all(const resolving *it)
+/* Room to report what is dropped, once all of it is known. */
+static bool reserve_drops(const resolving *it)
 {
-    quern__merged *merged = it->merged;
-    quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
-        result = resolve_edits(it, merged->chunk_edits.items[i]);
-    for (uint32_t i = 0; i < merged->create_edits_count && result == QUERN_OK; i++)
-        result = resolve_edits(it, &merged->edits.items[i]);
-    if (result == QUERN_OK && it->resolved->refused_count > 0 && !drop_refused(it))
-        result = QUERN_ERROR_OUT_OF_MEMORY;
-    if (result == QUERN_ERROR_OUT_OF_MEMORY)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve what commands come to");
-    return result == QUERN_OK ? reserve_room(it) : result;
+    uint32_t count = it->drops->count;
+    for (uint32_t i = 0; i < it->merged->scratches.count; i++)
+        count += it->merged->scratches.items[i]->drops.count;
+    return quern__array_reserve(&it->storage->allocator, it->drops, count);
 }
 
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
@@ -420,11 +418,15 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
 {
     const resolving it = {
         .resolved = resolved, .merged = merged, .gathered = gathered, .storage = storage, .drops = drops};
-    quern_result result = resolve_all(&it);
-    if (result == QUERN_OK) return QUERN_OK;
-    for (uint32_t i = 0; i < resolved->deltas.count; i++)
-        if (resolved->deltas.items[i].is_reserved)
-            quern__rows_unreserve(storage, resolved->deltas.items[i].archetype);
-    quern__entities_trim(&storage->entities, &storage->allocator);
-    return result;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
+        result = resolve_edits(&it, merged->chunk_edits.items[i]);
+    for (uint32_t i = 0; i < merged->create_edits_count && result == QUERN_OK; i++)
+        result = resolve_edits(&it, &merged->edits.items[i]);
+    if (result == QUERN_OK && resolved->refused_count > 0 && !drop_refused(&it))
+        result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_OK && !reserve_drops(&it)) result = QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_ERROR_OUT_OF_MEMORY)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve what commands come to");
+    return result == QUERN_OK ? quern__resolved_reserve(resolved, storage) : result;
 }

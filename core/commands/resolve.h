@@ -30,6 +30,8 @@ typedef struct quern__archetype_delta {
     bool is_emptied; /* all rows leave, and none come: gaps need not be listed */
 } quern__archetype_delta;
 
+typedef QUERN__ARRAY(uint32_t) quern__slot_list;
+
 /* Besides what stands in sequences, groups and edits. */
 typedef struct quern__resolved {
     QUERN__ARRAY(quern__archetype_delta) deltas;
@@ -40,9 +42,9 @@ typedef struct quern__resolved {
     /* lists with room for what applying puts there */
     QUERN__ARRAY(uintptr_t) gaps;       /* locations, ascending for each archetype */
     QUERN__ARRAY(uintptr_t) tails;      /* what moves into the gaps of one archetype */
-    QUERN__ARRAY(uint32_t) destroyed;   /* slots, in the order in which they are freed */
+    quern__slot_list destroyed;         /* in the order in which they are freed */
+    quern__slot_list freed;             /* by the sync point before */
     QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
-    uint32_t freed_count;               /* of the sync point before: its slots still stand in `destroyed` */
 } quern__resolved;
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
@@ -56,6 +58,14 @@ void quern__resolved_clear(quern__resolved *resolved);
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);
+
+/* The delta of an archetype, made where there is none. NULL: no memory. */
+quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
+                                            quern__archetype *archetype);
+
+/* Rows, slots and lists for what comes and goes, as the deltas and the counts say. On failure nothing is
+ * held that was not before. Errors: OUT_OF_MEMORY, LIMIT. */
+quern_result quern__resolved_reserve(quern__resolved *resolved, quern__storage *storage);
 
 /* The delta of an archetype that has one. */
 static inline quern__archetype_delta *quern__resolved_delta(const quern__resolved *resolved,

@@ -5,6 +5,9 @@
 /* So few rows are faster moved one by one than column by column. */
 enum { ROWS_ONE_BY_ONE = 3 };
 
+/* Records lie anywhere: so far ahead of their use they are fetched. */
+enum { RECORDS_AHEAD = 12 };
+
 /* ------------------------------------------------------------------------------------------- room */
 
 /* Lets an archetype without rows keep a chunk, and takes it from the one that had the privilege longest. */
@@ -77,8 +80,16 @@ void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *ou
 
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        quern__entities_give(&storage->entities, indices[i]);
+    quern__entities *entities = &storage->entities;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + RECORDS_AHEAD < count)
+            __builtin_prefetch(quern__entities_record(entities, indices[i + RECORDS_AHEAD]), 1);
+        quern__record *record = quern__entities_record(entities, indices[i]);
+        if (QUERN__LIKELY(!quern__record_ends_stretch(record)))
+            quern__entities_free(entities, indices[i], record);
+        else
+            quern__entities_give(entities, indices[i]);
+    }
 }
 
 /* ------------------------------------------------------------------------------- values and handles */
@@ -160,6 +171,20 @@ void quern__rows_arrive(const quern__storage *storage, const quern__archetype *a
 {
     place(storage, archetype, first, handles, count);
     quern__on_arrive(archetype, first, count);
+}
+
+void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
+                              const uintptr_t *places, const quern_entity *handles, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + RECORDS_AHEAD < count)
+            __builtin_prefetch(quern__entities_record(&storage->entities,
+                                                      quern_entity_index(handles[i + RECORDS_AHEAD])),
+                               1);
+        *handles_at(archetype, places[i]) = handles[i];
+        point_record(storage, handles[i], archetype, places[i]);
+        quern__on_arrive(archetype, places[i], 1);
+    }
 }
 
 void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,

@@ -137,6 +137,10 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
+/* The same for rows that are no neighbours: the i-th entity comes to the i-th of these places. */
+void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
+                              const uintptr_t *places, const quern_entity *handles, uint32_t count);
+
 /* Takes the handles too, from slots that were reserved; afterwards they stand in the chunk. Belongs to one
  * thread. */
 void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
@@ -144,6 +148,13 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
 
 /* Destroys the values. The handles stay where they are until something else comes there. */
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
+
+/* The same for one row of an archetype whose values need not be destroyed. */
+static inline void quern__row_leave_raw(const quern__archetype *archetype, uintptr_t location)
+{
+    assert(!archetype->has_destroy);
+    quern__on_leave(archetype, location, 1);
+}
 
 /* Carries over what both archetypes have, and destroys what the target lacks. */
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,

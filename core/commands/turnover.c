@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* In: streams in order. Out: the world as the commands want it. What may fail, memory and the limits of a
+ * world, fails before anything is changed; what has to go through all stages is found out before, too. */
+#include "core/commands/turnover.h"
+
+#include "core/commands/settle.h"
+#include "core/storage/change.h"
+
+enum {
+    STREAMS_AHEAD = 4,
+    SPAN_CREATES = 256,     /* at most, so that long streams can be shared out */
+    SPANS_PER_CALL = 32,    /* */
+    BATCH_CREATES = 32,     /* */
+    SORTED_DESTROYS = 65536 /* more than this, in no order, are merged sooner than sorted */
+};
+
+void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &turnover->kinds);
+    quern__array_release(allocator, &turnover->fills);
+    quern__array_release(allocator, &turnover->spans);
+    quern__map_release(&turnover->kind_of_operation, allocator);
+    quern__array_release(allocator, &turnover->order);
+    quern__array_release(allocator, &turnover->order_scratch);
+}
+
+/* ----------------------------------------------------------------------------------- what is destroyed */
+
+/* A look at all commands, which writes nothing but lists. */
+typedef struct look {
+    quern__turnover *turnover;
+    quern__resolved *resolved;
+    const quern__storage *storage;
+    bool is_so;
+    bool is_out_of_memory;
+    /* the rows that are left, as far as they are listed */
+    uint32_t left_count;
+    bool is_sorted; /* by archetype, chunk and row, none twice */
+    uintptr_t last;
+    const quern__chunk *chunk; /* of the last; NULL: there is none */
+    quern__archetype_delta *delta;
+    /* creates */
+    uint32_t created_count, stream_first;
+    const quern__operation *operation; /* of the last span, if it is this stream's; NULL: it is not */
+    uint32_t span_count;               /* of creates in it */
+} look;
+
+static bool is_later_chunk(const quern__chunk *chunk, const quern__chunk *before)
+{
+    if (before == NULL) return true;
+    if (chunk->archetype != before->archetype) return chunk->archetype->index > before->archetype->index;
+    return chunk->index > before->index;
+}
+
+/* The next row that is left is in another chunk than the last. */
+static void enter_chunk(look *it, const quern__chunk *chunk)
+{
+    quern__archetype *archetype = chunk->archetype;
+    it->is_so &= !archetype->has_destroy;
+    it->is_sorted &= is_later_chunk(chunk, it->chunk);
+    if (it->chunk == NULL || archetype != it->chunk->archetype) {
+        it->delta = quern__resolved_add(it->resolved, it->storage, archetype);
+        it->is_out_of_memory |= it->delta == NULL;
+    }
+    it->chunk = chunk;
+}
+
+/* Lists a row that is left, for which there is room. */
+static inline void list_left(look *it, uintptr_t location, uint32_t slot)
+{
+    const quern__chunk *chunk = quern__chunk_of(location);
+    if (chunk != it->chunk)
+        enter_chunk(it, chunk);
+    else
+        it->is_sorted &= location > it->last;
+    if (QUERN__UNLIKELY(it->delta == NULL)) return;
+    it->last = location;
+    it->delta->leaving_count++;
+    it->resolved->gaps.items[it->left_count] = location;
+    it->resolved->destroyed.items[it->left_count++] = slot;
+}
+
+static void look_at_destroys(look *it, quern__run *run, bool is_located)
+{
+    const quern__item *item = quern__run_item(run, 0);
+    for (uint32_t i = 0; i < run->item_count; i++, item++) {
+        uintptr_t location = item->location;
+        if (QUERN__UNLIKELY(!is_located && location != 0)) {
+            const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
+            location = record != NULL ? record->location : 0;
+        }
+        if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or gone before */
+            it->is_so = false;
+            return;
+        }
+        list_left(it, location, quern_entity_index(item->entity));
+    }
+}
+
+/* Brings the list of rows that are left into order. */
+static void sort_left(look *it)
+{
+    quern__turnover *turnover = it->turnover;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const uint32_t count = it->left_count;
+    uintptr_t *locations = it->resolved->gaps.items;
+    uint32_t *slots = it->resolved->destroyed.items;
+    if (!quern__array_reserve(allocator, &turnover->order, count) ||
+        !quern__array_reserve(allocator, &turnover->order_scratch, count)) {
+        it->is_out_of_memory = true;
+        return;
+    }
+    quern__sort_item *order = turnover->order.items, *before = turnover->order_scratch.items;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__chunk *chunk = quern__chunk_of(locations[i]);
+        const uint32_t row =
+            chunk->index * chunk->archetype->row_capacity + quern__location_row(locations[i]);
+        order[i] = (quern__sort_item){.key = (uint64_t)chunk->archetype->index << 32 | row,
+                                      .pointer = (void *)(uintptr_t)i};
+    }
+    quern__sort(order, before, count);
+    for (uint32_t i = 0; i < count; i++)
+        before[i] = (quern__sort_item){.key = locations[i], .pointer = (void *)(uintptr_t)slots[i]};
+    it->resolved->deltas.count = 0;
+    it->left_count = 0;
+    it->is_sorted = true;
+    it->chunk = NULL;
+    for (uint32_t i = 0; i < count && !it->is_out_of_memory; i++) {
+        const quern__sort_item *left = &before[(uintptr_t)order[i].pointer];
+        list_left(it, (uintptr_t)left->key, (uint32_t)(uintptr_t)left->pointer);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- what is created */
+
+/* The kind of an operation, made where there is none. False: no memory. */
+static bool find_kind(look *it, const quern__operation *operation, uint32_t *out_kind)
+{
+    quern__turnover *turnover = it->turnover;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const uint64_t *known = quern__map_find(&turnover->kind_of_operation, (uintptr_t)operation);
+    if (known != NULL) {
+        *out_kind = (uint32_t)*known;
+        return true;
+    }
+    const uint32_t count = turnover->kinds.count;
+    if (!quern__array_reserve(allocator, &turnover->kinds, count + 1) ||
+        !quern__map_reserve(&turnover->kind_of_operation, allocator, count + 1))
+        return false;
+    turnover->kinds.items[turnover->kinds.count++] = (quern__create_kind){.operation = operation};
+    quern__map_put(&turnover->kind_of_operation, (uintptr_t)operation, count);
+    *out_kind = count;
+    return true;
+}
+
+/* A span begins at the i-th item of the run. */
+static void add_span(look *it, quern__run *run, uint32_t i)
+{
+    quern__turnover *turnover = it->turnover;
+    const bool is_as_before = it->operation == run->operation;
+    uint32_t kind = is_as_before ? turnover->spans.items[turnover->spans.count - 1].kind : 0;
+    if (!quern__array_reserve(&it->storage->allocator, &turnover->spans, turnover->spans.count + 1) ||
+        (!is_as_before && !find_kind(it, run->operation, &kind))) {
+        it->is_out_of_memory = true;
+        return;
+    }
+    it->operation = run->operation;
+    it->span_count = 0;
+    turnover->spans.items[turnover->spans.count++] =
+        (quern__create_span){.run = run,
+                             .first_item = i,
+                             .kind = kind,
+                             .first_created = it->created_count,
+                             .stream_first = it->stream_first};
+}
+
+static void look_at_creates(look *it, quern__run *run)
+{
+    quern__turnover *turnover = it->turnover;
+    for (uint32_t i = 0, count; i < run->item_count && !it->is_out_of_memory; i += count) {
+        if (it->operation != run->operation || it->span_count == SPAN_CREATES) {
+            add_span(it, run, i);
+            count = 0;
+            continue;
+        }
+        count = run->item_count - i;
+        if (count > SPAN_CREATES - it->span_count) count = SPAN_CREATES - it->span_count;
+        it->span_count += count;
+        turnover->spans.items[turnover->spans.count - 1].count = it->span_count;
+        it->created_count += count;
+    }
+}
+
+/* Components in ascending order. */
+static uint32_t sort_components(const quern__operation *operation, uint16_t *set)
+{
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && set[at - 1] > operation->operands[i].component_index; at--)
+            set[at] = set[at - 1];
+        set[at] = operation->operands[i].component_index;
+    }
+    return operation->operand_count;
+}
+
+static uint16_t value_offset(const quern__operation *operation, uint32_t component_index)
+{
+    const quern__operand *operand = operation->operands;
+    while (operand->component_index != component_index)
+        operand++;
+    return operand->offset_bytes;
+}
+
+/* Which archetype creates of this kind come to, and which values go where. */
+static quern_result resolve_kind(look *it, quern__storage *storage, quern__create_kind *kind)
+{
+    quern__turnover *turnover = it->turnover;
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS];
+    quern__archetype *target;
+    quern_result result =
+        quern__storage_archetype(storage, set, sort_components(kind->operation, set), &target);
+    if (result != QUERN_OK) return result;
+    const quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, target);
+    kind->first_fill = turnover->fills.count;
+    kind->fill_count = target->column_count;
+    if (delta == NULL || !quern__array_reserve(&storage->allocator, &turnover->fills,
+                                               turnover->fills.count + target->column_count))
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
+    for (uint32_t i = 0; i < target->column_count; i++) {
+        const quern__column *column = &target->columns[i];
+        turnover->fills.items[turnover->fills.count++] =
+            (quern__create_fill){.size_bytes = column->size_bytes,
+                                 .target_offset_bytes = column->offset_bytes,
+                                 .value_offset_bytes = value_offset(kind->operation, column->component_index)};
+    }
+    return QUERN_OK;
+}
+
+static quern_result resolve_creates(look *it, quern__storage *storage)
+{
+    quern__turnover *turnover = it->turnover;
+    for (uint32_t i = 0; i < turnover->kinds.count; i++) {
+        const quern_result result = resolve_kind(it, storage, &turnover->kinds.items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    for (uint32_t i = 0; i < turnover->spans.count; i++) {
+        quern__create_span *span = &turnover->spans.items[i];
+        quern__archetype_delta *delta = &it->resolved->deltas.items[turnover->kinds.items[span->kind].delta];
+        span->rank = delta->created_count;
+        delta->created_count += span->count;
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- looking */
+
+static void look_at_stream(look *it, const quern__gathered_stream *gathered)
+{
+    it->operation = NULL;
+    it->stream_first = it->created_count;
+    quern__run *run = gathered->stream->first;
+    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_so && !it->is_out_of_memory; i++) {
+        if (i > 0) run = quern__run_next(run);
+        if (run->operation->kind == QUERN__OPERATION_DESTROY)
+            look_at_destroys(it, run, gathered->is_located);
+        else
+            look_at_creates(it, run);
+    }
+}
+
+static void look_at_streams(look *it, const quern__gathered *gathered)
+{
+    const uint32_t stream_count = gathered->streams.count;
+    for (uint32_t i = 0; i < stream_count && it->is_so && !it->is_out_of_memory; i++) {
+        /* headers of chunks all fall on the same few sets of the caches */
+        if (i + STREAMS_AHEAD < stream_count) {
+            const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
+            const quern__item *item = quern__run_item(ahead->stream->first, 0);
+            if (item->location != 0 && ahead->is_located)
+                __builtin_prefetch(quern__chunk_of(item->location));
+        }
+        look_at_stream(it, &gathered->streams.items[i]);
+    }
+    if (!it->is_sorted) it->is_so &= it->left_count <= SORTED_DESTROYS;
+    if (!it->is_sorted && it->is_so && !it->is_out_of_memory) sort_left(it);
+    it->is_so &= it->is_sorted;
+}
+
+static void clear(quern__turnover *turnover)
+{
+    turnover->fills.count = 0;
+    turnover->spans.count = 0;
+    for (uint32_t i = 0; i < turnover->kinds.count; i++)
+        quern__map_forget(&turnover->kind_of_operation, (uintptr_t)turnover->kinds.items[i].operation);
+    turnover->kinds.count = 0;
+}
+
+quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
+                                       const quern__gathered *gathered, quern__storage *storage,
+                                       bool *out_is_so)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const uint64_t destroy_count = gathered->item_count - gathered->create_count;
+    look it = {.turnover = turnover,
+               .resolved = resolved,
+               .storage = storage,
+               .is_so = (gathered->short_ways & QUERN__WAY_TURNOVER) != 0 &&
+                        gathered->item_count <= UINT32_MAX,
+               .is_sorted = true};
+    *out_is_so = false;
+    if (!it.is_so) return QUERN_OK;
+    clear(turnover);
+    quern_result result = QUERN_OK;
+    if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
+        !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))
+        it.is_out_of_memory = true;
+    else
+        look_at_streams(&it, gathered);
+    if (it.is_so && !it.is_out_of_memory) result = resolve_creates(&it, storage);
+    if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what %u streams destroy and create",
+                           gathered->streams.count);
+    if (!it.is_so || result != QUERN_OK) { /* more archetypes than there may be: that is refused, one by one */
+        quern__resolved_clear(resolved);
+        return QUERN_OK;
+    }
+    resolved->created_count = it.created_count;
+    resolved->destroyed_count = it.left_count;
+    *out_is_so = true;
+    return quern__resolved_reserve(resolved, storage);
+}
+
+/* -------------------------------------------------------------------------------------------- applying */
+
+/* Some new rows of one kind, one after the other in the order of creates. */
+typedef struct batch {
+    const quern__create_kind *kind;
+    uint32_t first_created, rank, count;
+    char *items[BATCH_CREATES];
+    uintptr_t places[BATCH_CREATES];
+} batch;
+
+typedef struct applying {
+    const quern__turnover *turnover;
+    quern__resolved *resolved;
+    const quern__storage *storage;
+} applying;
+
+/* Gaps, the first one first, then the rows after all others. */
+static void find_places(const quern__resolved *resolved, batch *it)
+{
+    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    uint32_t i = 0;
+    for (; i < it->count && it->rank + i < delta->leaving_count; i++)
+        it->places[i] = resolved->gaps.items[delta->first_gap + it->rank + i];
+    while (i < it->count) {
+        const uint32_t row = delta->row_count + it->rank + i - delta->leaving_count;
+        const uintptr_t first = quern__archetype_location(delta->archetype, row);
+        const uint32_t left = delta->archetype->row_capacity - quern__location_row(first);
+        for (uint32_t k = 0; k < left && i < it->count; k++)
+            it->places[i++] = first + k;
+    }
+}
+
+/* size_bytes is a constant where it is inlined. */
+static inline void copy_column(const batch *it, const quern__create_fill *fill, uint32_t size_bytes)
+{
+    for (uint32_t i = 0; i < it->count; i++)
+        quern__copy_value(quern__location_value(it->places[i], fill->target_offset_bytes, size_bytes),
+                          it->items[i] + fill->value_offset_bytes, size_bytes);
+}
+
+static void fill_column(const batch *it, const quern__create_fill *fill)
+{
+    if (fill->value_offset_bytes == 0) {
+        for (uint32_t i = 0; i < it->count; i++)
+            memset(quern__location_value(it->places[i], fill->target_offset_bytes, fill->size_bytes), 0,
+                   fill->size_bytes);
+        return;
+    }
+    switch (fill->size_bytes) {
+    case 4:
+        copy_column(it, fill, 4);
+        break;
+    case 8:
+        copy_column(it, fill, 8);
+        break;
+    case 12:
+        copy_column(it, fill, 12);
+        break;
+    case 16:
+        copy_column(it, fill, 16);
+        break;
+    default:
+        copy_column(it, fill, fill->size_bytes);
+        break;
+    }
+}
+
+static void apply_batch(const applying *all, batch *it)
+{
+    if (it->count == 0) return;
+    const quern__resolved *resolved = all->resolved;
+    const quern__create_fill *fill = &all->turnover->fills.items[it->kind->first_fill];
+    const quern__create_fill *end = fill + it->kind->fill_count;
+    find_places(resolved, it);
+    for (uint32_t i = 0; i < it->count; i++)
+        for (const quern__create_fill *column = fill; column < end; column++)
+            __builtin_prefetch(
+                quern__location_value(it->places[i], column->target_offset_bytes, column->size_bytes), 1);
+    quern__rows_arrive_apart(all->storage, resolved->deltas.items[it->kind->delta].archetype, it->places,
+                             resolved->created.items + it->first_created, it->count);
+    for (; fill < end; fill++)
+        fill_column(it, fill);
+    it->first_created += it->count;
+    it->rank += it->count;
+    it->count = 0;
+}
+
+/* The creates of a span join the batch, which is of their kind. */
+static void take_span(const applying *all, const quern__create_span *span, batch *it)
+{
+    const quern__operation *operation = it->kind->operation;
+    quern_entity *created = all->resolved->created.items + span->stream_first;
+    quern__run *run = span->run;
+    uint32_t left = span->count;
+    for (uint32_t first = span->first_item;; first = 0) {
+        const bool creates = run->operation == operation;
+        for (uint32_t i = first; creates && i < run->item_count && left > 0; i++, left--) {
+            char *item = (char *)quern__run_item(run, i);
+            if (QUERN__UNLIKELY(operation->has_entity_fields)) quern__item_remap(operation, item, created);
+            it->items[it->count++] = item;
+            if (it->count == BATCH_CREATES) apply_batch(all, it);
+        }
+        if (left == 0) return;
+        run = quern__run_next(run);
+    }
+}
+
+static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const applying *all = argument;
+    batch it;
+    it.kind = NULL;
+    it.count = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const quern__create_span *span = &all->turnover->spans.items[i];
+        const quern__create_kind *kind = &all->turnover->kinds.items[span->kind];
+        if (kind != it.kind) {
+            apply_batch(all, &it);
+            it.kind = kind;
+            it.first_created = span->first_created;
+            it.rank = span->rank;
+        }
+        take_span(all, span, &it);
+    }
+    apply_batch(all, &it);
+}
+
+void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *resolved,
+                           const quern__gathered *gathered, quern__storage *storage,
+                           const quern__executor *executor)
+{
+    applying all = {.turnover = turnover, .resolved = resolved, .storage = storage};
+    quern__change_begin(resolved, gathered, storage);
+    for (uint32_t i = 0; i < resolved->deltas.count; i++) {
+        const quern__archetype_delta *delta = &resolved->deltas.items[i];
+        for (uint32_t k = 0; k < delta->leaving_count; k++)
+            quern__row_leave_raw(delta->archetype, resolved->gaps.items[delta->first_gap + k]);
+    }
+    quern__executor_run(executor, turnover->spans.count, SPANS_PER_CALL, apply_spans, &all);
+    quern__change_end(resolved, storage, executor);
+}

@@ -17,7 +17,7 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
     gathered->streams.count = 0;
     gathered->item_count = 0;
     gathered->create_count = 0;
-    gathered->short_ways = UINT8_MAX;
+    gathered->traits = UINT8_MAX;
     if (!quern__array_reserve(allocator, &gathered->streams, stream_count) ||
         !quern__array_reserve(allocator, &gathered->order, stream_count) ||
         !quern__array_reserve(allocator, &gathered->order_scratch, stream_count))
@@ -34,7 +34,7 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
         quern__stream *stream = gathered->order.items[i].pointer;
         gathered->item_count += stream->item_count;
         gathered->create_count += stream->create_count;
-        gathered->short_ways &= stream->short_ways;
+        gathered->traits &= stream->traits;
         gathered->streams.items[gathered->streams.count++] = (quern__gathered_stream){
             .stream = stream,
             .is_located = stream->structure_version == storage->structure_version,

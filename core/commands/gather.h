@@ -19,7 +19,7 @@ typedef struct quern__gathered {
     QUERN__ARRAY(quern__sort_item) order, order_scratch;
     uint64_t item_count;   /* of all streams */
     uint64_t create_count; /* creates among them */
-    uint8_t short_ways;    /* quern__short_way, those that all may take as far as they know */
+    uint8_t traits;        /* quern__trait, those of all commands */
 } quern__gathered;
 
 void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator);

@@ -45,7 +45,7 @@ static inline bool walk_streams(const quern__gathered *gathered, const quern__st
 
 bool quern__gathered_is_in_place(const quern__gathered *gathered, const quern__storage *storage)
 {
-    return (gathered->short_ways & QUERN__WAY_IN_PLACE) != 0 && walk_streams(gathered, storage, false);
+    return (gathered->traits & QUERN__TRAIT_IN_PLACE) != 0 && walk_streams(gathered, storage, false);
 }
 
 void quern__gathered_apply_in_place(const quern__gathered *gathered, const quern__storage *storage)

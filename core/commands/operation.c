@@ -7,12 +7,13 @@
 
 enum { ITEM_ALIGNMENT_BYTES = 8 };
 
-const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTROY,
-                                                   .item_bytes = sizeof(quern__item),
-                                                   .alignment_bytes = ITEM_ALIGNMENT_BYTES,
-                                                   .command_count = 1,
-                                                   .kind = QUERN__OPERATION_DESTROY,
-                                                   .short_ways = QUERN__WAY_TURNOVER};
+const quern__operation quern__operation_destroy = {
+    .key = QUERN__OPERATION_DESTROY,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = ITEM_ALIGNMENT_BYTES,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_DESTROY,
+    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
 static size_t operation_bytes(uint32_t operand_count)
 {
@@ -87,6 +88,14 @@ static void finish_layout(quern__operation *operation)
         operation->item_bytes += operation->operand_count;
     }
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, operation->alignment_bytes);
+    bool is_plain = true;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        is_plain &= operation->operands[i].is_plain;
+    if (is_plain && operation->kind == QUERN__OPERATION_CREATE) operation->traits |= QUERN__TRAIT_TURNOVER;
+    if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
+        operation->traits |= QUERN__TRAIT_IN_PLACE;
+    if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
+    if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
 }
 
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b)
@@ -125,8 +134,6 @@ const quern__operation *quern__operations_single(quern__operations *operations,
     set_operand(operation, 0, quern__component_handle(components, component_index),
                 quern__components_type(components, component_index), variant == QUERN__VARIANT_SET);
     finish_layout(operation);
-    if (operation->operands[0].offset_bytes != 0 && operation->operands[0].is_plain)
-        operation->short_ways = QUERN__WAY_IN_PLACE;
     operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
     return operation;
@@ -195,13 +202,10 @@ static quern_result add_create(quern__operations *operations, const quern__compo
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a create with %u components",
                            count);
     operation->command_count = 1 + count;
-    operation->short_ways = QUERN__WAY_TURNOVER;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         set_operand(operation, i, list[i],
                     quern__components_type(components, quern__component_index(list[i])),
                     is_given(values, i));
-        if (!operation->operands[i].is_plain) operation->short_ways = 0;
-    }
     finish_layout(operation);
     operation->key = key_of_list(list, values, count);
     link_create(operations, operation);
@@ -237,7 +241,8 @@ quern_result quern__operations_create(quern__operations *operations, const quern
                                       const quern__operation **out_operation)
 {
     quern_result result = QUERN_OK;
-    if (operations->last_create == NULL || !quern__operation_has_list(operations->last_create, list, values, count))
+    if (operations->last_create == NULL ||
+        !quern__operation_has_list(operations->last_create, list, values, count))
         result = select_create(operations, components, allocator, list, values, count);
     if (result == QUERN_OK) *out_operation = operations->last_create;
     return result;

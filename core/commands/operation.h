@@ -26,11 +26,13 @@ typedef struct quern__operand {
     bool is_plain;         /* the type has no hooks */
 } quern__operand;
 
-/* The ways through a sync point that spare stages. What is recorded may take one when all of it may. */
-typedef enum quern__short_way {
-    QUERN__WAY_IN_PLACE = 1, /* gives one component a value without hooks: in_place.h */
-    QUERN__WAY_TURNOVER = 2  /* creates with types without hooks, or destroys: turnover.h */
-} quern__short_way;
+/* What spares a sync point work where it is true of all that was recorded. */
+typedef enum quern__trait {
+    QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks: in_place.h */
+    QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
+    QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
+    QUERN__TRAIT_NO_OWNED = 8    /* no value has to be destroyed when nobody wants it */
+} quern__trait;
 
 /* What an item begins with. */
 typedef struct quern__item {
@@ -48,9 +50,9 @@ typedef struct quern__operation {
     uint16_t operand_count;
     uint16_t living_offset_bytes;
     uint8_t kind;
-    bool has_destroy; /* some given value has to be destroyed when nobody wants it */
-    bool has_entity_fields;
-    uint8_t short_ways; /* quern__short_way, those that it may take */
+    bool has_destroy;                       /* some given value has to be destroyed when nobody wants it */
+    bool has_entity_fields;                 /* of a value that is given */
+    uint8_t traits;                         /* quern__trait */
     struct quern__operation *next_same_key; /* in the recorder's list */
     quern__operand operands[];
 } quern__operation;
@@ -93,11 +95,11 @@ static inline bool quern__operation_has_list(const quern__operation *operation, 
                                              const void *const *values, uint32_t count)
 {
     if (operation->operand_count != count) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__operand *operand = &operation->operands[i];
+    const quern__operand *operand = operation->operands;
+    for (uint32_t i = 0; i < count; i++, operand++) {
         const bool is_given = values != NULL && values[i] != NULL;
         if (operand->component.bits != list[i].bits) return false;
-        if ((operand->offset_bytes != 0) != (operand->size_bytes > 0 && is_given)) return false;
+        if ((operand->offset_bytes != 0) != is_given && operand->size_bytes > 0) return false;
     }
     return true;
 }

@@ -40,7 +40,8 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     quern_result result =
         quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
     if (result != QUERN_OK) return result;
-    if (playback->no_short_ways) gathered->short_ways = 0;
+    if (playback->no_short_ways)
+        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
     if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
         quern__gathered_apply_in_place(gathered, playback->storage);

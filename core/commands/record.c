@@ -29,6 +29,7 @@ static void blocks_trim(quern_commands *commands, uint32_t keep_count)
         quern__release(&commands->storage->allocator,
                        commands->blocks.items[--commands->blocks.count].memory, BLOCK_BYTES,
                        BLOCK_ALIGNMENT_BYTES);
+    if (keep_count == 0) commands->next = commands->end = NULL;
 }
 
 void quern__commands_release(quern_commands *commands)
@@ -45,7 +46,7 @@ void quern__commands_release(quern_commands *commands)
 static void close_run(quern_commands *commands)
 {
     if (commands->operation == NULL) return;
-    quern__stream *stream = &commands->streams.items[commands->streams.count - 1];
+    quern__stream *stream = commands->open;
     stream->command_count += (uint64_t)commands->run->item_count * commands->operation->command_count;
     stream->item_count += commands->run->item_count;
     commands->operation = NULL;
@@ -54,7 +55,7 @@ static void close_run(quern_commands *commands)
 void quern__commands_close(quern_commands *commands)
 {
     close_run(commands);
-    commands->is_open = false;
+    commands->open = NULL;
 }
 
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
@@ -83,7 +84,7 @@ static void destroy_item_values(const quern__operation *operation, char *item)
 
 void quern__stream_destroy_values(const quern__stream *stream)
 {
-    if (!stream->has_owned_values) return;
+    if ((stream->traits & QUERN__TRAIT_NO_OWNED) != 0) return;
     quern__run *run = stream->first;
     for (uint32_t i = 0; i < stream->run_count; i++) {
         if (i > 0) run = quern__run_next(run);
@@ -125,7 +126,7 @@ static bool block_add(quern_commands *commands)
 
 static uint32_t left_bytes(const quern_commands *commands)
 {
-    return commands->blocks.count > 0 ? (uint32_t)(commands->end - commands->next) : 0;
+    return (uint32_t)(commands->end - commands->next);
 }
 
 /* A run of one item takes at most so many bytes, at an address with an alignment of 8. */
@@ -185,15 +186,10 @@ static quern_result prepare(quern_commands *commands, const quern__operation *op
 {
     if (QUERN__UNLIKELY(commands->holder == NULL)) return fail_foreign(commands, function);
     if (!reserve_blocks(commands, operation, count) ||
-        (!commands->is_open && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
-                                                     commands->streams.count + 1)))
+        (commands->open == NULL && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
+                                                         commands->streams.count + 1)))
         return fail_memory(commands);
     return QUERN_OK;
-}
-
-static quern__stream *open_stream(const quern_commands *commands)
-{
-    return &commands->streams.items[commands->streams.count - 1];
 }
 
 /* Leaves the block in use for the next one; a stream that goes on there gets a jump. */
@@ -206,12 +202,11 @@ static void next_block(quern_commands *commands)
 
 static void begin_stream(quern_commands *commands, quern__run *first)
 {
-    commands->streams.items[commands->streams.count++] =
-        (quern__stream){.origin = commands->origin,
-                        .first = first,
-                        .short_ways = UINT8_MAX,
-                        .structure_version = commands->storage->structure_version};
-    commands->is_open = true;
+    commands->open = &commands->streams.items[commands->streams.count++];
+    *commands->open = (quern__stream){.origin = commands->origin,
+                                      .first = first,
+                                      .traits = UINT8_MAX,
+                                      .structure_version = commands->storage->structure_version};
 }
 
 /* Begins a run, and the stream where it is the first, in room that has been prepared. */
@@ -223,12 +218,9 @@ static void begin_run(quern_commands *commands, const quern__operation *operatio
     uintptr_t head_end = (uintptr_t)(run + 1);
     size_t padding = quern__align_up(head_end, operation->alignment_bytes) - head_end;
     *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
-    if (QUERN__UNLIKELY(!commands->is_open)) begin_stream(commands, run);
-    quern__stream *stream = open_stream(commands);
-    stream->run_count++;
-    stream->short_ways &= operation->short_ways;
-    stream->has_entity_fields |= operation->has_entity_fields;
-    stream->has_owned_values |= operation->has_destroy;
+    if (QUERN__UNLIKELY(commands->open == NULL)) begin_stream(commands, run);
+    commands->open->run_count++;
+    commands->open->traits &= operation->traits;
     commands->run = run;
     commands->operation = operation;
     commands->next += run->first_item_bytes;
@@ -245,7 +237,7 @@ static inline bool has_room(const quern_commands *commands, const quern__operati
 static inline bool is_ready(const quern_commands *commands, const quern__operation *operation)
 {
     return has_room(commands, operation) ||
-           (commands->is_open && left_bytes(commands) >= run_bytes(operation));
+           (commands->open != NULL && left_bytes(commands) >= run_bytes(operation));
 }
 
 /* One more item, in room that has been prepared or that is there; its values are for the caller to give. */
@@ -302,8 +294,8 @@ static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, 
 
 static bool is_ours(const quern_commands *commands, quern_entity entity)
 {
-    return commands->is_open && quern_entity_generation(entity) == commands->origin.serial &&
-           quern_entity_index(entity) < open_stream(commands)->create_count;
+    return commands->open != NULL && quern_entity_generation(entity) == commands->origin.serial &&
+           quern_entity_index(entity) < commands->open->create_count;
 }
 
 static quern_result fail_provisional(const quern_commands *commands, quern_entity entity,
@@ -377,7 +369,7 @@ static inline quern_entity append_create(quern_commands *commands, const quern__
                                          const void *const *values, uint32_t i)
 {
     char *item = append_item(commands, operation, &(quern__item){0});
-    const uint32_t number = open_stream(commands)->create_count++;
+    const uint32_t number = commands->open->create_count++;
     const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
     ((quern__item *)(void *)item)->entity = entity;
     forget_living(operation, item);
@@ -428,7 +420,7 @@ static quern_result create_many(quern_commands *commands, const quern_component 
                                           &commands->storage->allocator, components, columns,
                                           component_count, &operation);
     if (result == QUERN_ERROR_OUT_OF_MEMORY) commands->failed = result;
-    uint32_t created = commands->is_open ? open_stream(commands)->create_count : 0;
+    uint32_t created = commands->open != NULL ? commands->open->create_count : 0;
     if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - created)
         result = quern__fail(QUERN_ERROR_LIMIT, "%s: a callback creates at most %u entities", function,
                              QUERN_MAX_ENTITIES);
@@ -446,16 +438,15 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                        "quern_commands_create_many");
 }
 
-/* Whether a create is like the last one, with plain bytes and no handles in them, and needs no
- * preparation. */
+/* Whether a create is like the last one, without handles in its values, and needs no preparation. */
 static inline bool is_create_ready(const quern_commands *commands, const quern_component *components,
                                    const void *const *values, uint32_t count)
 {
-    if (commands == NULL || !is_held(commands) || (count > 0 && components == NULL)) return false;
+    if (commands == NULL || !is_held(commands) || components == NULL || values == NULL) return false;
     const quern__operation *operation = commands->operations.last_create;
-    return operation != NULL && quern__operation_has_list(operation, components, values, count) &&
-           !operation->has_entity_fields && is_ready(commands, operation) &&
-           open_stream(commands)->create_count < QUERN_MAX_ENTITIES;
+    return operation != NULL && !operation->has_entity_fields && is_ready(commands, operation) &&
+           quern__operation_has_list(operation, components, values, count) &&
+           commands->open->create_count < QUERN_MAX_ENTITIES;
 }
 
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,

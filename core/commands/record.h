@@ -46,9 +46,7 @@ typedef struct quern__stream {
     uint64_t command_count;     /* known once the stream has been closed, */
     uint32_t item_count;        /* as is this */
     uint64_t structure_version; /* of the storage; while it is the same, locations in items hold */
-    uint8_t short_ways;         /* quern__short_way, those that all its commands may take */
-    bool has_entity_fields;     /* values with handles in them */
-    bool has_owned_values;      /* values that have to be destroyed when nobody wants them */
+    uint8_t traits;             /* quern__trait, those of all its commands */
 } quern__stream;
 
 typedef struct quern__block {
@@ -65,7 +63,7 @@ struct quern_commands {
     quern__storage *storage;
     quern__origin origin; /* of the callback that is running */
     const void *holder;   /* the thread of that callback; NULL: none is running */
-    bool is_open;         /* the last stream is its */
+    quern__stream *open;  /* its stream: the last; NULL: it has recorded nothing */
     quern_result failed;  /* the first command that memory was missing for, or QUERN_OK */
     uint32_t block_index; /* the block in use; those after it wait to be used again */
     QUERN__ARRAY(quern__block) blocks;

@@ -281,7 +281,8 @@ static quern_result resolve_edits(const resolving *it, quern__chunk_edits *edits
         edits->first_created = it->resolved->created_count;
         it->resolved->created_count += edits->row_count;
     } else {
-        const quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, edits->archetype);
+        const quern__archetype_delta *delta =
+            quern__resolved_add(it->resolved, it->storage, edits->archetype);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         edits->first_gap = delta->leaving_count; /* from the archetype's first gap on */
     }

@@ -56,7 +56,6 @@ typedef struct settling {
     const quern__executor *executor;
 } settling;
 
-
 /* The gaps of one archetype that no create has filled, and the rows that go there. */
 typedef struct closing {
     const quern__storage *storage;

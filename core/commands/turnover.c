@@ -35,56 +35,57 @@ typedef struct look {
     bool is_so;
     bool is_out_of_memory;
     /* the rows that are left, as far as they are listed */
-    uint32_t left_count;
     bool is_sorted; /* by archetype, chunk and row, none twice */
-    uintptr_t last;
-    const quern__chunk *chunk; /* of the last; NULL: there is none */
-    quern__archetype_delta *delta;
-    /* creates */
-    uint32_t created_count, stream_first;
-    const quern__operation *operation; /* of the last span, if it is this stream's; NULL: it is not */
-    uint32_t span_count;               /* of creates in it */
+    uint32_t left_count;
+    uintptr_t last;              /* 0: there is none */
+    quern__archetype *archetype; /* of the last */
+    uint32_t archetype_first;    /* the first of those that are counted for it now */
+    uint32_t created_count;
 } look;
 
-static bool is_later_chunk(const quern__chunk *chunk, const quern__chunk *before)
+/* Counts the rows that are left for their archetype, after the last of them. */
+static void count_left(look *it)
 {
-    if (before == NULL) return true;
-    if (chunk->archetype != before->archetype) return chunk->archetype->index > before->archetype->index;
-    return chunk->index > before->index;
+    if (it->archetype == NULL) return;
+    quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, it->archetype);
+    it->is_out_of_memory |= delta == NULL;
+    if (delta != NULL) delta->leaving_count += it->left_count - it->archetype_first;
+    it->archetype = NULL;
 }
 
-/* The next row that is left is in another chunk than the last. */
-static void enter_chunk(look *it, const quern__chunk *chunk)
-{
-    quern__archetype *archetype = chunk->archetype;
-    it->is_so &= !archetype->has_destroy;
-    it->is_sorted &= is_later_chunk(chunk, it->chunk);
-    if (it->chunk == NULL || archetype != it->chunk->archetype) {
-        it->delta = quern__resolved_add(it->resolved, it->storage, archetype);
-        it->is_out_of_memory |= it->delta == NULL;
-    }
-    it->chunk = chunk;
-}
-
-/* Lists a row that is left, for which there is room. */
-static inline void list_left(look *it, uintptr_t location, uint32_t slot)
+/* The next row that is left, for which there is an entry, is in another chunk than the last. */
+static QUERN__SLOW_PATH void enter_chunk(look *it, uintptr_t location)
 {
     const quern__chunk *chunk = quern__chunk_of(location);
-    if (chunk != it->chunk)
-        enter_chunk(it, chunk);
+    if (it->last != 0) {
+        const quern__chunk *before = quern__chunk_of(it->last);
+        it->is_sorted &= chunk->archetype == before->archetype
+                             ? chunk->index > before->index
+                             : chunk->archetype->index > before->archetype->index;
+    }
+    if (chunk->archetype == it->archetype) return;
+    it->is_so &= !chunk->archetype->has_destroy;
+    count_left(it);
+    it->archetype = chunk->archetype;
+    it->archetype_first = it->left_count;
+}
+
+/* Lists a row that is left. */
+static inline void list_left(look *it, uintptr_t location, uint32_t slot)
+{
+    if (quern__chunk_of(location) != quern__chunk_of(it->last))
+        enter_chunk(it, location);
     else
         it->is_sorted &= location > it->last;
-    if (QUERN__UNLIKELY(it->delta == NULL)) return;
     it->last = location;
-    it->delta->leaving_count++;
     it->resolved->gaps.items[it->left_count] = location;
     it->resolved->destroyed.items[it->left_count++] = slot;
 }
 
-static void look_at_destroys(look *it, quern__run *run, bool is_located)
+static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
 {
     const quern__item *item = quern__run_item(run, 0);
-    for (uint32_t i = 0; i < run->item_count; i++, item++) {
+    for (const quern__item *end = item + run->item_count; item < end; item++) {
         uintptr_t location = item->location;
         if (QUERN__UNLIKELY(!is_located && location != 0)) {
             const quern__record *record = quern__entities_find(&it->storage->entities, item->entity);
@@ -104,8 +105,8 @@ static void sort_left(look *it)
     quern__turnover *turnover = it->turnover;
     const quern_allocator *allocator = &it->storage->allocator;
     const uint32_t count = it->left_count;
-    uintptr_t *locations = it->resolved->gaps.items;
-    uint32_t *slots = it->resolved->destroyed.items;
+    const uintptr_t *locations = it->resolved->gaps.items;
+    const uint32_t *slots = it->resolved->destroyed.items;
     if (!quern__array_reserve(allocator, &turnover->order, count) ||
         !quern__array_reserve(allocator, &turnover->order_scratch, count)) {
         it->is_out_of_memory = true;
@@ -122,14 +123,26 @@ static void sort_left(look *it)
     quern__sort(order, before, count);
     for (uint32_t i = 0; i < count; i++)
         before[i] = (quern__sort_item){.key = locations[i], .pointer = (void *)(uintptr_t)slots[i]};
-    it->resolved->deltas.count = 0;
     it->left_count = 0;
     it->is_sorted = true;
-    it->chunk = NULL;
-    for (uint32_t i = 0; i < count && !it->is_out_of_memory; i++) {
+    it->last = 0;
+    it->archetype = NULL;
+    it->resolved->deltas.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
         const quern__sort_item *left = &before[(uintptr_t)order[i].pointer];
         list_left(it, (uintptr_t)left->key, (uint32_t)(uintptr_t)left->pointer);
     }
+}
+
+/* Whether they have an order in which none stands twice; then they are in it. */
+static bool order_left(look *it)
+{
+    if (!it->is_sorted) {
+        if (it->left_count > SORTED_DESTROYS) return false;
+        sort_left(it);
+    }
+    count_left(it);
+    return it->is_sorted;
 }
 
 /* ------------------------------------------------------------------------------------- what is created */
@@ -154,42 +167,41 @@ static bool find_kind(look *it, const quern__operation *operation, uint32_t *out
     return true;
 }
 
-/* A span begins at the i-th item of the run. */
-static void add_span(look *it, quern__run *run, uint32_t i)
+/* A span begins at the i-th item of the run. NULL: no memory. */
+static QUERN__SLOW_PATH quern__create_span *add_span(look *it, quern__run *run, uint32_t i,
+                                                     uint32_t stream_first)
 {
     quern__turnover *turnover = it->turnover;
-    const bool is_as_before = it->operation == run->operation;
-    uint32_t kind = is_as_before ? turnover->spans.items[turnover->spans.count - 1].kind : 0;
+    uint32_t kind;
     if (!quern__array_reserve(&it->storage->allocator, &turnover->spans, turnover->spans.count + 1) ||
-        (!is_as_before && !find_kind(it, run->operation, &kind))) {
+        !find_kind(it, run->operation, &kind)) {
         it->is_out_of_memory = true;
-        return;
+        return NULL;
     }
-    it->operation = run->operation;
-    it->span_count = 0;
-    turnover->spans.items[turnover->spans.count++] =
-        (quern__create_span){.run = run,
-                             .first_item = i,
-                             .kind = kind,
-                             .first_created = it->created_count,
-                             .stream_first = it->stream_first};
+    turnover->spans.items[turnover->spans.count] = (quern__create_span){.run = run,
+                                                                        .first_item = i,
+                                                                        .operation = run->operation,
+                                                                        .kind = kind,
+                                                                        .first_created = it->created_count,
+                                                                        .stream_first = stream_first};
+    return &turnover->spans.items[turnover->spans.count++];
 }
 
-static void look_at_creates(look *it, quern__run *run)
+/* The creates of a run join the last span of their stream (NULL: there is none), or begin others. Returns
+ * the last span then. */
+static inline quern__create_span *look_at_creates(look *it, quern__run *run, quern__create_span *span,
+                                                  uint32_t stream_first)
 {
-    quern__turnover *turnover = it->turnover;
-    for (uint32_t i = 0, count; i < run->item_count && !it->is_out_of_memory; i += count) {
-        if (it->operation != run->operation || it->span_count == SPAN_CREATES) {
-            add_span(it, run, i);
-            count = 0;
-            continue;
-        }
+    for (uint32_t i = 0, count; i < run->item_count; i += count) {
+        if (span == NULL || span->operation != run->operation || span->count == SPAN_CREATES)
+            span = add_span(it, run, i, stream_first);
+        if (span == NULL) return NULL;
         count = run->item_count - i;
-        if (count > SPAN_CREATES - it->span_count) count = SPAN_CREATES - it->span_count;
-        it->span_count += count;
-        turnover->spans.items[turnover->spans.count - 1].count = it->span_count;
+        if (count > SPAN_CREATES - span->count) count = SPAN_CREATES - span->count;
+        span->count += count;
         it->created_count += count;
     }
+    return span;
 }
 
 /* Components in ascending order. */
@@ -230,10 +242,10 @@ static quern_result resolve_kind(look *it, quern__storage *storage, quern__creat
     kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
     for (uint32_t i = 0; i < target->column_count; i++) {
         const quern__column *column = &target->columns[i];
-        turnover->fills.items[turnover->fills.count++] =
-            (quern__create_fill){.size_bytes = column->size_bytes,
-                                 .target_offset_bytes = column->offset_bytes,
-                                 .value_offset_bytes = value_offset(kind->operation, column->component_index)};
+        turnover->fills.items[turnover->fills.count++] = (quern__create_fill){
+            .size_bytes = column->size_bytes,
+            .target_offset_bytes = column->offset_bytes,
+            .value_offset_bytes = value_offset(kind->operation, column->component_index)};
     }
     return QUERN_OK;
 }
@@ -247,7 +259,8 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
     }
     for (uint32_t i = 0; i < turnover->spans.count; i++) {
         quern__create_span *span = &turnover->spans.items[i];
-        quern__archetype_delta *delta = &it->resolved->deltas.items[turnover->kinds.items[span->kind].delta];
+        quern__archetype_delta *delta =
+            &it->resolved->deltas.items[turnover->kinds.items[span->kind].delta];
         span->rank = delta->created_count;
         delta->created_count += span->count;
     }
@@ -258,15 +271,15 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
 
 static void look_at_stream(look *it, const quern__gathered_stream *gathered)
 {
-    it->operation = NULL;
-    it->stream_first = it->created_count;
+    const uint32_t stream_first = it->created_count;
+    quern__create_span *span = NULL;
     quern__run *run = gathered->stream->first;
-    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_so && !it->is_out_of_memory; i++) {
+    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_so; i++) {
         if (i > 0) run = quern__run_next(run);
-        if (run->operation->kind == QUERN__OPERATION_DESTROY)
+        if (run->operation == &quern__operation_destroy)
             look_at_destroys(it, run, gathered->is_located);
         else
-            look_at_creates(it, run);
+            span = look_at_creates(it, run, span, stream_first);
     }
 }
 
@@ -283,9 +296,7 @@ static void look_at_streams(look *it, const quern__gathered *gathered)
         }
         look_at_stream(it, &gathered->streams.items[i]);
     }
-    if (!it->is_sorted) it->is_so &= it->left_count <= SORTED_DESTROYS;
-    if (!it->is_sorted && it->is_so && !it->is_out_of_memory) sort_left(it);
-    it->is_so &= it->is_sorted;
+    it->is_so = it->is_so && !it->is_out_of_memory && order_left(it);
 }
 
 static void clear(quern__turnover *turnover)
@@ -306,8 +317,8 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
     look it = {.turnover = turnover,
                .resolved = resolved,
                .storage = storage,
-               .is_so = (gathered->short_ways & QUERN__WAY_TURNOVER) != 0 &&
-                        gathered->item_count <= UINT32_MAX,
+               .is_so =
+                   (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX,
                .is_sorted = true};
     *out_is_so = false;
     if (!it.is_so) return QUERN_OK;
@@ -318,11 +329,12 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
         it.is_out_of_memory = true;
     else
         look_at_streams(&it, gathered);
-    if (it.is_so && !it.is_out_of_memory) result = resolve_creates(&it, storage);
+    if (it.is_so) result = resolve_creates(&it, storage);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what %u streams destroy and create",
-                           gathered->streams.count);
-    if (!it.is_so || result != QUERN_OK) { /* more archetypes than there may be: that is refused, one by one */
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "no memory to list what %u streams destroy and create", gathered->streams.count);
+    if (!it.is_so ||
+        result != QUERN_OK) { /* more archetypes than there may be: that is refused, one by one */
         quern__resolved_clear(resolved);
         return QUERN_OK;
     }
@@ -399,6 +411,32 @@ static void fill_column(const batch *it, const quern__create_fill *fill)
     }
 }
 
+/* What a new row in this gap and its record touch. */
+static inline void fetch_row(const applying *all, const quern__create_kind *kind, uintptr_t place,
+                             quern_entity handle)
+{
+    const quern__create_fill *fill = &all->turnover->fills.items[kind->first_fill];
+    const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
+    for (const quern__create_fill *end = fill + kind->fill_count; fill < end; fill++)
+        __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
+    __builtin_prefetch(
+        quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)), 1);
+    __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
+}
+
+/* Rows of gaps lie apart: while a batch is written, the next one's are fetched. */
+static void fetch_ahead(const applying *all, const batch *it)
+{
+    const quern__resolved *resolved = all->resolved;
+    const quern__archetype_delta *delta = &resolved->deltas.items[it->kind->delta];
+    uint32_t rank = it->rank + it->count, created = it->first_created + it->count;
+    for (uint32_t i = 0;
+         i < BATCH_CREATES && rank < delta->leaving_count && created < resolved->created.count;
+         i++, rank++, created++)
+        fetch_row(all, it->kind, resolved->gaps.items[delta->first_gap + rank],
+                  resolved->created.items[created]);
+}
+
 static void apply_batch(const applying *all, batch *it)
 {
     if (it->count == 0) return;
@@ -406,10 +444,7 @@ static void apply_batch(const applying *all, batch *it)
     const quern__create_fill *fill = &all->turnover->fills.items[it->kind->first_fill];
     const quern__create_fill *end = fill + it->kind->fill_count;
     find_places(resolved, it);
-    for (uint32_t i = 0; i < it->count; i++)
-        for (const quern__create_fill *column = fill; column < end; column++)
-            __builtin_prefetch(
-                quern__location_value(it->places[i], column->target_offset_bytes, column->size_bytes), 1);
+    fetch_ahead(all, it);
     quern__rows_arrive_apart(all->storage, resolved->deltas.items[it->kind->delta].archetype, it->places,
                              resolved->created.items + it->first_created, it->count);
     for (; fill < end; fill++)

@@ -31,6 +31,7 @@ typedef struct quern__create_span {
     quern__run *run;     /* where it begins, */
     uint32_t first_item; /* and at which of the run's items */
     uint32_t count;      /* over as many runs as it takes */
+    const quern__operation *operation;
     uint32_t kind;
     uint32_t first_created; /* of the creates of all streams */
     uint32_t stream_first;  /* of which the first of its stream is this one */

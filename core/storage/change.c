@@ -177,10 +177,6 @@ void quern__rows_arrive_apart(const quern__storage *storage, const quern__archet
                               const uintptr_t *places, const quern_entity *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (i + RECORDS_AHEAD < count)
-            __builtin_prefetch(quern__entities_record(&storage->entities,
-                                                      quern_entity_index(handles[i + RECORDS_AHEAD])),
-                               1);
         *handles_at(archetype, places[i]) = handles[i];
         point_record(storage, handles[i], archetype, places[i]);
         quern__on_arrive(archetype, places[i], 1);

@@ -54,6 +54,7 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     if (is_turnover) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
         quern__turnover_apply(&playback->turnover, resolved, gathered, playback->storage, shared);
+        playback->turnover_count++;
         return QUERN_OK;
     }
     quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);

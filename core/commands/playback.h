@@ -23,7 +23,9 @@
 typedef struct quern__playback {
     quern__storage *storage;
     uint64_t parallel_command_count; /* fewer commands than this are applied on the caller */
-    bool no_short_ways;              /* all stages, whatever the commands do: for tests */
+    /* for tests */
+    bool no_short_ways;      /* all stages, whatever the commands do */
+    uint32_t turnover_count; /* sync points that went by turnover.h */
     /* scratch, kept from one sync point to the next */
     quern__gathered gathered;
     quern__merged merged;

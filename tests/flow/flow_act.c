@@ -72,10 +72,26 @@ static void create_couple(actor *who)
     quern_entity a = hands->create(hands->self, 0, NULL);
     make_words(who, a, words);
     quern_entity b = hands->create(hands->self, roll_set(who), words);
+    if (who->system->turns_over) return;
     make_words(who, b, words);
     hands->set(hands->self, a, 2, &words[flow_types[2].first_word]);
     if (roll(who, 2) == 0) hands->add(hands->self, a, 7, &words[flow_types[7].first_word]);
     if (roll(who, 4) == 0) hands->destroy(hands->self, roll(who, 2) == 0 ? a : b);
+}
+
+/* Seldom what may make one command more than all that an entity gets. */
+static void turn_over(actor *who)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    const flow_hands *hands = who->hands;
+    const uint64_t chosen = roll(who, 128);
+    if (chosen < 56) hands->destroy(hands->self, who->self);
+    if (chosen == 56) hands->destroy(hands->self, who->target);
+    if (chosen < 24) return;
+    make_words(who, who->self, words);
+    const quern_entity fresh = hands->create(hands->self, roll_set(who), words);
+    if (chosen == 57) hands->destroy(hands->self, fresh);
+    if (chosen >= 120) create_couple(who);
 }
 
 static void change_component(actor *who, quern_entity entity)
@@ -107,6 +123,10 @@ static void change_something(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
     const flow_hands *hands = who->hands;
+    if (who->system->turns_over) {
+        turn_over(who);
+        return;
+    }
     switch (roll(who, 12)) {
     case 0:
         make_words(who, who->self, words);
@@ -307,7 +327,7 @@ quern_entity flow_act_on_recent(const flow_system *system, uint64_t moment, cons
         .system = system, .hands = hands, .hash = flow_mix(system->salt + 5 * moment), .self = recent};
     make_words(&who, recent, words);
     who.target = hands->create(hands->self, roll_set(&who), words);
-    change_component(&who, who.target);
+    if (!system->turns_over) change_component(&who, who.target);
     if (!quern_entity_is_null(recent)) change_something(&who);
     return who.target;
 }

@@ -202,6 +202,14 @@ void flow_plan_add_filters(flow_plan *plan)
         add_filters(&plan->calls[i].system, &random);
 }
 
+void flow_plan_turn_over(flow_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        plan->systems[i].turns_over = true;
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        plan->calls[i].system.turns_over = true;
+}
+
 uint32_t flow_plan_delta_ticks(const flow_plan *plan, uint64_t frame)
 {
     return (uint32_t)(flow_mix(plan->seed ^ flow_mix(frame)) % 25);

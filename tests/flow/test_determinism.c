@@ -66,6 +66,15 @@ static uint64_t left_command_count; /* by calls, for the frame after them */
 
 static uint32_t empty_archetype_checks_per_sync; /* of the worlds to come */
 
+static bool no_short_ways;      /* of the sync points to come */
+static uint32_t turnover_count; /* sync points so far at which entities only came and went */
+
+static void note_turnovers(void)
+{
+    turnover_count += subject.schedule->playback.turnover_count;
+    if (subject.world->commands != NULL) turnover_count += subject.world->commands->playback.turnover_count;
+}
+
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
     quern_schedule_def def = {.no_fuse = !fuse, .shuffle_seed = shuffle_seed};
@@ -95,6 +104,7 @@ static void play_with_reference(quern_schedule_def schedule_def, uint32_t thread
         flow_reference_compare(&reference, &subject);
         expected[frame] = outcome_of(&subject);
     }
+    note_turnovers();
     flow_reference_close(&reference);
     flow_subject_close(&subject);
     quern_jobs_destroy(jobs);
@@ -108,6 +118,8 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
     subject.schedule->playback.parallel_command_count = 1;
     cr_assert_eq(quern__world_reserve_commands(subject.world, 1), QUERN_OK);
     subject.world->commands->playback.parallel_command_count = 1;
+    subject.schedule->playback.no_short_ways = no_short_ways;
+    subject.world->commands->playback.no_short_ways = no_short_ways;
     subject.schedule->plan.cache_bytes = 0;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         flow_subject_call(&subject, jobs);
@@ -118,6 +130,7 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
                   frame, thread_count, schedule_def.no_fuse ? "not fused" : "fused",
                   (unsigned long long)schedule_def.shuffle_seed);
     }
+    note_turnovers();
     flow_subject_close(&subject);
     quern_jobs_destroy(jobs);
 }
@@ -149,6 +162,26 @@ Test(determinism, any_style_is_as_the_reference, .timeout = 600)
     }
     cr_assert_gt(left_command_count, 50u * SEED_COUNT, "%llu commands waited for a frame",
                  (unsigned long long)left_command_count);
+}
+
+Test(determinism, entities_that_only_come_and_go_do_so_in_every_style_as_through_all_stages, .timeout = 600)
+{
+    turnover_count = 0;
+    for (uint64_t seed = 601; seed <= 600 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, entities_for(seed));
+        flow_plan_turn_over(&plan);
+        play_with_reference(style(true, 0), 0);
+        for (uint32_t i = 0; i < POOL_COUNT; i++) {
+            no_short_ways = false;
+            play_as_expected(style(i % 2 == 0, seed % 2 == 0 ? seed : 0), pool_threads[i]);
+            no_short_ways = true;
+            const uint32_t before = turnover_count;
+            play_as_expected(style(true, 0), pool_threads[i]);
+            cr_assert_eq(turnover_count, before);
+        }
+        no_short_ways = false;
+    }
+    cr_assert_gt(turnover_count, 10u * POOL_COUNT * SEED_COUNT, "%u sync points", turnover_count);
 }
 
 /* The first play says what is expected of the others. */

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+#include "sched/frame/schedule.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Sync points at which entities only come and go. Each program is played twice in equal worlds: the short
+ * way, where it may be taken, and through all stages. Nothing but the way may differ. */
+
+enum { ENTITY_COUNT = 3000, KIND_COUNT = 4 };
+
+static quern_world *world;
+static quern_component position, number, links, tag, tracked_component;
+static tracked_counts counts;
+static quern_entity entities[ENTITY_COUNT];
+static failing_allocator *memory;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* The sets of components that entities have, by kind. */
+static uint32_t list_of(uint32_t kind, quern_component list[3])
+{
+    list[0] = number;
+    list[1] = kind % 2 == 1 ? position : tag;
+    list[2] = links;
+    return kind == 3 ? 3 : kind;
+}
+
+static quern_entity create_kind(quern_commands *commands, uint32_t kind, uint64_t value, quern_entity link)
+{
+    quern_component list[3];
+    const vec3 place = {(float)value, 1, 2};
+    const link3 linked = {.targets = {link}, .number = value};
+    const void *const values[] = {&value, kind % 2 == 1 ? (const void *)&place : NULL, &linked};
+    const quern_entity created = quern_commands_create_with(commands, list, values, list_of(kind, list));
+    cr_assert_not(quern_entity_is_null(created), "%s", quern_error_message());
+    return created;
+}
+
+static void open_world(bool tracks)
+{
+    quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    memset((void *)&counts, 0, sizeof counts);
+    must(quern_world_create(&def, &world));
+    position = setup_component(world, "position", sizeof(vec3), 4);
+    number = setup_component(world, "number", 8, 8);
+    links = setup_links(world, "links");
+    tag = setup_tag(world, "tag");
+    tracked_component = tracked_register(world, "tracked", &counts);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
+        quern_component list[3];
+        const uint32_t count = list_of(i / 7 % KIND_COUNT, list);
+        entities[i] = setup_entity_with(world, list, count);
+        if (count > 0) must(quern_entity_set(world, entities[i], number, &(uint64_t){i}));
+        if (tracks && i % 50 == 0) must(quern_entity_add(world, entities[i], tracked_component, NULL));
+    }
+}
+
+/* What of a frame must not depend on the way. Slots are freed in order, so the next handle tells it. */
+typedef struct outcome {
+    uint64_t hash;
+    uint64_t command_count, dropped_count, created_count, destroyed_count;
+    uint32_t drop_count;
+    quern_drop drops[4];
+    uint64_t next;
+} outcome;
+
+static outcome outcome_of(quern_schedule *schedule)
+{
+    const quern_frame_stats stats = stats_of_frame(schedule);
+    outcome it = {.hash = quern_world_hash(world),
+                  .command_count = stats.command_count,
+                  .dropped_count = stats.dropped_count,
+                  .created_count = stats.created_count,
+                  .destroyed_count = stats.destroyed_count,
+                  .drop_count = quern_schedule_drop_count(schedule)};
+    for (uint32_t i = 0; i < it.drop_count; i++) {
+        must(quern_schedule_get_drop(schedule, i, &it.drops[i]));
+        it.drops[i].first.bits &= UINT32_MAX;
+        it.drops[i].system.bits = 0;
+        it.drops[i].system_name = NULL;
+    }
+    assert_valid(world);
+    it.next = quern_entity_index(setup_entity(world));
+    return it;
+}
+
+typedef enum way { SHORT_WAY, ALL_STAGES } way;
+
+/* A frame of a system with this callback, and then an idle one. */
+static quern_schedule *open_schedule(quern_system_callback *callback, uint32_t flags, way which)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("changes", NULL);
+    def.begin = callback;
+    def.flags = flags;
+    setup_system(schedule, &def);
+    schedule->playback.no_short_ways = which == ALL_STAGES;
+    schedule->playback.parallel_command_count = 1;
+    return schedule;
+}
+
+static outcome play(quern_system_callback *callback, uint32_t flags, uint32_t thread_count, way which,
+                    bool tracks, uint32_t *out_turnover_count)
+{
+    open_world(tracks);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    quern_schedule *schedule = open_schedule(callback, flags, which);
+    must_run(schedule, jobs);
+    const outcome it = outcome_of(schedule);
+    *out_turnover_count = schedule->playback.turnover_count;
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    quern_world_destroy(world);
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    return it;
+}
+
+static void assert_both_ways(quern_system_callback *callback, uint32_t flags, bool tracks,
+                             bool takes_short_way)
+{
+    memory = failing_allocator_create();
+    uint32_t turnover_count;
+    const outcome expected = play(callback, flags, 0, ALL_STAGES, tracks, &turnover_count);
+    cr_assert_eq(turnover_count, 0u);
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        const outcome actual = play(callback, flags, pool_threads[i], SHORT_WAY, tracks, &turnover_count);
+        cr_assert_eq(turnover_count, takes_short_way ? 1u : 0u, "%u threads", pool_threads[i]);
+        cr_assert_eq(memcmp(&actual, &expected, sizeof actual), 0, "%u threads", pool_threads[i]);
+    }
+    failing_allocator_close(memory);
+}
+
+/* ------------------------------------------------------------------------------------- what takes it */
+
+static void destroy_in_order(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i += 3)
+        must(quern_commands_destroy(commands, entities[i]));
+}
+
+static void destroy_backwards(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = ENTITY_COUNT; i-- > 0;)
+        if (i * 2654435761u % 5 < 2) must(quern_commands_destroy(commands, entities[i]));
+}
+
+static void destroy_all(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+        must(quern_commands_destroy(commands, entities[i]));
+}
+
+static void create_alone(quern_context *context)
+{
+    for (uint32_t i = 0; i < 2000; i++)
+        create_kind(quern_context_commands(context), i / 5 % KIND_COUNT, i, entities[i]);
+}
+
+/* More of some kinds go than come, of others fewer. */
+static void replace_some(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i += 2) {
+        must(quern_commands_destroy(commands, entities[i]));
+        create_kind(commands, i % KIND_COUNT, i, entities[i + 1]);
+        if (i % 3 == 0) create_kind(commands, 3, i, entities[i]);
+    }
+}
+
+static void replace_by_an_archetype_of_its_own(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component list[] = {position, links};
+    for (uint32_t i = 0; i < 700; i++) {
+        must(quern_commands_destroy(commands, entities[i]));
+        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, NULL, 2)));
+    }
+}
+
+/* Longer than one block of commands, and than one span. */
+static void create_many(quern_context *context)
+{
+    enum { COUNT = 5000 };
+    static uint64_t numbers[COUNT];
+    static vec3 places[COUNT];
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        numbers[i] = i;
+        places[i] = (vec3){(float)i, 0, 0};
+    }
+    for (uint32_t i = 0; i < 100; i++)
+        must(quern_commands_destroy(commands, entities[i * 9]));
+    const quern_component list[] = {number, position};
+    const void *const columns[] = {numbers, places};
+    must(quern_commands_create_many(commands, list, columns, 2, COUNT, NULL));
+}
+
+/* A chain: each links to the one before. */
+static void create_linked(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    quern_entity last = entities[1];
+    for (uint32_t i = 0; i < 900; i++) {
+        last = create_kind(commands, 3, i, last);
+        if (i % 4 == 0) must(quern_commands_destroy(commands, entities[i]));
+    }
+}
+
+Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
+{
+    assert_both_ways(destroy_in_order, 0, false, true);
+    assert_both_ways(destroy_backwards, 0, false, true);
+    assert_both_ways(destroy_all, 0, false, true);
+    assert_both_ways(create_alone, 0, false, true);
+    assert_both_ways(replace_some, 0, false, true);
+    assert_both_ways(replace_by_an_archetype_of_its_own, 0, false, true);
+    assert_both_ways(create_many, 0, false, true);
+    assert_both_ways(create_linked, 0, false, true);
+}
+
+/* Recorded before the exclusive system that records makes them move: their places are looked up. */
+static void replace_and_move(quern_context *context)
+{
+    replace_some(context);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i += 10)
+        if (!quern_entity_has(quern_context_world(context), entities[i], tag))
+            must(quern_entity_add(quern_context_world(context), entities[i], tag, NULL));
+}
+
+Test(turnover, entities_go_from_where_they_are_by_now)
+{
+    assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, true);
+}
+
+/* -------------------------------------------------------------------------------------- what does not */
+
+static void destroy_some_twice(quern_context *context)
+{
+    destroy_in_order(context);
+    destroy_backwards(context);
+}
+
+static void destroy_what_has_gone(quern_context *context)
+{
+    replace_some(context);
+    must(quern_entity_destroy(quern_context_world(context), entities[4]));
+    must(quern_entity_destroy(quern_context_world(context), entities[8]));
+}
+
+static void destroy_what_was_created(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    replace_some(context);
+    for (uint32_t i = 0; i < 5; i++)
+        must(quern_commands_destroy(commands, create_kind(commands, 2, i, entities[i])));
+}
+
+static void set_after_a_create(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    replace_some(context);
+    must(quern_commands_set(commands, create_kind(commands, 1, 5, entities[1]), number, &(uint64_t){6}));
+}
+
+static void create_tracked(quern_context *context)
+{
+    replace_some(context);
+    for (uint32_t i = 0; i < 5; i++)
+        quern_commands_create_with(quern_context_commands(context), &tracked_component, NULL, 1);
+}
+
+Test(turnover, what_asks_for_more_goes_through_all_stages, .timeout = 600)
+{
+    assert_both_ways(destroy_some_twice, 0, false, false);
+    assert_both_ways(destroy_what_has_gone, QUERN_SYSTEM_EXCLUSIVE, false, false);
+    assert_both_ways(destroy_what_was_created, 0, false, false);
+    assert_both_ways(set_after_a_create, 0, false, false);
+    assert_both_ways(create_tracked, 0, false, false);
+    assert_both_ways(replace_some, 0, true, false); /* some values have to be destroyed */
+}
+
+static void destroy_some_of_them_twice(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < 10; i++)
+        must(quern_commands_destroy(commands, entities[i % 6]));
+}
+
+Test(turnover, an_entity_is_destroyed_once_and_what_came_too_late_is_reported)
+{
+    memory = failing_allocator_create();
+    uint32_t turnover_count;
+    const outcome it = play(destroy_some_of_them_twice, 0, 0, SHORT_WAY, false, &turnover_count);
+    cr_assert_eq(it.destroyed_count, 6u);
+    cr_assert_eq(it.dropped_count, 4u);
+    cr_assert_eq(it.drop_count, 1u);
+    cr_assert_eq(it.drops[0].reason, QUERN_DROP_DESTROYED);
+    cr_assert_eq(quern_entity_index(it.drops[0].first), quern_entity_index(entities[0]));
+    failing_allocator_close(memory);
+}
+
+/* ----------------------------------------------------------------------------------------- the order */
+
+static void replace_three_rows(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component list[] = {number};
+    must(quern_commands_destroy(commands, entities[1]));
+    must(quern_commands_destroy(commands, entities[3]));
+    for (uint64_t i = 100; i < 103; i++)
+        quern_commands_create_with(commands, list, (const void *[]){&i}, 1);
+}
+
+Test(turnover, new_entities_take_the_rows_that_were_left_and_then_those_after_the_last)
+{
+    static const uint64_t expected[] = {0, 100, 2, 101, 4, 102};
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    for (uint64_t i = 0; i < 5; i++)
+        must(quern_entity_create_with(world, &number, (const void *[]){&i}, 1, &entities[i]));
+    run_once(world, replace_three_rows);
+    quern_term term = quern_term_read(number);
+    quern_query *query = setup_query(world, &term, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    cr_assert_eq(it.view.count, COUNT_OF(expected));
+    cr_assert_eq(memcmp(quern_view_read(&it.view, 0), expected, sizeof expected), 0);
+    quern_query_destroy(query);
+    quern_world_destroy(world);
+}
+
+/* ---------------------------------------------------------------------------------------- no memory */
+
+/* A kind whose archetype is new, and slots, rows and lists that have to grow. */
+static void replace_all(quern_context *context)
+{
+    replace_by_an_archetype_of_its_own(context);
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = ENTITY_COUNT; i-- > 700;)
+        must(quern_commands_destroy(commands, entities[i]));
+    for (uint32_t i = 0; i < 2 * ENTITY_COUNT; i++)
+        create_kind(commands, i / 5 % KIND_COUNT, i, entities[0]);
+}
+
+/* A call is refused once the frame has recorded everything. */
+static bool refuses;
+static uint64_t refused_call;
+
+static void replace_all_and_refuse(quern_context *context)
+{
+    replace_all(context);
+    if (refuses) failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + refused_call);
+    refuses = false;
+}
+
+static uint32_t kept_count; /* of frames that kept their commands */
+
+static bool play_refused(uint64_t call, const outcome *expected)
+{
+    open_world(false);
+    quern_schedule *schedule = open_schedule(replace_all_and_refuse, 0, SHORT_WAY);
+    must(quern_schedule_compile(schedule));
+    const uint64_t hash = quern_world_hash(world);
+    const uint64_t failed_count = failing_allocator_failed_count(memory);
+    refuses = true;
+    refused_call = call;
+    const quern_result result = quern_schedule_run(schedule, NULL, 0);
+    failing_allocator_heal(memory);
+    const bool is_met = failing_allocator_failed_count(memory) > failed_count;
+    if (result != QUERN_OK) {
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "call %llu: %s", (unsigned long long)call,
+                     quern_error_message());
+        kept_count++;
+        cr_assert_eq(quern_world_hash(world), hash, "call %llu", (unsigned long long)call);
+        cr_assert_gt(quern_schedule_kept_command_count(schedule), 0u);
+        assert_valid(world);
+        must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "changes"), false));
+        must_run(schedule, NULL);
+    }
+    cr_assert_eq(schedule->playback.turnover_count, 1u);
+    const outcome actual = outcome_of(schedule);
+    cr_assert_eq(actual.hash, expected->hash, "call %llu", (unsigned long long)call);
+    cr_assert_eq(actual.next, expected->next, "call %llu", (unsigned long long)call);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    return is_met;
+}
+
+Test(turnover, where_memory_is_missing_nothing_has_happened_and_it_is_done_later, .timeout = 600)
+{
+    memory = failing_allocator_create();
+    uint32_t turnover_count;
+    const outcome expected = play(replace_all, 0, 0, ALL_STAGES, false, &turnover_count);
+    uint64_t call = 1;
+    while (play_refused(call, &expected))
+        call++;
+    cr_assert_gt(kept_count, 12u, "the frame asks for more");
+    failing_allocator_close(memory);
+}

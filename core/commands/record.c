@@ -369,6 +369,7 @@ static inline quern_entity append_create(quern_commands *commands, const quern__
                                          const void *const *values, uint32_t i)
 {
     char *item = append_item(commands, operation, &(quern__item){0});
+    assert(commands->open != NULL);
     const uint32_t number = commands->open->create_count++;
     const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
     ((quern__item *)(void *)item)->entity = entity;

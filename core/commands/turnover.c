@@ -457,6 +457,7 @@ static void apply_batch(const applying *all, batch *it)
 /* The creates of a span join the batch, which is of their kind. */
 static void take_span(const applying *all, const quern__create_span *span, batch *it)
 {
+    assert(it->kind != NULL);
     const quern__operation *operation = it->kind->operation;
     quern_entity *created = all->resolved->created.items + span->stream_first;
     quern__run *run = span->run;

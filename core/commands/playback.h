@@ -13,8 +13,8 @@
  *             archetype: how many rows come and go, and room for them
  *   apply     handles for creates, in order; then rows, chunk by chunk
  *
- * Where all commands do is to set values that are there, in_place.h takes the place of the last three; where
- * it is to destroy and create, turnover.h does.
+ * Where all commands do is to set values that are there, in_place.h takes the place of the last three;
+ * where it is to destroy and create, turnover.h does.
  *
  * Then the recorders are reset, and values that nobody wanted are destroyed. */
 

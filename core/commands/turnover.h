@@ -6,8 +6,8 @@
 /* The short way for entities that only come and go, straight after gathering. Where commands do nothing but
  * destroy entities that were there, and create others with types without hooks, one command is all that an
  * entity gets: there is nothing to merge. What has to be known is which rows are left, in order, and that
- * no entity is destroyed twice; a list that is sorted by place tells both. Rows, handles and values that come
- * out are those of the way through all stages (resolve.h). */
+ * no entity is destroyed twice; a list that is sorted by place tells both. Rows, handles and values that
+ * come out are those of the way through all stages (resolve.h). */
 
 #include "core/commands/resolve.h"
 

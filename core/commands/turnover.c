@@ -9,9 +9,9 @@
 
 enum {
     STREAMS_AHEAD = 4,
-    SPAN_CREATES = 256,     /* at most, so that long streams can be shared out */
-    SPANS_PER_CALL = 32,    /* */
-    BATCH_CREATES = 32,     /* */
+    SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
+    SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
+    BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
     SORTED_DESTROYS = 65536 /* more than this, in no order, are merged sooner than sorted */
 };
 

@@ -12,7 +12,7 @@ enum {
     SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
     SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
     BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
-    SORTED_DESTROYS = 65536 /* more than this, in no order, are merged sooner than sorted */
+    SORTED_DESTROYS = 65536 /* more, in no order, are merged by chunk and not sorted */
 };
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Structural changes and access by handle, outside of frames: create (in one call per entity, or component
- * by component; and what that takes of memory), destroy (in the order of creation, or shuffled; one at a
- * time, or by a list) and get, and add_query, which adds a component to all in one call. All work on
- * entities with Position and Velocity. */
+/* Structural changes outside of frames: create (in one call per entity, or component by component; and what
+ * that takes of memory), destroy (in the order of creation, or shuffled; one at a time, or by a list), and
+ * add_query, which adds a component to all in one call. All work on entities with Position and Velocity. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -32,8 +31,7 @@ typedef struct raw_structural {
     raw_store store;
     uint32_t entity_count;
     uint32_t *order;      /* numbers of entities, in the order in which they are visited */
-    raw_entity *entities; /* the i-th created; in get, the i-th visited */
-    uint32_t bits_sum;
+    raw_entity *entities; /* the i-th created */
 } raw_structural;
 
 static void *open_raw(const bench_case *scene)
@@ -109,43 +107,6 @@ static void *open_shuffled_raw(const bench_case *scene)
     return raw;
 }
 
-static void *open_get_raw(const bench_case *scene)
-{
-    raw_structural *raw = open_shuffled_raw(scene);
-    fill_raw(raw);
-    raw_entity *visited = bench_allocate(scene->entity_count, sizeof *visited);
-    for (uint32_t i = 0; i < scene->entity_count; i++)
-        visited[i] = raw->entities[raw->order[i]];
-    free(raw->entities);
-    raw->entities = visited;
-    return raw;
-}
-
-static uint32_t get_all_raw(const raw_store *store, const raw_entity *entities, uint32_t count)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!raw_is_alive(store, entities[i])) continue;
-        const raw_record record = store->records[(uint32_t)entities[i]];
-        const Position *positions = raw_column(&store->tables[record.table], RAW_POSITION);
-        sum += position_bits(&positions[record.row]);
-    }
-    return sum;
-}
-
-static void run_get_raw(void *state, uint32_t pass_count)
-{
-    raw_structural *raw = state;
-    for (uint32_t pass = 0; pass < pass_count; pass++)
-        raw->bits_sum += get_all_raw(&raw->store, raw->entities, raw->entity_count);
-}
-
-static uint64_t bits_sum_raw(void *state)
-{
-    const raw_structural *raw = state;
-    return raw->bits_sum;
-}
-
 /* One more array, filled. */
 static void run_add_query_raw(void *state, uint32_t pass_count)
 {
@@ -174,7 +135,6 @@ typedef struct structural_scene {
     quern_entity *entities;
     quern_entity *doomed; /* of destroy_many*: in the order in which they are destroyed */
     uint32_t doomed_count;
-    uint32_t bits_sum;
     quern_query *query; /* of add_query: all of them */
     uint64_t added_count;
 } structural_scene;
@@ -287,43 +247,6 @@ static void run_destroy_many_quern(void *state, uint32_t pass_count)
     (void)pass_count;
     const structural_scene *quern = state;
     REQUIRE(quern_entity_destroy_many(quern->bench.world, quern->doomed, quern->doomed_count));
-}
-
-static void *open_get_quern(const bench_case *scene)
-{
-    structural_scene *quern = open_shuffled_quern(scene);
-    fill_quern(quern);
-    quern_entity *visited = bench_allocate(scene->entity_count, sizeof *visited);
-    for (uint32_t i = 0; i < scene->entity_count; i++)
-        visited[i] = quern->entities[quern->order[i]];
-    free(quern->entities);
-    quern->entities = visited;
-    return quern;
-}
-
-static uint32_t get_all_quern(structural_scene *quern)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < quern->entity_count; i++) {
-        const Position *position =
-            quern_entity_get(quern->bench.world, quern->entities[i], quern->bench.position);
-        if (position == NULL) bench_die("quern_entity_get: %s", quern_error_message());
-        sum += position_bits(position);
-    }
-    return sum;
-}
-
-static void run_get_quern(void *state, uint32_t pass_count)
-{
-    structural_scene *quern = state;
-    for (uint32_t pass = 0; pass < pass_count; pass++)
-        quern->bits_sum += get_all_quern(quern);
-}
-
-static uint64_t bits_sum_quern(void *state)
-{
-    const structural_scene *quern = state;
-    return quern->bits_sum;
 }
 
 static void fill_add_query_quern(void *state)
@@ -476,22 +399,6 @@ const bench_workload workload_destroy_many_shuffled = {
                            NULL},
             [BENCH_QUERN] = {open_shuffled_quern, fill_listed_quern, run_destroy_many_quern, end_quern,
                              checksum_quern, close_quern, NULL},
-        },
-};
-
-const bench_workload workload_get = {
-    .name = "get",
-    .summary = "read Position through handles in a shuffled order",
-    .unit = "read",
-    .entity_counts = {1000000},
-    .single_thread = true,
-    .pass_count = bench_passes_of_4m,
-    .operation_count = bench_operations_per_entity,
-    .subjects =
-        {
-            [BENCH_RAW] = {open_get_raw, NULL, run_get_raw, NULL, bits_sum_raw, close_filled_raw, NULL},
-            [BENCH_QUERN] = {open_get_quern, NULL, run_get_quern, NULL, bits_sum_quern, close_filled_quern,
-                             NULL},
         },
 };
 

@@ -22,6 +22,8 @@ const bench_workload *const bench_workloads[] = {
     &workload_add_remove2,
     &workload_add_two,
     &workload_get,
+    &workload_get_many,
+    &workload_ref,
     &workload_spawn,
     &workload_add_remove_deferred,
     &workload_record_add,

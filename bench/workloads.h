@@ -26,6 +26,8 @@ extern const bench_workload workload_add_remove;
 extern const bench_workload workload_add_remove2;
 extern const bench_workload workload_add_two;
 extern const bench_workload workload_get;
+extern const bench_workload workload_get_many;
+extern const bench_workload workload_ref;
 extern const bench_workload workload_spawn;
 extern const bench_workload workload_add_remove_deferred;
 extern const bench_workload workload_record_add;

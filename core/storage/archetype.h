@@ -78,6 +78,7 @@ typedef struct quern__archetype {
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
     quern__versions versions;
+    quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
@@ -143,6 +144,14 @@ static inline uint32_t quern__archetype_column(const quern__archetype *archetype
 {
     return component_index < archetype->column_of_count ? archetype->column_of[component_index]
                                                         : (uint32_t)QUERN__COLUMN_NONE;
+}
+
+/* Offset 0 where the archetype has no such column. */
+static inline quern__place quern__archetype_place(const quern__archetype *archetype,
+                                                  uint32_t component_index)
+{
+    return component_index < archetype->column_of_count ? archetype->places[component_index]
+                                                        : (quern__place){0};
 }
 
 static inline bool quern__archetype_has(const quern__archetype *archetype, uint32_t component_index)

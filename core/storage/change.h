@@ -48,7 +48,10 @@
  * good. Change versions listen to all but leave. The end of a whole world is no change.
  *
  * Systems write values through their views, without a call: quern_view_write notes the version itself, and
- * whoever listens to written values has to look at versions there. */
+ * whoever listens to written values has to look at versions there.
+ *
+ * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
+ * must not outlive it there. */
 
 #include "core/storage/plan.h"
 
@@ -60,6 +63,13 @@ static inline bool quern__is_run(const quern__archetype *archetype, uintptr_t fi
     const quern__chunk *chunk = quern__chunk_of(first);
     return chunk->archetype == archetype && chunk->index < archetype->chunk_count && count > 0 &&
            quern__location_row(first) + count <= archetype->slots[chunk->index].row_count;
+}
+
+/* Rows leave this chunk of the archetype. */
+static inline void quern__note_departure(const quern__archetype *archetype, uintptr_t location)
+{
+    if (QUERN__UNLIKELY(archetype->departures != NULL))
+        quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
 }
 
 /* New entities are in these rows. Handles and records are good. */
@@ -75,7 +85,8 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
 static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
-    (void)archetype, (void)first, (void)count;
+    (void)count;
+    quern__note_departure(archetype, first);
 }
 
 /* The entities in these rows of the plan's source are about to move to those of its target. Values that the
@@ -84,7 +95,8 @@ static inline void quern__on_move(const quern__move_plan *plan, uintptr_t to, ui
                                   uint32_t count)
 {
     assert(quern__is_run(plan->source, from, count) && quern__is_run(plan->target, to, count));
-    (void)from, (void)count;
+    (void)count;
+    quern__note_departure(plan->source, from);
     if (QUERN__UNLIKELY(plan->target->versions.items != NULL))
         quern__versions_note_rows(&plan->target->versions, quern__chunk_of(to)->index);
 }
@@ -284,6 +296,7 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
         if (QUERN__UNLIKELY(archetype->versions.items != NULL))
             quern__versions_note_rows(&archetype->versions,
                                       ((const quern__chunk *)(const void *)gap.chunk)->index);
+        quern__note_departure(archetype, (uintptr_t)last.chunk);
         const quern_entity moved = *quern__row_handle(archetype, last);
         *quern__row_handle(archetype, gap) = moved;
         quern__entities_record(&storage->entities, quern_entity_index(moved))->location =

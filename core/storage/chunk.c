@@ -13,6 +13,7 @@ void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
     for (uint32_t i = 0; i < slabs->list.count; i++)
         quern__release(allocator, slabs->list.items[i].memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
     quern__array_release(allocator, &slabs->list);
+    assert(slabs->departures.first_reader == NULL); /* getters are gone before their world */
 }
 
 static uint32_t find_unused_entry(const quern__slabs *slabs)
@@ -27,7 +28,9 @@ static uint32_t find_unused_entry(const quern__slabs *slabs)
 static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocator)
 {
     uint32_t index = find_unused_entry(slabs);
-    if (!quern__array_reserve(allocator, &slabs->list, index + 1)) return NULL;
+    if (!quern__array_reserve(allocator, &slabs->list, index + 1) ||
+        !quern__departures_grow(&slabs->departures, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
+        return NULL;
     char *memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
     if (memory == NULL) return NULL;
     bool is_huge = slabs->slab_count > 0;

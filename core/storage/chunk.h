@@ -12,6 +12,7 @@
  * How many rows a chunk holds, and how many it has, is known to the archetype alone. */
 
 #include "core/base/array.h"
+#include "core/storage/departures.h"
 
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
@@ -37,10 +38,11 @@ typedef struct quern__slab {
  * world that breathes around a slab's edge does not ask for it again and again. */
 typedef struct quern__slabs {
     QUERN__ARRAY(quern__slab) list;
-    uint32_t first_index; /* no slab below it has a free chunk */
-    uint32_t empty_count; /* slabs whose chunks are all free: 0 or 1 between calls */
-    uint32_t free_count;  /* free chunks in all slabs */
-    uint32_t slab_count;  /* entries in use */
+    uint32_t first_index;         /* no slab below it has a free chunk */
+    uint32_t empty_count;         /* slabs whose chunks are all free: 0 or 1 between calls */
+    uint32_t free_count;          /* free chunks in all slabs */
+    uint32_t slab_count;          /* entries in use */
+    quern__departures departures; /* of all chunks */
 } quern__slabs;
 
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator);

@@ -25,6 +25,7 @@ typedef struct quern__component {
      * made. */
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed */
+    uint32_t ref_count;    /* getters that serve refs */
     quern__hands hands;
 } quern__component;
 

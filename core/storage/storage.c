@@ -63,6 +63,14 @@ static quern_result check_new_archetype(const quern__storage *storage, uint32_t 
     return QUERN_OK;
 }
 
+static bool reserve_places(quern__place_table *table, const quern_allocator *allocator, uint32_t count,
+                           uint32_t number_count)
+{
+    if (number_count <= table->capacity) return true;
+    return quern__array_grow(allocator, &table->places, &table->capacity, count, number_count,
+                             sizeof *table->places);
+}
+
 /* Room in every list that will name the new archetype, so that linking it cannot fail half way. */
 static bool reserve_links(quern__storage *storage, const uint16_t *component_indices, uint32_t count)
 {
@@ -73,6 +81,8 @@ static bool reserve_links(quern__storage *storage, const uint16_t *component_ind
             return false;
     }
     const uint32_t numbers = storage->numbered.count + (storage->free_numbers.count == 0);
+    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+        if (!reserve_places(table, allocator, storage->numbered.count, numbers)) return false;
     return quern__array_reserve(allocator, &storage->archetypes, storage->archetypes.count + 1) &&
            quern__array_reserve(allocator, &storage->numbered, numbers) &&
            quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
@@ -90,6 +100,15 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
     }
 }
 
+/* Those that are to be told of rows that leave the archetype, or NULL. */
+static quern__departures *departures_for(quern__storage *storage, const quern__archetype *archetype)
+{
+    for (uint32_t i = 0; i < archetype->component_count; i++)
+        if (storage->components.list.items[archetype->component_indices[i]]->ref_count > 0)
+            return &storage->slabs.departures;
+    return NULL;
+}
+
 /* Gives a new archetype a number, and lets it be found by its set. */
 static void enter(quern__storage *storage, quern__archetype *archetype)
 {
@@ -97,6 +116,9 @@ static void enter(quern__storage *storage, quern__archetype *archetype)
                             ? storage->free_numbers.items[--storage->free_numbers.count]
                             : storage->numbered.count++;
     storage->numbered.items[archetype->number] = archetype;
+    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+        table->places[archetype->number] = quern__archetype_place(archetype, table->component_index);
+    archetype->departures = departures_for(storage, archetype);
     uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
     if (first == NULL) {
         quern__map_put(&storage->archetype_by_set, archetype->set_hash, (uintptr_t)archetype);
@@ -125,6 +147,8 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
 {
     forget_set(storage, archetype);
     storage->numbered.items[archetype->number] = NULL;
+    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+        table->places[archetype->number] = (quern__place){0};
     storage->free_numbers.items[storage->free_numbers.count++] = archetype->number;
     storage->archetypes_version++;
     quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
@@ -173,6 +197,64 @@ quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *c
     if (archetype == NULL) return archetype_add(storage, component_indices, count, set_hash, out_archetype);
     *out_archetype = archetype;
     return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------ place tables */
+
+quern_result quern__storage_keep_places(quern__storage *storage, uint32_t component_index,
+                                        quern__place_table *table)
+{
+    *table = (quern__place_table){.component_index = component_index, .next = storage->first_place_table};
+    if (!reserve_places(table, &storage->allocator, 0, storage->numbered.count))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "no memory for the places of a component in %u archetypes",
+                           storage->numbered.count);
+    for (uint32_t i = 0; i < storage->numbered.count; i++)
+        table->places[i] = storage->numbered.items[i] != NULL
+                               ? quern__archetype_place(storage->numbered.items[i], component_index)
+                               : (quern__place){0};
+    if (table->next != NULL) table->next->previous = table;
+    storage->first_place_table = table;
+    return QUERN_OK;
+}
+
+void quern__storage_drop_places(quern__storage *storage, quern__place_table *table)
+{
+    quern__release(&storage->allocator, table->places, table->capacity * sizeof *table->places,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (table->next != NULL) table->next->previous = table->previous;
+    if (table->previous != NULL) table->previous->next = table->next;
+    if (storage->first_place_table == table) storage->first_place_table = table->next;
+}
+
+/* -------------------------------------------------------------------------------------- departures */
+
+static void find_departures_again(quern__storage *storage, const quern__component *component)
+{
+    for (uint32_t i = 0; i < component->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
+        archetype->departures = departures_for(storage, archetype);
+    }
+}
+
+quern_result quern__storage_count_departures(quern__storage *storage, uint32_t component_index,
+                                             quern_getter *reader)
+{
+    quern__component *component = storage->components.list.items[component_index];
+    const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
+    if (!quern__departures_start(&storage->slabs.departures, &storage->allocator, chunk_count, reader))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the departures from %u chunks",
+                           chunk_count);
+    if (component->ref_count++ == 0) find_departures_again(storage, component);
+    return QUERN_OK;
+}
+
+void quern__storage_uncount_departures(quern__storage *storage, uint32_t component_index,
+                                       quern_getter *reader)
+{
+    quern__component *component = storage->components.list.items[component_index];
+    if (--component->ref_count == 0) find_departures_again(storage, component);
+    quern__departures_stop(&storage->slabs.departures, &storage->allocator, reader);
 }
 
 /* --------------------------------------------------------------------------------- change versions */

@@ -21,6 +21,15 @@
  * them, the last ones. */
 enum { QUERN__SPARE_ARCHETYPES = 8 };
 
+/* Where the values of one component are in each archetype, by the archetype's number; nowhere for numbers
+ * that are free. Storage keeps them as archetypes come and go. */
+typedef struct quern__place_table {
+    quern__place *places;
+    uint32_t capacity; /* at least the storage's numbered.count */
+    uint32_t component_index;
+    struct quern__place_table *previous, *next; /* in the storage's list */
+} quern__place_table;
+
 typedef struct quern__storage {
     quern_allocator allocator;
     quern__components components;
@@ -34,10 +43,11 @@ typedef struct quern__storage {
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
-    uint64_t structure_version;      /* changes whenever rows come, go or move */
-    uint64_t archetypes_version;     /* changes whenever archetypes come or go */
-    uint64_t clock;                  /* of change versions: see version.h; from 1 */
-    bool is_crowded;                 /* the log has been told that archetypes run out */
+    quern__place_table *first_place_table;
+    uint64_t structure_version;  /* changes whenever rows come, go or move */
+    uint64_t archetypes_version; /* changes whenever archetypes come or go */
+    uint64_t clock;              /* of change versions: see version.h; from 1 */
+    bool is_crowded;             /* the log has been told that archetypes run out */
     /* In builds with QUERN_CHECKS: the schedule that ran a frame last, and how often one has looked at
      * what happened outside its systems. */
     const void *framed_by;
@@ -72,6 +82,23 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
 /* Takes an archetype without rows and plans, to or from it, out of what knows it by number and by set, and
  * releases it. Lists in order are the caller's matter. */
 void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype);
+
+/* ------------------------------------------------------------------------------------ place tables */
+
+/* Fills a table for a component and keeps it from now on. It must not move. Errors: OUT_OF_MEMORY, with
+ * nothing kept. */
+quern_result quern__storage_keep_places(quern__storage *storage, uint32_t component_index,
+                                        quern__place_table *table);
+void quern__storage_drop_places(quern__storage *storage, quern__place_table *table);
+
+/* -------------------------------------------------------------------------------------- departures */
+
+/* Counts departures from the chunks of all archetypes, of now and later, that have the component, for
+ * the reader, until the other call. Errors: OUT_OF_MEMORY. */
+quern_result quern__storage_count_departures(quern__storage *storage, uint32_t component_index,
+                                             quern_getter *reader);
+void quern__storage_uncount_departures(quern__storage *storage, uint32_t component_index,
+                                       quern_getter *reader);
 
 /* --------------------------------------------------------------------------------- change versions */
 
@@ -116,8 +143,7 @@ static inline void *quern__place_value(quern__place place, uintptr_t location)
 static inline void *quern__storage_value(const quern__archetype *archetype, uintptr_t location,
                                          uint32_t component_index)
 {
-    if (component_index >= archetype->column_of_count) return NULL;
-    quern__place place = archetype->places[component_index];
+    const quern__place place = quern__archetype_place(archetype, component_index);
     return place.offset_bytes != 0 ? quern__place_value(place, location) : NULL;
 }
 

@@ -63,9 +63,9 @@ static void call_fill(quern_world *world, const bulk_create *create, const new_r
         .chunk = (char *)chunk,
         .columns = create->view_columns,
     };
-    world->locked = true; /* the rest of the rows is still to come */
+    quern__world_set_locked(world, true); /* the rest of the rows is still to come */
     create->fill(view.context, &view);
-    world->locked = false;
+    quern__world_set_locked(world, false);
 }
 
 static void create_run(quern_world *world, const bulk_create *create, const new_rows *rows,

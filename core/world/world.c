@@ -93,7 +93,7 @@ void quern_world_destroy(quern_world *world)
     if (world->user_count > 0) {
         quern__violation(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "quern_world_destroy: %u queries and schedules still use the world; destroy them first",
+            "quern_world_destroy: %u queries, getters and schedules still use the world; destroy them first",
             world->user_count);
         return;
     }

@@ -31,7 +31,7 @@ struct quern_world {
     quern__create_cache create_cache;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
-    uint32_t user_count;                    /* queries and schedules that hold on to the world */
+    uint32_t user_count;                    /* queries, getters and schedules that hold on to the world */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* of the definition */
@@ -64,6 +64,19 @@ void quern__world_remove_some_archetypes(quern_world *world);
 static inline quern_result quern__world_check_unlocked(const quern_world *world, const char *function)
 {
     return QUERN__UNLIKELY(world->locked) ? quern__world_fail_locked(function) : QUERN_OK;
+}
+
+/* The bit of a getter's number that no ref has: its refs are good for nothing now. */
+#define QUERN__GETTER_CLOSED 0x80000000u
+
+/* Refs are looked at without a call, so they are told by the number of their getter. */
+static inline void quern__world_set_locked(quern_world *world, bool locked)
+{
+    world->locked = locked;
+    for (quern_getter *getter = world->storage.slabs.departures.first_reader;
+         QUERN__UNLIKELY(getter != NULL); getter = getter->next)
+        getter->number =
+            locked ? getter->number | QUERN__GETTER_CLOSED : getter->number & ~QUERN__GETTER_CLOSED;
 }
 
 /* --------------------------------------------------------------------------------- one thread at a time */

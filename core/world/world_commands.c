@@ -109,10 +109,10 @@ static quern_result apply(quern_world *world, quern_commands *recorders, uint32_
     quern__playback_stats applied = {0};
     quern__playback_start_frame(&commands->playback);
     const bool was_locked = world->locked;
-    world->locked = true; /* as at the sync points of frames: hooks must not call in */
+    quern__world_set_locked(world, true); /* as at the sync points of frames: hooks must not call in */
     const quern_result result =
         quern__playback_run(&commands->playback, recorders, count, executor, &applied);
-    world->locked = was_locked;
+    quern__world_set_locked(world, was_locked);
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) note_written(world);
     commands->stats.command_count += applied.command_count;

@@ -103,6 +103,20 @@ static quern_result validate_slabs(const quern__storage *storage, uint64_t held_
     return QUERN_OK;
 }
 
+static quern_result validate_places(const quern__storage *storage)
+{
+    for (const quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+        for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+            const quern__archetype *archetype = storage->archetypes.items[i];
+            const quern__place place = quern__archetype_place(archetype, table->component_index);
+            const quern__place kept = table->places[archetype->number];
+            REQUIRE(kept.offset_bytes == place.offset_bytes && kept.size_bytes == place.size_bytes,
+                    "a getter looks for component %u of archetype %u in another place than it is",
+                    table->component_index, i);
+        }
+    return QUERN_OK;
+}
+
 static quern_result validate(const quern_world *world)
 {
     const quern__storage *storage = &world->storage;
@@ -119,6 +133,7 @@ static quern_result validate(const quern_world *world)
         held_count += archetype->held_count;
     }
     quern_result result = validate_entities(&storage->entities, row_count);
+    if (result == QUERN_OK) result = validate_places(storage);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
 }
 

@@ -12,6 +12,7 @@
  *   type.h       C types: their names, sizes and fields
  *   world.h      the world: entities, and the calls that change them immediately
  *   bulk.h       the same for many entities in one call
+ *   getter.h     values of entities by handle, again and again
  *   query.h      finding entities, and views of their components
  *   context.h    what kernels can reach besides their view
  *   commands.h   structural changes from inside systems, applied at sync points
@@ -29,6 +30,7 @@
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/context.h>   /* IWYU pragma: export */
+#include <quern/getter.h>    /* IWYU pragma: export */
 #include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */

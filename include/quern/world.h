@@ -52,7 +52,7 @@ typedef struct quern_world_def {
 QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_world **out_world);
 
 /** Destroys every component value, then every resource, and releases all memory. Refused, with a message in
- * the log, while queries or schedules of the world exist. NULL is allowed. */
+ * the log, while queries, getters or schedules of the world exist. NULL is allowed. */
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity

@@ -148,11 +148,11 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
 {
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
-    schedule->plan.world->locked = false;
+    quern__world_set_locked(schedule->plan.world, false);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
     result = run_passes(schedule, segment);
     if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
-    schedule->plan.world->locked = true;
+    quern__world_set_locked(schedule->plan.world, true);
     quern__world_end_recording(schedule->plan.world);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
@@ -317,13 +317,13 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
-    schedule->plan.world->locked = true;
+    quern__world_set_locked(schedule->plan.world, true);
     quern__flush_report report = {0};
     if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
     result = run_phases(schedule, &report);
     if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
         quern__guards_break(schedule);
-    schedule->plan.world->locked = false;
+    quern__world_set_locked(schedule->plan.world, false);
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
     if (schedule->is_observed) schedule->observer->calls->end_frame(schedule->observer);

@@ -138,7 +138,7 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
     const uint64_t seen_version = query->seen_version;
     take_look(query, run);
     if (QUERN_CHECKS) note_set(query);
-    query->world->locked = true;
+    quern__world_set_locked(query->world, true);
     if (jobs == NULL)
         run_views(run, 0, query->entries.count, 0);
     else
@@ -147,7 +147,7 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
             &(quern__range){
                 .function = run_views, .user_data = run, .count = query->entries.count, .is_closed = true},
             function_name);
-    query->world->locked = false;
+    quern__world_set_locked(query->world, false);
     if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
     return result;
 }

@@ -122,38 +122,37 @@ static void *open_ref(const bench_case *scene)
     return quern;
 }
 
-static uint32_t get_all(const access_scene *quern)
+static uint32_t get_all(quern_world *world, quern_component component, const quern_entity *entities,
+                        uint32_t count)
 {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < quern->entity_count; i++) {
-        const Position *position =
-            quern_entity_get(quern->bench.world, quern->entities[i], quern->bench.position);
+    for (uint32_t i = 0; i < count; i++) {
+        const Position *position = quern_entity_get(world, entities[i], component);
         if (position == NULL) bench_die("quern_entity_get: %s", quern_error_message());
         sum += position_bits(position);
     }
     return sum;
 }
 
-static uint32_t get_all_many(const access_scene *quern)
+static uint32_t get_all_many(const quern_getter *getter, const quern_entity *entities, uint32_t count)
 {
     const void *values[BATCH_COUNT];
     uint32_t sum = 0;
-    for (uint32_t first = 0, count; first < quern->entity_count; first += count) {
-        const uint32_t left = quern->entity_count - first;
-        count = left < BATCH_COUNT ? left : BATCH_COUNT;
-        if (quern_getter_get_many(quern->getter, quern->entities + first, count, values) < count)
+    for (uint32_t first = 0, batch; first < count; first += batch) {
+        batch = count - first < BATCH_COUNT ? count - first : BATCH_COUNT;
+        if (quern_getter_get_many(getter, entities + first, batch, values) < batch)
             bench_die("quern_getter_get_many: %s", quern_error_message());
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < batch; i++)
             sum += position_bits(values[i]);
     }
     return sum;
 }
 
-static uint32_t get_all_refs(const access_scene *quern)
+static uint32_t get_all_refs(const quern_getter *getter, quern_ref *refs, uint32_t count)
 {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < quern->entity_count; i++) {
-        const Position *position = quern_ref_get(quern->getter, &quern->refs[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const Position *position = quern_ref_get(getter, &refs[i]);
         if (position == NULL) bench_die("quern_ref_get: %s", quern_error_message());
         sum += position_bits(position);
     }
@@ -164,21 +163,22 @@ static void run_get(void *state, uint32_t pass_count)
 {
     access_scene *quern = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
-        quern->bits_sum += get_all(quern);
+        quern->bits_sum +=
+            get_all(quern->bench.world, quern->bench.position, quern->entities, quern->entity_count);
 }
 
 static void run_get_many(void *state, uint32_t pass_count)
 {
     access_scene *quern = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
-        quern->bits_sum += get_all_many(quern);
+        quern->bits_sum += get_all_many(quern->getter, quern->entities, quern->entity_count);
 }
 
 static void run_ref(void *state, uint32_t pass_count)
 {
     access_scene *quern = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
-        quern->bits_sum += get_all_refs(quern);
+        quern->bits_sum += get_all_refs(quern->getter, quern->refs, quern->entity_count);
 }
 
 static uint64_t bits_sum_quern(void *state)

@@ -76,12 +76,6 @@ static void close_raw(void *state)
     free(raw);
 }
 
-static void close_filled_raw(void *state)
-{
-    end_raw(state);
-    close_raw(state);
-}
-
 static void run_create_raw(void *state, uint32_t pass_count)
 {
     (void)pass_count;
@@ -181,12 +175,6 @@ static void close_quern(void *state)
     free(quern->entities);
     free(quern->doomed);
     free(quern);
-}
-
-static void close_filled_quern(void *state)
-{
-    end_quern(state);
-    close_quern(state);
 }
 
 static void run_create_quern(void *state, uint32_t pass_count)

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <quern/getter.h>
 #include <stdio.h>
 
 /* One script that touches everything of core that asks for memory, run again and again with the first, the
@@ -39,6 +40,7 @@ typedef struct script {
     quern_component large_type;
     quern_resource resources[RESOURCE_COUNT];
     quern_query *query;
+    quern_getter *getters[2]; /* with refs: archetypes and slabs come under their eyes */
     quern_entity entities[ENTITY_COUNT];
     tracked_counts counts;
 } script;
@@ -107,6 +109,12 @@ static quern_result create_query(script *s, uint32_t i)
     (void)i;
     quern_query_def def = {.terms = {quern_term_optional(s->types[1], QUERN_READ)}};
     return quern_query_create(s->world, &def, &s->query);
+}
+
+static quern_result create_getter(script *s, uint32_t i)
+{
+    const quern_getter_def def = {.component = i == 0 ? s->types[3] : s->large_type, .refs = true};
+    return quern_getter_create(s->world, &def, &s->getters[i]);
 }
 
 static quern_result create_empty(script *s, uint32_t i)
@@ -188,6 +196,7 @@ static const struct {
     {register_resource, RESOURCE_COUNT},
     {create_empty, EMPTY_COUNT},
     {create_query, 1},
+    {create_getter, 2},
     {create_of_some_set, SET_COUNT},
     {count_matches, 1},
     {add_tracked, EMPTY_COUNT},
@@ -259,6 +268,8 @@ static void start(failing_allocator *allocator)
 static void finish(failing_allocator *allocator)
 {
     quern_query_destroy(run.query);
+    for (uint32_t i = 0; i < 2; i++)
+        quern_getter_destroy(run.getters[i]);
     quern_world_destroy(run.world);
     cr_assert_eq(failing_allocator_outstanding_bytes(allocator), 0u, "memory was not given back");
     cr_assert_eq(failing_allocator_misuse_count(allocator), 0u, "memory was not given back as it was got");

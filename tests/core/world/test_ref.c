@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/getter.h>
+#include <quern/parallel.h>
+
+#include <pthread.h>
+#include <string.h>
+
+/* Refs: handles that know where the value was. Whatever happens to the world, they give what
+ * quern_entity_get gives; and as long as nothing leaves the chunk, they know it without looking. */
+
+enum { ENTITY_COUNT = 4000, THREAD_COUNT = 4 };
+
+static quern_world *world;
+static quern_component number, other;
+static quern_getter *getter;
+static quern_entity entities[ENTITY_COUNT];
+static quern_ref refs[ENTITY_COUNT];
+
+static quern_getter *make_getter(quern_component component)
+{
+    quern_getter *made = NULL;
+    const quern_getter_def def = {.component = component, .refs = true};
+    cr_assert_eq(quern_getter_create(world, &def, &made), QUERN_OK, "%s", quern_error_message());
+    return made;
+}
+
+static void open_world(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", 8, 8);
+    other = setup_component(world, "other", 8, 8);
+    getter = make_getter(number);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
+        const uint64_t value = i;
+        const void *pointer = &value;
+        cr_assert_eq(quern_entity_create_with(world, &number, &pointer, 1, &entities[i]), QUERN_OK);
+        refs[i] = (quern_ref){.entity = entities[i]};
+    }
+}
+
+static void close_world(void)
+{
+    quern_getter_destroy(getter);
+    quern_world_destroy(world);
+}
+
+TestSuite(ref, .init = open_world, .fini = close_world);
+
+/* All refs give what the world gives, to read and to write. */
+static void assert_all_right(void)
+{
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
+        const void *expected =
+            quern_entity_is_alive(world, entities[i]) ? quern_entity_get(world, entities[i], number) : NULL;
+        cr_assert_eq(quern_ref_get(getter, &refs[i]), expected, "entity %u", i);
+        cr_assert_eq(quern_ref_get_write(getter, &refs[i]), expected, "entity %u", i);
+    }
+}
+
+/* How many know their value without looking. */
+static uint32_t good_count(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+        count += quern__ref_is_good(getter, &refs[i]);
+    return count;
+}
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* ---------------------------------------------------------------------------------- what is remembered */
+
+Test(ref, the_first_get_finds_the_value_and_others_remember_it)
+{
+    cr_assert_eq(good_count(), 0u);
+    assert_all_right();
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    assert_all_right();
+    cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[7]), 7u);
+}
+
+Test(ref, arrivals_disturb_nobody)
+{
+    assert_all_right();
+    quern_entity created[ENTITY_COUNT];
+    must(quern_entity_create_many(world, &number, NULL, 1, ENTITY_COUNT, created));
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    assert_all_right();
+}
+
+Test(ref, changes_of_values_and_of_other_archetypes_disturb_nobody)
+{
+    const uint64_t value = 5;
+    const quern_entity elsewhere = setup_entity_with(world, &other, 1);
+    assert_all_right();
+    must(quern_entity_set(world, entities[3], number, &value));
+    must(quern_entity_destroy(world, elsewhere));
+    must(quern_world_trim(world));
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[3]), 5u);
+}
+
+/* The gap's chunk, and the last one's, whose row fills the gap. */
+Test(ref, a_departure_disturbs_its_chunk_and_the_last_one_only)
+{
+    assert_all_right();
+    must(quern_entity_destroy(world, entities[0]));
+    const uint32_t good = good_count();
+    cr_assert_lt(good, (uint32_t)ENTITY_COUNT);
+    cr_assert_gt(good, 0u);
+    cr_assert_not(quern__ref_is_good(getter, &refs[0]));
+    cr_assert_not(quern__ref_is_good(getter, &refs[ENTITY_COUNT - 1]));
+    assert_all_right();
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT - 1, "all but the dead one");
+}
+
+Test(ref, follows_its_entity_from_archetype_to_archetype)
+{
+    assert_all_right();
+    const void *before = quern_ref_get(getter, &refs[10]);
+    must(quern_entity_add(world, entities[10], other, NULL));
+    const uint64_t *after = quern_ref_get(getter, &refs[10]);
+    cr_assert_neq((const void *)after, before);
+    cr_assert_eq(*after, 10u);
+    assert_all_right();
+    must(quern_entity_remove(world, entities[10], other));
+    assert_all_right();
+}
+
+Test(ref, is_null_without_the_component_and_right_again_with_it)
+{
+    quern_error_clear();
+    must(quern_entity_remove(world, entities[4], number));
+    cr_assert_null(quern_ref_get(getter, &refs[4]));
+    const uint64_t value = 44;
+    must(quern_entity_add(world, entities[4], number, &value));
+    cr_assert_eq(*(const uint64_t *)quern_ref_get(getter, &refs[4]), 44u);
+    must(quern_entity_destroy(world, entities[4]));
+    cr_assert_null(quern_ref_get(getter, &refs[4]));
+    cr_assert_null(quern_ref_get_write(getter, &refs[4]));
+    setup_entity_with(world, &number, 1);
+    cr_assert_null(quern_ref_get(getter, &refs[4]), "another one lives in the slot");
+    cr_assert_str_empty(quern_error_message());
+}
+
+/* ------------------------------------------------------------------------------------------ chunks reused */
+
+/* All chunks go back and come again, under the same numbers, for the same archetype or another one. */
+static void assert_reuse_is_noticed(const quern_component *set, uint32_t count, bool trims)
+{
+    assert_all_right();
+    must(quern_entity_destroy_many(world, entities, ENTITY_COUNT));
+    if (trims) {
+        must(quern_world_remove_empty_archetypes(world, NULL));
+        must(quern_world_trim(world));
+    }
+    for (uint32_t i = 0; i < 2 * ENTITY_COUNT; i++)
+        setup_entity_with(world, set, count);
+    cr_assert_eq(good_count(), 0u);
+    assert_all_right();
+}
+
+Test(ref, the_chunk_of_one_that_is_gone_serves_others)
+{
+    assert_reuse_is_noticed(&number, 1, false);
+}
+
+Test(ref, the_chunk_of_one_that_is_gone_comes_to_another_archetype)
+{
+    assert_reuse_is_noticed((quern_component[]){other, number}, 2, true);
+}
+
+Test(ref, the_chunk_of_one_that_is_gone_comes_to_an_archetype_that_nobody_watches)
+{
+    assert_reuse_is_noticed(&other, 1, true);
+}
+
+/* Slabs come while there are refs, more than there was room for. */
+Test(ref, the_world_may_grow)
+{
+    const quern_component large = setup_component(world, "large", 8000, 8);
+    assert_all_right();
+    for (uint32_t i = 0; i < 1000; i++)
+        must(quern_entity_add(world, entities[i], large, NULL));
+    assert_all_right();
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    assert_valid(world);
+}
+
+/* ---------------------------------------------------------------------------------------------- getters */
+
+Test(ref, each_getter_finds_anew_what_another_has_found)
+{
+    quern_getter *same = make_getter(number), *others = make_getter(other);
+    must(quern_entity_add(world, entities[9], other, NULL));
+    quern_ref ref = {.entity = entities[9]};
+    const void *value = quern_ref_get(getter, &ref);
+    cr_assert_eq(quern_ref_get(same, &ref), value);
+    cr_assert_eq(quern_ref_get(others, &ref), quern_entity_get(world, entities[9], other));
+    cr_assert_eq(quern_ref_get(getter, &ref), value);
+    quern_getter_destroy(others);
+    quern_getter_destroy(same);
+}
+
+Test(ref, of_a_getter_that_is_gone_is_found_anew)
+{
+    assert_all_right();
+    quern_getter_destroy(getter);
+    for (uint32_t i = 0; i < ENTITY_COUNT; i += 2)
+        must(quern_entity_add(world, entities[i], other, NULL)); /* nobody counts */
+    getter = make_getter(number);
+    cr_assert_eq(good_count(), 0u);
+    assert_all_right();
+}
+
+Test(ref, departures_are_counted_only_for_those_who_ask)
+{
+    const quern__departures *departures = &world->storage.slabs.departures;
+    const quern_entity elsewhere = setup_entity_with(world, &other, 1);
+    const quern__storage *storage = &world->storage;
+    const quern__archetype *of_number =
+        quern__storage_archetype_of(storage, quern__entities_find(&storage->entities, entities[0]));
+    const quern__archetype *of_other =
+        quern__storage_archetype_of(storage, quern__entities_find(&storage->entities, elsewhere));
+    cr_assert_not_null(of_number->departures);
+    cr_assert_null(of_other->departures);
+    quern_getter *second = make_getter(number);
+    quern_getter_destroy(getter);
+    cr_assert_not_null(of_number->departures);
+    quern_getter_destroy(second);
+    cr_assert_null(of_number->departures);
+    cr_assert_null(departures->counts);
+    getter = make_getter(number);
+}
+
+Test(ref, a_getter_made_without_refs_says_so)
+{
+    quern_getter *plain = NULL;
+    must(quern_getter_create(world, &(quern_getter_def){.component = number}, &plain));
+    quern_error_clear();
+    cr_assert_null(quern_ref_get(plain, &refs[1]));
+    cr_assert_not_null(
+        strstr(quern_error_message(), "quern_ref_get: the getter of 'number' was made without"), "%s",
+        quern_error_message());
+    cr_assert_not_null(quern_ref_get(getter, &refs[1]));
+    cr_assert_null(quern_ref_get_write(plain, &refs[1]));
+    cr_assert_not_null(strstr(quern_error_message(), "quern_ref_get_write"), "%s", quern_error_message());
+    quern_getter_destroy(plain);
+}
+
+static void get_from_kernel(quern_context *context, const quern_view *view)
+{
+    (void)context, (void)view;
+    quern_error_clear();
+    cr_assert_null(quern_ref_get(getter, &refs[1]), "systems declare lookups");
+    cr_assert_not_null(strstr(quern_error_message(), "quern_ref_get: "), "%s", quern_error_message());
+    cr_assert_null(quern_ref_get_write(getter, &refs[1]));
+}
+
+Test(ref, none_is_good_while_the_world_is_locked)
+{
+    const quern_term term = quern_term_read(number);
+    quern_query *query = setup_query(world, &term, 1);
+    assert_all_right();
+    must(quern_query_parallel_for(query, NULL, get_from_kernel, NULL));
+    assert_all_right();
+    cr_assert_eq(good_count(), (uint32_t)ENTITY_COUNT);
+    quern_query_destroy(query);
+}
+
+/* ---------------------------------------------------------------------------------------------- filters */
+
+static uint64_t look(quern_query *query)
+{
+    uint64_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += it.view.count;
+    return count;
+}
+
+Test(ref, to_write_is_a_change_each_time_and_to_read_is_none)
+{
+    const quern_term term = quern_term_changed(quern_term_read(number));
+    assert_all_right();
+    quern_query *query = setup_query(world, &term, 1);
+    look(query);
+    quern_ref_get(getter, &refs[1]);
+    cr_assert_eq(look(query), 0u);
+    for (uint32_t i = 0; i < 3; i++) {
+        quern_ref_get_write(getter, &refs[1]);
+        cr_assert_gt(look(query), 0u);
+        cr_assert_eq(look(query), 0u);
+    }
+    quern_query_destroy(query);
+}
+
+/* ---------------------------------------------------------------------------------------------- threads */
+
+static void *get_through_refs(void *argument)
+{
+    uint64_t *sum = argument;
+    quern_ref own[ENTITY_COUNT];
+    for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+        own[i] = (quern_ref){.entity = entities[i]};
+    for (uint32_t round = 0; round < 20; round++)
+        for (uint32_t i = 0; i < ENTITY_COUNT; i++)
+            *sum += *(const uint64_t *)quern_ref_get(getter, &own[i]);
+    return NULL;
+}
+
+Test(ref, many_threads_use_refs_of_their_own_at_once)
+{
+    pthread_t threads[THREAD_COUNT];
+    uint64_t sums[THREAD_COUNT] = {0};
+    for (uint32_t i = 0; i < THREAD_COUNT; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, get_through_refs, &sums[i]), 0);
+    for (uint32_t i = 0; i < THREAD_COUNT; i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    for (uint32_t i = 0; i < THREAD_COUNT; i++)
+        cr_assert_eq(sums[i], 20ull * ENTITY_COUNT * (ENTITY_COUNT - 1) / 2);
+}
+
+/* -------------------------------------------------------------------------------------- random programs */
+
+enum { TYPE_COUNT = 5, POOL_COUNT = 1500, STEP_COUNT = 4000, STEPS_PER_CHECK = 8 };
+
+/* Random calls of all kinds on a pool of entities, and getters and refs for two of the components. */
+typedef struct churn {
+    random_source random;
+    quern_component types[TYPE_COUNT];
+    quern_entity pool[POOL_COUNT];
+    quern_getter *getters[2];
+    quern_ref refs[2][POOL_COUNT];
+    quern_query *query;
+    uint64_t good_count, checked_count;
+} churn;
+
+static churn it;
+
+static quern_entity random_entity(void)
+{
+    return it.pool[random_below(&it.random, POOL_COUNT)];
+}
+
+static quern_component random_type(void)
+{
+    return it.types[random_below(&it.random, TYPE_COUNT)];
+}
+
+static uint32_t random_set(quern_component *set)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        if (random_chance(&it.random, 50)) set[count++] = it.types[i];
+    return count;
+}
+
+static void create_some(void)
+{
+    quern_component set[TYPE_COUNT];
+    const uint32_t count = random_set(set);
+    for (uint32_t i = 0; i < POOL_COUNT; i++)
+        if (!quern_entity_is_alive(world, it.pool[i]) && random_chance(&it.random, 60)) {
+            it.pool[i] = setup_entity_with(world, set, count);
+            for (uint32_t k = 0; k < 2; k++) /* some go on with the refs of dead ones */
+                if (random_chance(&it.random, 80)) it.refs[k][i] = (quern_ref){.entity = it.pool[i]};
+        }
+}
+
+static void destroy_some(void)
+{
+    quern_entity doomed[POOL_COUNT];
+    uint32_t count = 0;
+    const uint32_t percent = random_chance(&it.random, 10) ? 90 : 5;
+    for (uint32_t i = 0; i < POOL_COUNT; i++)
+        if (quern_entity_is_alive(world, it.pool[i]) && random_chance(&it.random, percent))
+            doomed[count++] = it.pool[i];
+    must(quern_entity_destroy_many(world, doomed, count));
+}
+
+static void change_matching(void)
+{
+    const quern_component type = random_type();
+    if (random_chance(&it.random, 5))
+        must(quern_entity_destroy_matching(it.query, NULL));
+    else if (random_chance(&it.random, 50))
+        must(quern_entity_add_matching(it.query, type, NULL, NULL));
+    else
+        must(quern_entity_remove_matching(it.query, type, NULL));
+}
+
+static void change_by_commands(void)
+{
+    quern_commands *commands = quern_world_commands(world);
+    const uint32_t count = random_chance(&it.random, 20) ? 1200 : 30;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity entity = random_entity();
+        if (!quern_entity_is_alive(world, entity)) continue; /* its commands would be refused */
+        switch (random_below(&it.random, 5)) {
+        case 0:
+            must(quern_commands_destroy(commands, entity));
+            break;
+        case 1:
+            must(quern_commands_remove(commands, entity, random_type()));
+            break;
+        case 2:
+            quern_commands_create(commands);
+            break;
+        default:
+            must(quern_commands_add(commands, entity, random_type(), NULL));
+            break;
+        }
+    }
+    must(quern_world_flush(world));
+}
+
+static void reclaim(void)
+{
+    if (random_chance(&it.random, 50)) must(quern_world_remove_empty_archetypes(world, NULL));
+    if (random_chance(&it.random, 50)) must(quern_world_trim(world));
+}
+
+static void replace_getter(void)
+{
+    const uint32_t k = random_below(&it.random, 2);
+    quern_getter_destroy(it.getters[k]);
+    it.getters[k] = make_getter(it.types[k]);
+}
+
+static void step(void)
+{
+    const quern_entity entity = random_entity();
+    switch (random_below(&it.random, 20)) {
+    case 0:
+        create_some();
+        break;
+    case 1:
+        destroy_some();
+        break;
+    case 2:
+        change_matching();
+        break;
+    case 3:
+        change_by_commands();
+        break;
+    case 4:
+        reclaim();
+        break;
+    case 5:
+        if (random_chance(&it.random, 10)) replace_getter();
+        break;
+    case 6:
+    case 7:
+    case 8:
+        quern_entity_destroy(world, entity);
+        break;
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+        quern_entity_remove(world, entity, random_type());
+        break;
+    default:
+        quern_entity_add(world, entity, random_type(), NULL);
+        break;
+    }
+}
+
+static void check_ref(uint32_t k, uint32_t i)
+{
+    quern_ref *ref = &it.refs[k][i];
+    const bool is_alive = quern_entity_is_alive(world, ref->entity);
+    const void *expected = is_alive ? quern_entity_get(world, ref->entity, it.types[k]) : NULL;
+    it.checked_count++;
+    it.good_count += quern__ref_is_good(it.getters[k], ref);
+    cr_assert_eq(quern_ref_get(it.getters[k], ref), expected);
+    cr_assert_eq(quern_getter_get(it.getters[k], ref->entity), expected);
+}
+
+/* Not all at a time: refs that are not used remember for longer. */
+static void check(void)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t i = random_below(&it.random, 3); i < POOL_COUNT; i += 3)
+            check_ref(k, i);
+        const void *values[POOL_COUNT];
+        quern_getter_get_many(it.getters[k], it.pool, POOL_COUNT, values);
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            cr_assert_eq(values[i], quern_getter_get(it.getters[k], it.pool[i]));
+    }
+}
+
+static void run_churn(uint64_t seed)
+{
+    static const uint32_t sizes[TYPE_COUNT] = {8, 24, 0, 64, 600};
+    static const char *const names[TYPE_COUNT] = {"a", "b", "tag", "wide", "wider"};
+    it = (churn){.random = {.state = seed}};
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        it.types[i] = setup_component(world, names[i], sizes[i], sizes[i] > 0 ? 8 : 1);
+    for (uint32_t k = 0; k < 2; k++)
+        it.getters[k] = make_getter(it.types[k]);
+    const quern_term terms[] = {quern_term_with(it.types[0]), quern_term_without(it.types[3])};
+    it.query = setup_query(world, terms, 2);
+    for (uint32_t i = 0; i < STEP_COUNT; i++) {
+        step();
+        if (i % STEPS_PER_CHECK == 0) check();
+        if (i % 500 == 0) assert_valid(world);
+    }
+    quern_query_destroy(it.query);
+    for (uint32_t k = 0; k < 2; k++)
+        quern_getter_destroy(it.getters[k]);
+}
+
+Test(ref, random_programs_give_what_the_world_gives, .timeout = 300)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        run_churn(seed);
+        cr_assert_gt(it.good_count, it.checked_count / 100, "seed %u: refs hardly remember",
+                     (unsigned)seed);
+        cr_assert_lt(it.good_count, it.checked_count, "seed %u", (unsigned)seed);
+    }
+}

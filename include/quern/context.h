@@ -9,8 +9,8 @@
  *
  * A context is valid until the callback returns, and only on the thread that runs the callback: not in
  * the jobs of a quern_jobs_parallel_for inside it. Calls while no callback runs with the context are
- * reported in the log and return 0 or NULL, except quern_context_lookup and quern_context_has, which
- * still read the world. A build with QUERN_CHECKS also reports these, and calls from another thread, and
+ * reported in the log and return 0 or NULL, except lookups (quern_context_lookup,
+ * quern_context_lookup_many, quern_context_has), which still read the world. A build with QUERN_CHECKS also reports these, and calls from another thread, and
  * hands the message to the assert handler. The context must not be NULL: these calls are too frequent to
  * check that.
  *
@@ -40,10 +40,21 @@ typedef struct quern_jobs quern_jobs;
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
 
 /** Returns a component of any living entity, to read. Returns NULL without a message when the entity does
- * not have it or is not alive. The call is refused (UNDECLARED_ACCESS) when the component is not
- * declared in `lookups`, and for a tag, which has no value. */
+ * not have it or is not alive. The call is refused when the component is not declared in `lookups`, and
+ * for a tag, which has no value: quern_context_has tells whether an entity has it. */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
                                            quern_component component);
+
+/** Looks up a component of count entities, and returns how many have it. out_values gets count pointers, to
+ * read, in the order of the handles: NULL stands for what quern_context_lookup returns NULL for. Neither
+ * list may be NULL, unless count is 0: there is no check. A handle may come more than once.
+ *
+ * Asks for the memory of the next entities while it looks at one, so that the waits for memory overlap:
+ * better than lookups one by one where they go all over a large world. Some ten to some hundred handles
+ * per call are best. Refused as quern_context_lookup; then all pointers are NULL. */
+QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities,
+                                             uint32_t count, quern_component component,
+                                             const void **out_values);
 
 /** Returns whether a living entity has the component, which may be a tag. False, without a message, when
  * the entity is not alive. The component must be declared in `lookups`, as above. */

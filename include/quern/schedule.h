@@ -81,8 +81,10 @@ typedef struct quern_system_def {
      * disabled do not count. Finite and at least 0; 0: every frame. */
     double interval_seconds QUERN__ZERO;
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< What its views consist of. */
-    /** Components that it reads from any entity by handle, with quern_context_lookup; each once.
-     * A null one ends the list, so register components first. */
+    /** Components that it reads from any entity by handle, with quern_context_lookup and
+     * quern_context_lookup_many, or asks for with quern_context_has, where they may be tags; each once.
+     * A null one ends the list, so register components first: one that was forgotten cannot be told from
+     * the end, and lookups of it are refused when they are made. */
     quern_component lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Resources that it uses; each once. */
     quern_resource_access resources[QUERN_MAX_ACCESS] QUERN__ZERO;

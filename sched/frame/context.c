@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/context.h"
 
+#include "core/world/find_many.h"
 #include "sched/frame/frame.h"
 
 #include <stdio.h>
@@ -135,18 +136,19 @@ static inline bool may_look_up(quern_context *context, quern_component component
     return false;
 }
 
-/* For every lookup that finds nothing: a tag, which has no value, is asked for by another call. */
-static QUERN__SLOW_PATH const void *find_nothing(quern_context *context, uint32_t index)
+/* Whether it is a tag, which is declared like any component but has no value to look up: that is said. For
+ * lookups that find nothing. */
+static QUERN__SLOW_PATH bool refuse_tag(quern_context *context, uint32_t index, const char *function)
 {
     const quern__type *type =
         quern__components_type(&context->schedule->plan.world->storage.components, index);
-    if (type->size_bytes > 0 || context->scope.refused != QUERN_OK) return NULL;
-    context->scope.refused = quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                                              "quern_context_lookup: system '%s' looked up '%s', a tag, "
-                                              "which has no value: quern_context_has tells "
-                                              "whether an entity has it",
-                                              context->system->name, type->name);
-    return NULL;
+    if (type->size_bytes > 0) return false;
+    if (context->scope.refused == QUERN_OK)
+        context->scope.refused = quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                                                  "%s: system '%s' looked up '%s', a tag, which has no "
+                                                  "value: quern_context_has tells whether an entity has it",
+                                                  function, context->system->name, type->name);
+    return true;
 }
 
 const void *quern_context_lookup(quern_context *context, quern_entity entity, quern_component component)
@@ -159,10 +161,27 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
     if (!may_look_up(context, component, function, &index)) return NULL;
     const quern__record *record = quern__entities_find(&storage->entities, entity);
-    if (record == NULL) return NULL;
-    const void *value =
-        quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
-    return QUERN__LIKELY(value != NULL) ? value : find_nothing(context, index);
+    const void *value = NULL;
+    if (QUERN__LIKELY(record != NULL))
+        value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
+    if (QUERN__UNLIKELY(value == NULL)) (void)refuse_tag(context, index, function);
+    return value;
+}
+
+uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities, uint32_t count,
+                                   quern_component component, const void **out_values)
+{
+    static const char function[] = "quern_context_lookup_many";
+    const quern__plain_context *plain = plain_of(context);
+    uint32_t index;
+    if (plain != NULL)
+        (void)refuse_plain(plain, function, "the component of any entity");
+    else if (!(QUERN_CHECKS && is_foreign(context, function)) &&
+             may_look_up(context, component, function, &index) && !refuse_tag(context, index, function))
+        return quern__find_many(&context->schedule->plan.world->storage, NULL, index, entities, count,
+                                out_values);
+    if (count > 0) memset(out_values, 0, count * sizeof *out_values);
+    return 0;
 }
 
 bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)

@@ -77,8 +77,15 @@ static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
     static const uint64_t nothing;
     grip *it = self;
     quern_component component = it->subject->components[type];
-    if (flow_types[type].word_count > 0) return quern_context_lookup(it->context, entity, component);
-    return quern_context_has(it->context, entity, component) ? &nothing : NULL;
+    const bool has = quern_context_has(it->context, entity, component);
+    if (flow_types[type].word_count == 0) return has ? &nothing : NULL;
+    const quern_entity list[] = {entity, quern_entity_null(), entity};
+    const void *values[3];
+    const uint32_t count = quern_context_lookup_many(it->context, list, 3, component, values);
+    const void *value = quern_context_lookup(it->context, entity, component);
+    const bool agree = count == 2u * has && values[0] == value && values[1] == NULL && values[2] == value;
+    if (!agree) abort(); /* on any thread, where assertions would be lost */
+    return value;
 }
 
 static bool is_alive(void *self, quern_entity entity)

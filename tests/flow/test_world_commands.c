@@ -104,6 +104,9 @@ static void ask_for_all(quern_context *context, const quern_view *view)
     cr_assert(quern_context_is_alive(context, view->entities[0]));
     cr_assert_null(quern_context_lookup(context, view->entities[0], asked->number));
     cr_assert_not(quern_context_has(context, view->entities[0], asked->number));
+    const void *value = view;
+    cr_assert_eq(quern_context_lookup_many(context, view->entities, 1, asked->number, &value), 0u);
+    cr_assert_null(value);
     cr_assert_null(quern_context_resource(context, counter));
     cr_assert_null(quern_context_resource_write(context, counter));
     cr_assert_null(quern_context_world(context));

@@ -62,6 +62,9 @@ static void assert_context_gives_nothing(quern_context *context)
     if (quern_has_checks()) {
         ASSERT_FOREIGN(quern_context_lookup(context, entity, position), NULL);
         ASSERT_FOREIGN(quern_context_has(context, entity, position), false);
+        const void *value = &entity;
+        ASSERT_FOREIGN(quern_context_lookup_many(context, &entity, 1, position, &value), 0);
+        cr_assert_null(value);
     }
     ASSERT_FOREIGN(quern_context_is_alive(context, entity), false);
     ASSERT_FOREIGN(quern_context_resource(context, score), NULL);

@@ -355,6 +355,39 @@ static void look_up_a_tag(quern_context *context, const quern_view *view)
     cr_assert_not(quern_context_has(context, (quern_entity){0}, tag));
 }
 
+static void look_up_a_tag_of_nobody(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_null(quern_context_lookup(context, (quern_entity){0}, tag));
+}
+
+static void look_up_many(quern_context *context, quern_component component)
+{
+    const quern_entity list[] = {tag_owner, {0}};
+    const void *values[] = {list, list};
+    cr_assert_eq(quern_context_lookup_many(context, list, 2, component, values), 0u);
+    cr_assert_null(values[0]);
+    cr_assert_null(values[1]);
+}
+
+static void look_up_many_tags(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    look_up_many(context, tag);
+}
+
+static void look_up_many_undeclared(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    look_up_many(context, velocity);
+}
+
+static void look_up_many_of_nothing(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    look_up_many(context, (quern_component){0});
+}
+
 static void ask_whether(quern_context *context, const quern_view *view)
 {
     cr_assert_not(quern_context_has(context, view->entities[0], velocity));
@@ -414,6 +447,11 @@ static const offence offences[] = {
     {read_a_missing_term, "quern_view_read: system 'offender' asked for term 2; there are 2, from 0"},
     {write_a_missing_term, "quern_view_write: system 'offender' asked for term 4294967295; there are 2"},
     {look_up_a_tag, "quern_context_lookup: system 'offender' looked up 'tag', a tag, which has no value"},
+    {look_up_a_tag_of_nobody, "quern_context_lookup: system 'offender' looked up 'tag', a tag"},
+    {look_up_many_tags,
+     "quern_context_lookup_many: system 'offender' looked up 'tag', a tag, which has no"},
+    {look_up_many_undeclared, "quern_context_lookup_many: system 'offender' looked up 'velocity' without"},
+    {look_up_many_of_nothing, "wrong handle: the component handle is null: register it first"},
     {ask_whether, "quern_context_has: system 'offender' looked up 'velocity' without declaring it"},
     {look_up, "'velocity' without declaring it (its lookups: 'tag')"},
     {look_up_own_term, "'position' without declaring it (its lookups: 'tag')"},
@@ -618,7 +656,51 @@ static void look_up_wrong_handles(quern_context *context, const quern_view *view
     for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
         cr_assert_null(quern_context_lookup(context, wrong[i], position));
         cr_assert_not(quern_context_is_alive(context, wrong[i]));
+        cr_assert_not(quern_context_has(context, wrong[i], position));
     }
+    const void *values[COUNT_OF(wrong)];
+    cr_assert_eq(quern_context_lookup_many(context, wrong, COUNT_OF(wrong), position, values), 0u);
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++)
+        cr_assert_null(values[i]);
+    cr_assert_eq(quern_context_lookup_many(context, view->entities, 1, velocity, values), 0u);
+    cr_assert_null(values[0]);
+    cr_assert_eq(quern_context_lookup_many(context, NULL, 0, position, NULL), 0u);
+}
+
+enum { MANY_COUNT = 1000 };
+
+static quern_entity many[MANY_COUNT];
+
+static void look_up_many_at_once(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    static const void *values[MANY_COUNT];
+    for (uint32_t count = 0; count <= MANY_COUNT; count = count < 40 ? count + 1 : count + 320) {
+        uint32_t expected_count = 0;
+        const uint32_t found_count = quern_context_lookup_many(context, many, count, position, values);
+        for (uint32_t i = 0; i < count; i++) {
+            const void *value = quern_context_lookup(context, many[i], position);
+            cr_assert_eq(values[i], value, "%u of %u", i, count);
+            cr_assert_eq(quern_context_has(context, many[i], position), value != NULL);
+            expected_count += value != NULL;
+        }
+        cr_assert_eq(found_count, expected_count);
+    }
+}
+
+Test(access, many_lookups_at_once_find_what_each_finds)
+{
+    const quern_component both[] = {velocity, position};
+    for (uint32_t i = 0; i < MANY_COUNT; i++) {
+        many[i * 7 % MANY_COUNT] = setup_entity_with(world, both, 1 + i % 3 / 2);
+        if (i % 5 == 0) cr_assert_eq(quern_entity_destroy(world, many[i * 7 % MANY_COUNT]), QUERN_OK);
+    }
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("seek", look_up_many_at_once);
+    def.lookups[0] = position;
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    quern_schedule_destroy(schedule);
 }
 
 Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_offence)

@@ -143,8 +143,10 @@ quern_result quern__archetype_track(quern__archetype *archetype, const quern_all
 {
     if (archetype->versions.items != NULL ||
         quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity,
-                              archetype->column_count))
+                              archetype->column_count)) {
+        archetype->is_watched = true;
         return QUERN_OK;
+    }
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the change versions of %u chunks",
                        archetype->slot_capacity);
 }

@@ -77,6 +77,7 @@ typedef struct quern__archetype {
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
+    bool is_watched;  /* versions or departures are kept */
     quern__versions versions;
     quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
 

@@ -216,8 +216,7 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
                           uintptr_t from, uint32_t count)
 {
     assert(quern__is_run(archetype, to, count) && quern__is_run(archetype, from, count));
-    quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
-    quern__note_departure(archetype, from);
+    quern__note_relocation(archetype, to, from);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
         quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));

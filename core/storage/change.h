@@ -72,6 +72,13 @@ static inline void quern__note_departure(const quern__archetype *archetype, uint
         quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
 }
 
+/* Rows move from one chunk of the archetype to another one, or within one. */
+static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from)
+{
+    quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
+    quern__note_departure(archetype, from);
+}
+
 /* New entities are in these rows. Handles and records are good. */
 static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
@@ -293,10 +300,8 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
     quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
-        if (QUERN__UNLIKELY(archetype->versions.items != NULL))
-            quern__versions_note_rows(&archetype->versions,
-                                      ((const quern__chunk *)(const void *)gap.chunk)->index);
-        quern__note_departure(archetype, (uintptr_t)last.chunk);
+        if (QUERN__UNLIKELY(archetype->is_watched))
+            quern__note_relocation(archetype, (uintptr_t)gap.chunk, (uintptr_t)last.chunk);
         const quern_entity moved = *quern__row_handle(archetype, last);
         *quern__row_handle(archetype, gap) = moved;
         quern__entities_record(&storage->entities, quern_entity_index(moved))->location =

@@ -100,13 +100,14 @@ void quern__storage_link(quern__storage *storage, quern__archetype *archetype)
     }
 }
 
-/* Those that are to be told of rows that leave the archetype, or NULL. */
-static quern__departures *departures_for(quern__storage *storage, const quern__archetype *archetype)
+/* Departures from the archetype are counted if there are refs to values of some component. */
+static void watch_departures(quern__storage *storage, quern__archetype *archetype)
 {
+    archetype->departures = NULL;
     for (uint32_t i = 0; i < archetype->component_count; i++)
         if (storage->components.list.items[archetype->component_indices[i]]->ref_count > 0)
-            return &storage->slabs.departures;
-    return NULL;
+            archetype->departures = &storage->slabs.departures;
+    archetype->is_watched = archetype->departures != NULL || archetype->versions.items != NULL;
 }
 
 /* Gives a new archetype a number, and lets it be found by its set. */
@@ -118,7 +119,7 @@ static void enter(quern__storage *storage, quern__archetype *archetype)
     storage->numbered.items[archetype->number] = archetype;
     for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
         table->places[archetype->number] = quern__archetype_place(archetype, table->component_index);
-    archetype->departures = departures_for(storage, archetype);
+    watch_departures(storage, archetype);
     uint64_t *first = quern__map_find(&storage->archetype_by_set, archetype->set_hash);
     if (first == NULL) {
         quern__map_put(&storage->archetype_by_set, archetype->set_hash, (uintptr_t)archetype);
@@ -229,12 +230,10 @@ void quern__storage_drop_places(quern__storage *storage, quern__place_table *tab
 
 /* -------------------------------------------------------------------------------------- departures */
 
-static void find_departures_again(quern__storage *storage, const quern__component *component)
+static void watch_departures_of(quern__storage *storage, const quern__component *component)
 {
-    for (uint32_t i = 0; i < component->archetypes.count; i++) {
-        quern__archetype *archetype = storage->archetypes.items[component->archetypes.items[i]];
-        archetype->departures = departures_for(storage, archetype);
-    }
+    for (uint32_t i = 0; i < component->archetypes.count; i++)
+        watch_departures(storage, storage->archetypes.items[component->archetypes.items[i]]);
 }
 
 quern_result quern__storage_count_departures(quern__storage *storage, uint32_t component_index,
@@ -245,7 +244,7 @@ quern_result quern__storage_count_departures(quern__storage *storage, uint32_t c
     if (!quern__departures_start(&storage->slabs.departures, &storage->allocator, chunk_count, reader))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the departures from %u chunks",
                            chunk_count);
-    if (component->ref_count++ == 0) find_departures_again(storage, component);
+    if (component->ref_count++ == 0) watch_departures_of(storage, component);
     return QUERN_OK;
 }
 
@@ -253,7 +252,7 @@ void quern__storage_uncount_departures(quern__storage *storage, uint32_t compone
                                        quern_getter *reader)
 {
     quern__component *component = storage->components.list.items[component_index];
-    if (--component->ref_count == 0) find_departures_again(storage, component);
+    if (--component->ref_count == 0) watch_departures_of(storage, component);
     quern__departures_stop(&storage->slabs.departures, &storage->allocator, reader);
 }
 

@@ -44,7 +44,10 @@ struct quern_graph {
     uint32_t task_capacity;
     uint32_t slots_per_task;
     uint64_t serial_ns;        /* what a run takes on the caller alone; QUERN__UNKNOWN_NS */
-    uint64_t shared_ns;        /* what a run takes that others help with, at the moment; 0: not known */
+    bool is_measured;          /* serial_ns: by runs on the caller alone; else only a bound */
+    uint64_t shared_ns;        /* what the last run took that others could help with; 0: not known */
+    uint32_t alone_runs;       /* how many there are between tries to share that make it slower */
+    uint32_t alone_runs_left;  /* until the next one */
     uint64_t timed_item_count; /* of the last run */
     bool wake;                 /* this run wakes sleepers */
     _Atomic bool is_running;
@@ -58,7 +61,10 @@ struct quern_graph {
 static inline void quern__graph_forget_times(quern_graph *graph)
 {
     graph->serial_ns = QUERN__UNKNOWN_NS;
+    graph->is_measured = false;
     graph->shared_ns = 0;
+    graph->alone_runs = 0;
+    graph->alone_runs_left = 0;
 }
 
 /* Gives back the memory that runs on several threads need. */

@@ -20,7 +20,9 @@
 enum {
     SERIAL_NS = 1000, /* less: not worth a job */
     QUIET_NS = 50000, /* less: over before a sleeper arrives */
-    FORGET_SHARE = 32
+    FIRST_ALONE_RUNS = 32,
+    MOST_ALONE_RUNS = 2048,
+    LEARN_SHARE = 8
 };
 
 typedef enum run_mode { MODE_SERIAL, MODE_QUIET, MODE_WAKE } run_mode;
@@ -274,33 +276,51 @@ static uint64_t count_items(const quern_graph *graph)
 }
 
 /* Long runs wake sleepers. Short ones leave them alone, since those would come too late; whoever spins may
- * help. Tiny ones, and those that sharing has made slower, are not shared. */
+ * help. Tiny ones, and those that sharing has made slower, are not shared; and once a short one is run alone
+ * to see how long that takes. */
 static run_mode choose_mode(const quern_graph *graph)
 {
     if (QUERN_CHECKS) return MODE_WAKE; /* there, finding races matters more than time */
     if (graph->serial_ns >= QUIET_NS) return MODE_WAKE;
-    if (graph->serial_ns < SERIAL_NS || graph->shared_ns >= graph->serial_ns) return MODE_SERIAL;
-    return MODE_QUIET;
+    if (graph->serial_ns < SERIAL_NS || !graph->is_measured) return MODE_SERIAL;
+    return graph->shared_ns >= graph->serial_ns && graph->alone_runs_left != 0 ? MODE_SERIAL : MODE_QUIET;
 }
 
+/* One run may take far too long, when the thread was interrupted. */
 static void learn_serial(quern_graph *graph, uint64_t took_ns)
 {
-    graph->serial_ns = took_ns;
-    graph->shared_ns -= graph->shared_ns / FORGET_SHARE; /* in the end sharing gets another try */
+    const uint64_t known_ns = graph->serial_ns;
+    const uint64_t likely_ns = took_ns / 2 < known_ns ? took_ns : 2 * known_ns;
+    graph->serial_ns =
+        graph->is_measured ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
+    graph->is_measured = true;
+    if (graph->alone_runs_left != 0) graph->alone_runs_left--;
+}
+
+/* Each time that sharing has made it slower, the next try is twice as far away: it disturbs the runs behind
+ * it, too, whose data has moved to another processor's cache. */
+static void put_off_sharing(quern_graph *graph, bool was_slower)
+{
+    uint32_t runs = graph->alone_runs == 0 ? FIRST_ALONE_RUNS : 2 * graph->alone_runs;
+    if (runs > MOST_ALONE_RUNS) runs = MOST_ALONE_RUNS;
+    graph->alone_runs = was_slower ? runs : 0;
+    graph->alone_runs_left = graph->alone_runs;
 }
 
 /* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. What was known before is brought within these bounds. The flag is read relaxed: has_finished has
- * acquired all that helpers did. */
+ * thread. What was known before is brought within these bounds, and measured again. The flag is read
+ * relaxed: has_finished has acquired all that helpers did. */
 static void learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *caller)
 {
-    uint32_t thread_count = caller->jobs->thread_count;
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
     if (!was_helped && took_ns >= 2 * (uint64_t)QUIET_NS) quern__worker_let_others_come(caller);
-    uint64_t most_ns = was_helped ? took_ns * thread_count : took_ns;
+    const uint64_t known_ns = graph->serial_ns;
+    const uint64_t most_ns = was_helped ? took_ns * caller->jobs->thread_count : took_ns;
     if (graph->serial_ns > most_ns) graph->serial_ns = most_ns;
     if (graph->serial_ns < took_ns) graph->serial_ns = took_ns;
+    if (graph->serial_ns != known_ns) graph->is_measured = false;
     graph->shared_ns = took_ns;
+    put_off_sharing(graph, graph->serial_ns == took_ns);
 }
 
 static void run_timed(quern_graph *graph, quern__worker *caller)

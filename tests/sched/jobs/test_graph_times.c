@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/graph.h"
+
+#include <criterion/criterion.h>
+
+/* When graphs are shared, by what their runs took: the shipped sched/jobs/graph_run.c, told times. */
+
+/* Builds with checks share every run. */
+#undef QUERN_CHECKS
+#define QUERN_CHECKS 0
+/* In place of the library's: all that it defines is here. */
+#include "sched/jobs/graph_run.c" /* NOLINT(bugprone-suspicious-include) */
+
+TestSuite(graph_times, .timeout = 60);
+
+static quern_jobs pool = {.thread_count = 2};
+static quern__worker caller = {.jobs = &pool};
+static quern_graph graph;
+
+/* Returns how many of these runs were shared, all of them with help. */
+static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared_ns)
+{
+    uint32_t shared_count = 0;
+    for (uint32_t i = 0; i < run_count; i++) {
+        if (choose_mode(&graph) == MODE_SERIAL) {
+            learn_serial(&graph, alone_ns);
+            continue;
+        }
+        atomic_store(&graph.was_helped, true);
+        learn_shared(&graph, shared_ns, &caller);
+        shared_count++;
+    }
+    return shared_count;
+}
+
+Test(graph_times, a_graph_that_is_slower_when_shared_is_hardly_ever_shared)
+{
+    quern__graph_forget_times(&graph);
+    cr_assert_leq(run_often(1000, 2000, 3000), 10u);
+    cr_assert_leq(run_often(100000, 2000, 3000), 60u);
+}
+
+Test(graph_times, a_graph_that_becomes_quicker_when_shared_is_shared_again)
+{
+    quern__graph_forget_times(&graph);
+    run_often(100000, 2000, 3000);
+    cr_assert_geq(run_often(2 * MOST_ALONE_RUNS, 2000, 1500), 1u);
+    cr_assert_eq(run_often(1000, 2000, 1500), 1000u);
+    cr_assert_leq(run_often(1000, 2000, 3000), 20u);
+}
+
+Test(graph_times, a_graph_that_becomes_longer_is_shared_soon)
+{
+    quern__graph_forget_times(&graph);
+    run_often(100000, 2000, 3000);
+    cr_assert_geq(run_often(100, 20000, 12000), 50u);
+}
+
+Test(graph_times, one_run_that_was_interrupted_changes_little)
+{
+    quern__graph_forget_times(&graph);
+    run_often(10000, 2000, 3000);
+    graph.alone_runs_left = MOST_ALONE_RUNS;
+    learn_serial(&graph, 5000000);
+    cr_assert_eq(run_often(100, 2000, 3000), 0u);
+}
+
+Test(graph_times, a_tiny_graph_is_not_shared)
+{
+    quern__graph_forget_times(&graph);
+    cr_assert_leq(run_often(100000, SERIAL_NS / 2, SERIAL_NS / 4), 2u);
+}
+
+Test(graph_times, a_long_graph_is_always_shared)
+{
+    quern__graph_forget_times(&graph);
+    cr_assert_eq(run_often(1000, 10 * QUIET_NS, 20 * QUIET_NS), 1000u);
+}

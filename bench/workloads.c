@@ -11,6 +11,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_frame7,
     &workload_frame7_watched,
     &workload_frame20,
+    &workload_systems_apart,
     &workload_create,
     &workload_create_naive,
     &workload_create_bulk,

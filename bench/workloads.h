@@ -14,6 +14,7 @@ extern const bench_workload workload_iter_frag_many;
 extern const bench_workload workload_frame7;
 extern const bench_workload workload_frame7_watched;
 extern const bench_workload workload_frame20;
+extern const bench_workload workload_systems_apart;
 extern const bench_workload workload_create;
 extern const bench_workload workload_create_naive;
 extern const bench_workload workload_create_bulk;

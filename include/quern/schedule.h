@@ -113,6 +113,10 @@ typedef struct quern_schedule_def {
      * <quern/profile.h>. */
     struct quern_trace *trace QUERN__ZERO;
     bool no_fuse QUERN__ZERO; /**< Systems share no passes. For comparisons: results are the same. */
+    /** Bytes of cache that a core has to itself. Passes that touch more than their cores' caches hold fetch
+     * ahead what they come to next. Results are the same with any number: 1 lets every pass fetch ahead,
+     * SIZE_MAX none. 0 means what the system says of its second level, or 1 MiB where it says nothing. */
+    size_t cache_bytes QUERN__ZERO;
     /** For tests: when not 0, whatever may run in any order runs in a random one, chosen by this seed.
      * The result of a frame must not change; if it does, a system touches what it has not declared. */
     uint64_t shuffle_seed QUERN__ZERO;

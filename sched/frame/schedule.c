@@ -58,7 +58,8 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .phase_count = phase_count,
                                           .fuse = !def->no_fuse,
                                           .shuffle_seed = def->shuffle_seed,
-                                          .cache_bytes = quern__core_cache_bytes()},
+                                          .cache_bytes = def->cache_bytes > 0 ? def->cache_bytes
+                                                                              : quern__core_cache_bytes()},
                                  .timing = def->timing};
     result = quern__frame_observer_create(&schedule->plan, def->timing, def->trace, &schedule->observer);
     if (result != QUERN_OK) {

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/columns.h"
+
+#include "bench/data.h"
+#include "bench/team.h"
+#include "bench/world.h"
+
+#include <quern/bulk.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint32_t column_count(const columns_layout *layout)
+{
+    uint32_t count = 0;
+    while (count < COLUMNS_LIMIT && layout->sizes[count] > 0)
+        count++;
+    return count;
+}
+
+/* The same for all subjects, whatever rows lie together. */
+static uint64_t checksum_run(uint32_t column, const uint32_t *words, size_t word_count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < word_count; i++)
+        sum += words[i];
+    return sum * (2 * column + 1);
+}
+
+/* --------------------------------------------------------------------------------------------- raw */
+
+typedef struct raw_columns {
+    columns_layout layout;
+    char *columns[COLUMNS_LIMIT];
+    size_t row_count;
+    const columns_system *running;
+    uint32_t thread_count;
+    raw_team *team;
+} raw_columns;
+
+static char *allocate_column(size_t bytes)
+{
+    enum { ALIGNMENT_BYTES = 64 };
+    char *column =
+        aligned_alloc(ALIGNMENT_BYTES, (bytes + ALIGNMENT_BYTES) & ~(size_t)(ALIGNMENT_BYTES - 1));
+    if (column == NULL) bench_die("out of memory (%zu bytes)", bytes);
+    return column;
+}
+
+void *columns_open_raw(const columns_layout *layout, const bench_case *scene)
+{
+    raw_columns *raw = bench_allocate(1, sizeof *raw);
+    raw->layout = *layout;
+    raw->row_count = scene->entity_count;
+    raw->thread_count = scene->thread_count;
+    for (uint32_t i = 0; i < layout->touched_count; i++) {
+        raw->columns[i] = allocate_column(raw->row_count * layout->sizes[i]);
+        layout->start(i, raw->columns[i], 0, raw->row_count, layout->sizes[i]);
+    }
+    return raw;
+}
+
+void columns_enter_raw(void *state)
+{
+    raw_columns *raw = state;
+    raw->team = raw_team_start(raw->thread_count);
+}
+
+static void run_part(void *state, uint32_t part, uint32_t part_count)
+{
+    const raw_columns *raw = state;
+    const columns_system *system = raw->running;
+    const raw_range rows = raw_team_share(raw->row_count, part, part_count);
+    void *columns[COLUMNS_LIMIT];
+    for (uint32_t i = 0; i < system->column_count; i++)
+        columns[i] = raw->columns[system->columns[i]] + rows.begin * raw->layout.sizes[system->columns[i]];
+    system->run(columns, rows.count, system->value_bytes);
+}
+
+void columns_run_raw(void *state, uint32_t pass_count)
+{
+    raw_columns *raw = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        for (uint32_t i = 0; i < raw->layout.system_count; i++) {
+            raw->running = &raw->layout.systems[i];
+            raw_team_run(raw->team, run_part, raw);
+        }
+}
+
+void columns_leave_raw(void *state)
+{
+    raw_columns *raw = state;
+    raw_team_stop(raw->team);
+}
+
+uint64_t columns_checksum_raw(void *state)
+{
+    const raw_columns *raw = state;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < raw->layout.touched_count; i++)
+        sum += checksum_run(i, (const uint32_t *)(const void *)raw->columns[i],
+                            raw->row_count * raw->layout.sizes[i] / sizeof(uint32_t));
+    return sum;
+}
+
+void columns_close_raw(void *state)
+{
+    raw_columns *raw = state;
+    for (uint32_t i = 0; i < raw->layout.touched_count; i++)
+        free(raw->columns[i]);
+    free(raw);
+}
+
+/* ------------------------------------------------------------------------------------------- quern */
+
+typedef struct quern_columns {
+    columns_layout layout;
+    quern_world *world;
+    quern_component components[COLUMNS_LIMIT];
+    quern_schedule *schedule;
+    quern_jobs *jobs;
+} quern_columns;
+
+static void run_system(quern_context *context, const quern_view *view)
+{
+    const columns_system *system = quern_context_user_data(context);
+    void *columns[COLUMNS_LIMIT];
+    columns[0] = quern_view_write(view, 0);
+    for (uint32_t i = 1; i < system->column_count; i++)
+        columns[i] = (void *)(uintptr_t)quern_view_read(view, i);
+    system->run(columns, view->count, system->value_bytes);
+}
+
+static void register_columns(quern_columns *scene)
+{
+    for (uint32_t i = 0; i < column_count(&scene->layout); i++) {
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        snprintf(name, sizeof name, "Column%u", i);
+        const uint32_t bytes = scene->layout.sizes[i];
+        const quern_component_def def = {
+            .name = name, .size_bytes = bytes, .alignment_bytes = bytes % sizeof(uint32_t) == 0 ? 4 : 1};
+        REQUIRE(quern_component_register(scene->world, &def, &scene->components[i]));
+    }
+}
+
+/* Of the touched columns: the first so many terms, all read or all to write. */
+static quern_query *query_touched(const quern_columns *scene, quern_access access)
+{
+    quern_query_def def = {0};
+    for (uint32_t i = 0; i < scene->layout.touched_count; i++)
+        def.terms[i] = access == QUERN_WRITE ? quern_term_write(scene->components[i])
+                                             : quern_term_read(scene->components[i]);
+    quern_query *query;
+    REQUIRE(quern_query_create(scene->world, &def, &query));
+    return query;
+}
+
+static void create_rows(quern_columns *scene, uint32_t row_count)
+{
+    REQUIRE(quern_entity_create_many(scene->world, scene->components, NULL, column_count(&scene->layout),
+                                     row_count, NULL));
+    quern_query *query = query_touched(scene, QUERN_WRITE);
+    size_t first_row = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it)) {
+        for (uint32_t i = 0; i < scene->layout.touched_count; i++)
+            scene->layout.start(i, quern_view_write(&it.view, i), first_row, it.view.count,
+                                scene->layout.sizes[i]);
+        first_row += it.view.count;
+    }
+    REQUIRE(it.result);
+    quern_query_destroy(query);
+}
+
+static void add_systems(quern_columns *scene)
+{
+    for (uint32_t i = 0; i < scene->layout.system_count; i++) {
+        columns_system *system = &scene->layout.systems[i];
+        char name[QUERN_MAX_NAME_BYTES + 1];
+        snprintf(name, sizeof name, "system%u", i);
+        quern_system_def def = {.name = name, .run = run_system, .user_data = system};
+        def.terms[0] = quern_term_write(scene->components[system->columns[0]]);
+        for (uint32_t k = 1; k < system->column_count; k++)
+            def.terms[k] = quern_term_read(scene->components[system->columns[k]]);
+        REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    }
+}
+
+void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_way way)
+{
+    quern_columns *columns = bench_allocate(1, sizeof *columns);
+    columns->layout = *layout;
+    REQUIRE(quern_world_create(NULL, &columns->world));
+    register_columns(columns);
+    create_rows(columns, scene->entity_count);
+    columns->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
+    const quern_schedule_def def = {
+        .no_fuse = way.no_fuse, .cache_bytes = way.cache_bytes, .trace = quern_bench_trace()};
+    REQUIRE(quern_schedule_create(columns->world, &def, &columns->schedule));
+    quern_bench_set_schedule(columns->schedule);
+    add_systems(columns);
+    return columns;
+}
+
+void columns_enter_quern(void *state)
+{
+    const quern_columns *columns = state;
+    bench_jobs_wake(columns->jobs);
+}
+
+void columns_run_quern(void *state, uint32_t pass_count)
+{
+    const quern_columns *columns = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        REQUIRE(quern_schedule_run(columns->schedule, columns->jobs, (double)STEP_SECONDS));
+}
+
+uint64_t columns_checksum_quern(void *state)
+{
+    const quern_columns *columns = state;
+    quern_query *query = query_touched(columns, QUERN_READ);
+    uint64_t sum = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < columns->layout.touched_count; i++)
+            sum += checksum_run(i, quern_view_read(&it.view, i),
+                                (size_t)it.view.count * columns->layout.sizes[i] / sizeof(uint32_t));
+    REQUIRE(it.result);
+    quern_query_destroy(query);
+    return sum;
+}
+
+void columns_close_quern(void *state)
+{
+    quern_columns *columns = state;
+    quern_schedule_destroy(columns->schedule);
+    quern_jobs_destroy(columns->jobs);
+    quern_world_destroy(columns->world);
+    free(columns);
+}

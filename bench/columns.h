@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_BENCH_COLUMNS_H
+#define QUERN_BENCH_COLUMNS_H
+
+/* Frames over one archetype of any columns: what a layout says lies in a row, and systems that go over some
+ * of it. raw: one array per column, one loop per system. quern: a schedule, in several ways. */
+
+#include "bench/harness.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quern/quern.h>
+
+enum { COLUMNS_LIMIT = 12, COLUMNS_SYSTEM_LIMIT = 8 };
+
+/* Goes over count rows of the system's columns, in its order. */
+typedef void columns_kernel(void *const *columns, size_t count, uint32_t value_bytes);
+
+typedef struct columns_system {
+    columns_kernel *run;
+    uint32_t columns[COLUMNS_LIMIT]; /* by number; the first is written, the others are read */
+    uint32_t column_count;
+    uint32_t value_bytes; /* of the first column; for the kernel */
+} columns_system;
+
+typedef struct columns_layout {
+    uint32_t sizes[COLUMNS_LIMIT]; /* bytes of a value; 0 ends the list */
+    uint32_t touched_count;        /* the first so many belong to some system; multiples of 4 bytes */
+    columns_system systems[COLUMNS_SYSTEM_LIMIT];
+    uint32_t system_count;
+    /* Start values of count rows of a touched column. */
+    void (*start)(uint32_t column, void *values, size_t first_row, size_t count, uint32_t value_bytes);
+} columns_layout;
+
+/* What differs between the schedules. */
+typedef struct columns_way {
+    bool no_fuse;
+    size_t cache_bytes; /* as in quern_schedule_def */
+} columns_way;
+
+void *columns_open_raw(const columns_layout *layout, const bench_case *scene);
+void columns_enter_raw(void *state);
+void columns_run_raw(void *state, uint32_t pass_count);
+void columns_leave_raw(void *state);
+uint64_t columns_checksum_raw(void *state);
+void columns_close_raw(void *state);
+
+void *columns_open_quern(const columns_layout *layout, const bench_case *scene, columns_way way);
+void columns_enter_quern(void *state);
+void columns_run_quern(void *state, uint32_t pass_count);
+uint64_t columns_checksum_quern(void *state);
+void columns_close_quern(void *state);
+
+/* The callbacks of a subject that opens with `open`. */
+#define COLUMNS_RAW(open)                                                                  \
+    {                                                                                      \
+        open, columns_enter_raw, columns_run_raw, columns_leave_raw, columns_checksum_raw, \
+            columns_close_raw, NULL                                                        \
+    }
+#define COLUMNS_QUERN(open)                                                                              \
+    {                                                                                                    \
+        open, columns_enter_quern, columns_run_quern, NULL, columns_checksum_quern, columns_close_quern, \
+            NULL                                                                                         \
+    }
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* systems_apart: two systems without a component in common, over entities of 113 bytes in seven components, of
+ * which they touch 64: position += velocity, and an update of a mind of 48 bytes. */
+
+#include "bench/columns.h"
+#include "bench/data.h"
+#include "bench/workloads.h"
+
+typedef struct Place {
+    float x, y;
+} Place;
+
+typedef struct Motion {
+    float x, y;
+} Motion;
+
+enum { MOOD_COUNT = 10 };
+
+typedef struct Mind {
+    uint32_t seed;
+    int32_t thought_count;
+    float moods[MOOD_COUNT];
+} Mind;
+
+enum { PLACE, MOTION, MIND, TOUCHED_COUNT };
+enum { TURN_BYTES = 16, PATH_BYTES = 20, HEALTH_BYTES = 12, LOOK_BYTES = 1 };
+
+static void move(void *const *columns, size_t count, uint32_t value_bytes)
+{
+    (void)value_bytes;
+    Place *restrict places = columns[0];
+    const Motion *restrict motions = columns[1];
+    for (size_t i = 0; i < count; i++) {
+        places[i].x += motions[i].x * STEP_SECONDS;
+        places[i].y += motions[i].y * STEP_SECONDS;
+    }
+}
+
+/* Every mood goes a hundredth of the way towards 1. */
+static void think(void *const *columns, size_t count, uint32_t value_bytes)
+{
+    (void)value_bytes;
+    Mind *minds = columns[0];
+    for (size_t i = 0; i < count; i++) {
+        minds[i].seed = next_seed(minds[i].seed);
+        minds[i].thought_count++;
+        for (uint32_t k = 0; k < MOOD_COUNT; k++)
+            minds[i].moods[k] += (1.0f - minds[i].moods[k]) * 0.01f;
+    }
+}
+
+static void start_places(Place *places, size_t first_row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const Position position = start_position((uint32_t)(first_row + i));
+        places[i] = (Place){position.x, position.y};
+    }
+}
+
+static void start_motions(Motion *motions, size_t first_row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const Velocity velocity = start_velocity((uint32_t)(first_row + i));
+        motions[i] = (Motion){velocity.x, velocity.y};
+    }
+}
+
+static void start_minds(Mind *minds, size_t first_row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t row = (uint32_t)(first_row + i);
+        minds[i] = (Mind){.seed = next_seed(row)};
+        for (uint32_t k = 0; k < MOOD_COUNT; k++)
+            minds[i].moods[k] = (float)((row + k) % 100u);
+    }
+}
+
+static void start(uint32_t column, void *values, size_t first_row, size_t count, uint32_t value_bytes)
+{
+    (void)value_bytes;
+    if (column == PLACE) start_places(values, first_row, count);
+    if (column == MOTION) start_motions(values, first_row, count);
+    if (column == MIND) start_minds(values, first_row, count);
+}
+
+static const columns_layout layout = {
+    .sizes = {sizeof(Place), sizeof(Motion), sizeof(Mind), TURN_BYTES, PATH_BYTES, HEALTH_BYTES,
+              LOOK_BYTES},
+    .touched_count = TOUCHED_COUNT,
+    .systems = {{move, {PLACE, MOTION}, 2, sizeof(Place)}, {think, {MIND}, 1, sizeof(Mind)}},
+    .system_count = 2,
+    .start = start,
+};
+
+static void *open_raw(const bench_case *scene)
+{
+    return columns_open_raw(&layout, scene);
+}
+
+static void *open_quern(const bench_case *scene)
+{
+    return columns_open_quern(&layout, scene, (columns_way){0});
+}
+
+static void *open_unfused(const bench_case *scene)
+{
+    return columns_open_quern(&layout, scene, (columns_way){.no_fuse = true});
+}
+
+const bench_workload workload_systems_apart = {
+    .name = "systems_apart",
+    .summary = "two systems without a component in common over entities of 113 bytes",
+    .unit = "entity",
+    .entity_counts = {262144},
+    .frames = true,
+    .bytes_per_entity = sizeof(Place) + sizeof(Motion) + sizeof(Mind),
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {COLUMNS_RAW(open_raw), COLUMNS_QUERN(open_quern), COLUMNS_QUERN(open_unfused)},
+    .subject_names = {NULL, NULL, "unfused"},
+};

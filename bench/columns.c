@@ -196,7 +196,7 @@ void *columns_open_quern(const columns_layout *layout, const bench_case *scene, 
     create_rows(columns, scene->entity_count);
     columns->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
     const quern_schedule_def def = {
-        .no_fuse = way.no_fuse, .cache_bytes = way.cache_bytes, .trace = quern_bench_trace()};
+        .no_fuse = way.no_fuse, .prefetch = way.prefetch, .trace = quern_bench_trace()};
     REQUIRE(quern_schedule_create(columns->world, &def, &columns->schedule));
     quern_bench_set_schedule(columns->schedule);
     add_systems(columns);

@@ -37,7 +37,7 @@ typedef struct columns_layout {
 /* What differs between the schedules. */
 typedef struct columns_way {
     bool no_fuse;
-    size_t cache_bytes; /* as in quern_schedule_def */
+    quern_prefetch prefetch;
 } columns_way;
 
 void *columns_open_raw(const columns_layout *layout, const bench_case *scene);

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* quern_grid: frames of every shape, to find out where fetching ahead and sharing a pass pay. A case is called
- * MODE_COLUMNSxBYTES_PERCENT: so many columns are touched, of so many bytes a value, and they are that much of a
- * row. docs/benchmarks/grid.md has what it showed. */
+/* quern_grid: frames of every shape, to find out where fetching ahead and fusing pay. A workload is called
+ * MODE_COLUMNSxBYTES_PERCENT: so many columns are touched, with so many bytes in a value, and they are that much
+ * of a row. one: by one system. chain and apart: by a system for each column. unfused: as apart, in passes of
+ * their own. docs/benchmarks/grid.md has what it showed. */
 
 #include "bench/columns.h"
 #include "bench/data.h"
 #include "quern_bench_build.h" /* made by CMake at each build */
 
 /* columns, bytes, percent */
-#define SHAPES(X) \
-    X(1, 4, 16)   \
-    X(1, 16, 50)  \
-    X(1, 64, 100) \
-    X(2, 8, 16)   \
-    X(2, 12, 100) \
-    X(2, 32, 50)  \
-    X(3, 4, 66)   \
-    X(3, 16, 33)  \
-    X(3, 64, 50)  \
-    X(4, 8, 33)   \
-    X(4, 16, 100) \
-    X(6, 12, 66)  \
-    X(8, 4, 100)  \
-    X(8, 16, 50)  \
+#define NARROW_SHAPES(X) \
+    X(1, 4, 16)          \
+    X(1, 16, 50)         \
+    X(1, 64, 100)
+#define WIDE_SHAPES(X) \
+    X(2, 8, 16)        \
+    X(2, 12, 100)      \
+    X(2, 32, 50)       \
+    X(3, 4, 66)        \
+    X(3, 16, 33)       \
+    X(3, 64, 50)       \
+    X(4, 8, 33)        \
+    X(4, 16, 100)      \
+    X(6, 12, 66)       \
+    X(8, 4, 100)       \
+    X(8, 16, 50)       \
     X(8, 64, 100)
 
 /* ----------------------------------------------------------------------------------------- systems */
@@ -93,7 +95,7 @@ static void start(uint32_t column, void *values, size_t first_row, size_t count,
 
 typedef enum grid_mode {
     GRID_ONE,   /* one system goes over all columns */
-    GRID_CHAIN, /* a system for each column, at least two, which reads the one behind it too */
+    GRID_CHAIN, /* a system for each column, which reads the one behind it, too */
     GRID_APART  /* a system for each column, which touches nothing else */
 } grid_mode;
 
@@ -116,8 +118,8 @@ static void fill_row(columns_layout *layout, const grid_shape *shape)
 static columns_system system_of(const grid_shape *shape, grid_mode mode, uint32_t index)
 {
     columns_system system = {
-        .run = step, .value_bytes = shape->bytes, .columns = {index % shape->columns}, .column_count = 1};
-    if (mode == GRID_CHAIN && shape->columns > 1) {
+        .run = step, .value_bytes = shape->bytes, .columns = {index}, .column_count = 1};
+    if (mode == GRID_CHAIN) {
         system.run = add;
         system.columns[system.column_count++] = (index + 1) % shape->columns;
     }
@@ -137,7 +139,7 @@ static columns_layout layout_of(const grid_shape *shape, grid_mode mode)
     for (uint32_t i = 0; i < shape->columns; i++)
         layout.sizes[i] = shape->bytes;
     fill_row(&layout, shape);
-    layout.system_count = mode == GRID_ONE ? 1 : shape->columns > 1 ? shape->columns : 2;
+    layout.system_count = mode == GRID_ONE ? 1 : shape->columns;
     for (uint32_t i = 0; i < layout.system_count; i++)
         layout.systems[i] = system_of(shape, mode, i);
     return layout;
@@ -157,53 +159,55 @@ static void *open_quern(const grid_shape *shape, grid_mode mode, const bench_cas
     return columns_open_quern(&layout, scene, way);
 }
 
-/* quern decides by itself which passes fetch ahead; fetching: all do; plain: none does. */
-#define CASE(name_of_case, mode, is_unfused, columns, bytes, percent)                                \
-    static const grid_shape name_of_case##_shape = {columns, bytes, percent};                        \
-    static void *name_of_case##_raw(const bench_case *scene)                                         \
-    {                                                                                                \
-        return open_raw(&name_of_case##_shape, mode, scene);                                         \
-    }                                                                                                \
-    static void *name_of_case##_quern(const bench_case *scene)                                       \
-    {                                                                                                \
-        return open_quern(&name_of_case##_shape, mode, scene, (columns_way){.no_fuse = is_unfused}); \
-    }                                                                                                \
-    static void *name_of_case##_fetching(const bench_case *scene)                                    \
-    {                                                                                                \
-        return open_quern(&name_of_case##_shape, mode, scene, (columns_way){is_unfused, 1});         \
-    }                                                                                                \
-    static void *name_of_case##_plain(const bench_case *scene)                                       \
-    {                                                                                                \
-        return open_quern(&name_of_case##_shape, mode, scene, (columns_way){is_unfused, SIZE_MAX});  \
-    }                                                                                                \
-    static const bench_workload name_of_case = {                                                     \
-        .name = #name_of_case,                                                                       \
-        .summary = #columns " columns of " #bytes " bytes, " #percent " % of a row",                 \
-        .unit = "entity",                                                                            \
-        .entity_counts = {50000, 250000, 1000000, 5000000},                                          \
-        .frames = true,                                                                              \
-        .bytes_per_entity = (columns) * (bytes),                                                     \
-        .pass_count = bench_passes_of_1m,                                                            \
-        .operation_count = bench_operations_per_entity,                                              \
-        .subjects = {COLUMNS_RAW(name_of_case##_raw), COLUMNS_QUERN(name_of_case##_quern),           \
-                     COLUMNS_QUERN(name_of_case##_fetching), COLUMNS_QUERN(name_of_case##_plain)},   \
+/* quern decides by itself how far passes fetch ahead; the others are told to. */
+#define OPENED_BY(name_of_case, subject, mode, ...)                                        \
+    static void *name_of_case##_##subject(const bench_case *scene)                         \
+    {                                                                                      \
+        return open_quern(&name_of_case##_shape, mode, scene, (columns_way){__VA_ARGS__}); \
+    }
+
+#define CASE(name_of_case, mode, no_fuse, columns, bytes, percent)                               \
+    static const grid_shape name_of_case##_shape = {columns, bytes, percent};                    \
+    static void *name_of_case##_raw(const bench_case *scene)                                     \
+    {                                                                                            \
+        return open_raw(&name_of_case##_shape, mode, scene);                                     \
+    }                                                                                            \
+    OPENED_BY(name_of_case, quern, mode, no_fuse, QUERN_PREFETCH_AUTOMATIC)                      \
+    OPENED_BY(name_of_case, nothing, mode, no_fuse, QUERN_PREFETCH_NOTHING)                      \
+    OPENED_BY(name_of_case, heads, mode, no_fuse, QUERN_PREFETCH_HEADS)                          \
+    OPENED_BY(name_of_case, chunks, mode, no_fuse, QUERN_PREFETCH_CHUNKS)                        \
+    static const bench_workload name_of_case = {                                                 \
+        .name = #name_of_case,                                                                   \
+        .summary = #columns " columns of " #bytes " bytes, " #percent " % of a row",             \
+        .unit = "entity",                                                                        \
+        .entity_counts = {50000, 250000, 1000000, 5000000},                                      \
+        .frames = true,                                                                          \
+        .bytes_per_entity = (columns) * (bytes),                                                 \
+        .pass_count = bench_passes_of_1m,                                                        \
+        .operation_count = bench_operations_per_entity,                                          \
+        .subjects = {COLUMNS_RAW(name_of_case##_raw), COLUMNS_QUERN(name_of_case##_quern),       \
+                     COLUMNS_QUERN(name_of_case##_nothing), COLUMNS_QUERN(name_of_case##_heads), \
+                     COLUMNS_QUERN(name_of_case##_chunks)},                                      \
     };
 
-#define CASES(columns, bytes, percent)                                                             \
-    CASE(one_##columns##x##bytes##_##percent, GRID_ONE, false, columns, bytes, percent)            \
-    CASE(chain_##columns##x##bytes##_##percent, GRID_CHAIN, false, columns, bytes, percent)        \
-    CASE(chain_unfused_##columns##x##bytes##_##percent, GRID_CHAIN, true, columns, bytes, percent) \
-    CASE(apart_##columns##x##bytes##_##percent, GRID_APART, false, columns, bytes, percent)        \
-    CASE(apart_unfused_##columns##x##bytes##_##percent, GRID_APART, true, columns, bytes, percent)
+#define ONE(columns, bytes, percent) \
+    CASE(one_##columns##x##bytes##_##percent, GRID_ONE, false, columns, bytes, percent)
+#define SEVERAL(columns, bytes, percent)                                                    \
+    CASE(chain_##columns##x##bytes##_##percent, GRID_CHAIN, false, columns, bytes, percent) \
+    CASE(apart_##columns##x##bytes##_##percent, GRID_APART, false, columns, bytes, percent) \
+    CASE(unfused_##columns##x##bytes##_##percent, GRID_APART, true, columns, bytes, percent)
 
-SHAPES(CASES)
+NARROW_SHAPES(ONE)
+WIDE_SHAPES(ONE)
+WIDE_SHAPES(SEVERAL)
 
-#define ADDRESSES(columns, bytes, percent)                                                      \
-    &one_##columns##x##bytes##_##percent, &chain_##columns##x##bytes##_##percent,               \
-        &chain_unfused_##columns##x##bytes##_##percent, &apart_##columns##x##bytes##_##percent, \
-        &apart_unfused_##columns##x##bytes##_##percent,
+#define ADDRESS_OF_ONE(columns, bytes, percent) &one_##columns##x##bytes##_##percent,
+#define ADDRESSES_OF_SEVERAL(columns, bytes, percent)                               \
+    &chain_##columns##x##bytes##_##percent, &apart_##columns##x##bytes##_##percent, \
+        &unfused_##columns##x##bytes##_##percent,
 
-static const bench_workload *const workloads[] = {SHAPES(ADDRESSES)};
+static const bench_workload *const workloads[] = {NARROW_SHAPES(ADDRESS_OF_ONE) WIDE_SHAPES(ADDRESS_OF_ONE)
+                                                      WIDE_SHAPES(ADDRESSES_OF_SEVERAL)};
 
 int main(int argc, char **argv)
 {
@@ -212,7 +216,7 @@ int main(int argc, char **argv)
         .summary = "Measures frames of every shape, to find out where fetching ahead and fusing pay.",
         .workloads = workloads,
         .workload_count = sizeof workloads / sizeof workloads[0],
-        .subject_names = {"raw", "quern", "fetching", "plain"},
+        .subject_names = {"raw", "quern", "nothing", "heads", "chunks"},
         .flags = QUERN_BENCH_FLAGS,
         .commit = QUERN_BENCH_COMMIT,
     };

@@ -10,7 +10,8 @@
 
 quern_bench_suite quern__bench_suite_fill(const quern_bench_suite *suite)
 {
-    static const char *const subject_names[] = {"control", "subject", "subject2", "subject3"};
+    static const char *const subject_names[] = {"control",  "subject",  "subject2",
+                                                "subject3", "subject4", "subject5"};
     quern_bench_suite filled = *suite;
     if (filled.program == NULL) filled.program = "bench";
     for (uint32_t i = 0; i < QUERN_BENCH_MAX_SUBJECTS; i++)

@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define QUERN_BENCH_MAX_SUBJECTS 4 /**< Subjects of a workload. */
+#define QUERN_BENCH_MAX_SUBJECTS 6 /**< Subjects of a workload. */
 #define QUERN_BENCH_MAX_SIZES    4 /**< Default numbers of entities of a workload. */
 
 /** What one measurement is about. */

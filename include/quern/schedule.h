@@ -103,6 +103,14 @@ typedef struct quern_system_def {
 
 /* --------------------------------------------------------------------------------------- schedule */
 
+/** What of a chunk is brought into the cache while the chunk before it is worked on. */
+typedef enum quern_prefetch {
+    QUERN_PREFETCH_AUTOMATIC, /**< What pays for as much as the pass touches, on caches of this size. */
+    QUERN_PREFETCH_NOTHING,   /**< The processor is left to foresee it. */
+    QUERN_PREFETCH_HEADS,     /**< Where each column begins. */
+    QUERN_PREFETCH_CHUNKS /**< All that the pass touches; the heads, where only one of its systems matches. */
+} quern_prefetch;
+
 /** Describes a schedule. */
 typedef struct quern_schedule_def {
     /** Different names, in order; none: one phase, "update". */
@@ -113,10 +121,8 @@ typedef struct quern_schedule_def {
      * <quern/profile.h>. */
     struct quern_trace *trace QUERN__ZERO;
     bool no_fuse QUERN__ZERO; /**< Systems share no passes. For comparisons: results are the same. */
-    /** Bytes of cache that a core has to itself. Passes that touch more than their cores' caches hold fetch
-     * ahead what they come to next. Results are the same with any number: 1 lets every pass fetch ahead,
-     * SIZE_MAX none. 0 means what the system says of its second level, or 1 MiB where it says nothing. */
-    size_t cache_bytes QUERN__ZERO;
+    /** How far its passes fetch ahead. For comparisons: results are the same. */
+    quern_prefetch prefetch QUERN__ZERO;
     /** For tests: when not 0, whatever may run in any order runs in a random one, chosen by this seed.
      * The result of a frame must not change; if it does, a system touches what it has not declared. */
     uint64_t shuffle_seed QUERN__ZERO;

@@ -15,6 +15,7 @@ typedef struct quern__prefetch {
     const char *chunk;
     uint32_t row_count;
     uint32_t offset_bytes; /* in the column */
+    uint32_t reach_bytes;  /* of a column, at most */
     uint32_t share_bytes;  /* per call */
 } quern__prefetch;
 
@@ -23,18 +24,15 @@ static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, con
                                                     uint32_t chunk_index)
 {
     const quern__pass_column *columns = pass->columns.items;
-    if (!pass->prefetches || !table->scatters || chunk_index >= table->archetype->chunk_count)
+    if (table->share_bytes == 0 || chunk_index >= table->archetype->chunk_count)
         return (quern__prefetch){.column = columns, .end_column = columns};
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
-    quern__prefetch next = {.column = columns + table->first_column,
-                            .end_column = columns + table->end_column,
-                            .chunk = (const char *)slot->chunk,
-                            .row_count = slot->row_count};
-    uint32_t bytes = 0;
-    for (const quern__pass_column *column = next.column; column < next.end_column; column++)
-        bytes += column->size_bytes * slot->row_count;
-    next.share_bytes = bytes / (table->end_call - table->first_call) + 1;
-    return next;
+    return (quern__prefetch){.column = columns + table->first_column,
+                             .end_column = columns + table->end_column,
+                             .chunk = (const char *)slot->chunk,
+                             .row_count = slot->row_count,
+                             .reach_bytes = table->reach_bytes,
+                             .share_bytes = table->share_bytes};
 }
 
 static inline void quern__prefetch_share(quern__prefetch *next)
@@ -43,6 +41,7 @@ static inline void quern__prefetch_share(quern__prefetch *next)
     while (next->column < next->end_column && left_bytes > 0) {
         const char *values = next->chunk + next->column->offset_bytes;
         uint32_t column_bytes = next->column->size_bytes * next->row_count;
+        if (column_bytes > next->reach_bytes) column_bytes = next->reach_bytes;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
         for (uint32_t offset = next->offset_bytes; offset < end; offset += QUERN__CACHE_LINE_BYTES)

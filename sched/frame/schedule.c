@@ -41,6 +41,9 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     if (out_schedule == NULL) return quern__fail_null("quern_schedule_create", "out_schedule");
     uint32_t phase_count = 0;
     quern_result result = check_phases(def->phases, &phase_count);
+    if (result == QUERN_OK && (unsigned)def->prefetch > QUERN_PREFETCH_CHUNKS)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "unknown way to fetch ahead (%u)",
+                             (unsigned)def->prefetch);
     if (result == QUERN_OK) result = quern__world_check_unlocked(world, "quern_schedule_create");
     if (result != QUERN_OK) return quern__in_call(result, "quern_schedule_create");
     const char *const *phases = phase_count > 0 ? def->phases : default_phases;
@@ -58,8 +61,9 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .phase_count = phase_count,
                                           .fuse = !def->no_fuse,
                                           .shuffle_seed = def->shuffle_seed,
-                                          .cache_bytes = def->cache_bytes > 0 ? def->cache_bytes
-                                                                              : quern__core_cache_bytes()},
+                                          .prefetch = def->prefetch,
+                                          .own_cache_bytes = quern__own_cache_bytes(),
+                                          .shared_cache_bytes = quern__shared_cache_bytes()},
                                  .timing = def->timing};
     result = quern__frame_observer_create(&schedule->plan, def->timing, def->trace, &schedule->observer);
     if (result != QUERN_OK) {

@@ -5,18 +5,6 @@
 
 /* What a frame tells a capture. */
 
-/* What going over the items touches, where that is more than the caches of all threads hold. */
-static uint64_t memory_bytes(const quern__pass *pass)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < pass->tables.count && pass->prefetches; i++) {
-        const quern__pass_table *table = &pass->tables.items[i];
-        for (uint32_t k = table->first_column; k < table->end_column; k++)
-            bytes += pass->columns.items[k].size_bytes * quern__archetype_row_count(table->archetype);
-    }
-    return bytes;
-}
-
 static void capture_pass(quern_capture *capture, const quern__segment *segment, quern__pass *pass)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
@@ -24,7 +12,7 @@ static void capture_pass(quern_capture *capture, const quern__segment *segment, 
     pass->task = quern__capture_add_task(capture, name, pass->item_count);
     if (pass->task == UINT32_MAX) return;
     quern__task *task = &capture->tasks.items[pass->task];
-    task->bytes = memory_bytes(pass);
+    task->bytes = pass->is_streamed ? pass->touched_bytes : 0;
     task->is_serial = pass->kind != QUERN__PASS_CHUNKS;
     task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
     for (uint32_t i = 0; i < pass->waits_for.count; i++)

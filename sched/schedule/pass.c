@@ -4,8 +4,6 @@
 
 #include "sched/schedule/plan.h"
 
-enum { MANY_COLUMNS = 4 };
-
 void quern__pass_destroy(quern__pass *pass)
 {
     const quern_allocator *allocator = quern__plan_allocator(pass->plan);
@@ -70,27 +68,6 @@ static void add_columns(quern__pass *pass, const quern__pass_table *table)
     }
 }
 
-/* The bytes of a row that the table's calls touch. */
-static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = table->first_column; i < table->end_column; i++)
-        bytes += pass->columns.items[i].size_bytes;
-    return bytes;
-}
-
-/* Processors foresee a few streams through memory, as long as not much lies between their pieces. With
- * many columns, or where most of a chunk is passed over, they do not, and fetching ahead pays;
- * elsewhere it costs. */
-static bool scatters(const quern__pass *pass, const quern__pass_table *table)
-{
-    size_t row_bytes = sizeof(quern_entity);
-    for (uint32_t i = 0; i < table->archetype->column_count; i++)
-        row_bytes += table->archetype->columns[i].size_bytes;
-    return table->end_column - table->first_column >= MANY_COLUMNS ||
-           touched_bytes(pass, table) * 2 < row_bytes;
-}
-
 static bool any_removed(const quern__pass *pass)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++)
@@ -138,20 +115,29 @@ quern_result quern__pass_extend(quern__pass *pass)
         table->end_call = pass->calls.count;
         add_columns(pass, table);
         table->end_column = pass->columns.count;
-        table->scatters = scatters(pass, table);
     }
     return QUERN_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ prepare */
 
-/* Numbers the table's items and views. Returns the bytes that going over it touches. */
-static uint64_t count_table(quern__pass *pass, quern__pass_table *table)
+/* The bytes of a row that the table's calls touch. */
+static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *table)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = table->first_column; i < table->end_column; i++)
+        bytes += pass->columns.items[i].size_bytes;
+    return bytes;
+}
+
+/* Numbers the table's items and views, and counts what going over it touches. */
+static void count_table(quern__pass *pass, quern__pass_table *table)
 {
     const quern__archetype *archetype = table->archetype;
     uint64_t row_count = quern__archetype_row_count(archetype);
     bool is_used = false;
     table->first_item = pass->chunk_count;
+    table->share_bytes = 0;
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
         quern__pass_call *call = &pass->calls.items[i];
         if (!call->system->enabled) continue;
@@ -160,9 +146,9 @@ static uint64_t count_table(quern__pass *pass, quern__pass_table *table)
         call->system->entity_count += row_count;
         is_used = true;
     }
-    if (!is_used) return 0;
+    if (!is_used) return;
     pass->chunk_count += archetype->chunk_count;
-    return row_count * touched_bytes(pass, table);
+    pass->touched_bytes += row_count * touched_bytes(pass, table);
 }
 
 static void count_items(quern__pass *pass, uint32_t thread_count)
@@ -174,6 +160,40 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
     if (pass->kind == QUERN__PASS_ONCE) pass->item_count = first->enabled && first->run != NULL;
 }
 
+/* How much of each column of the next chunk is fetched ahead. What lies in the cores' own caches needs no
+ * fetching. In the shared cache, which others use too, the processor finds everything soon enough but the
+ * beginning of a column, which it cannot foresee. What comes from memory it finds late all along.
+ * docs/benchmarks/grid.md has the measurements behind the numbers. */
+enum { HEAD_BYTES = 1024, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
+
+static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
+{
+    const quern__plan *plan = pass->plan;
+    if (plan->prefetch == QUERN_PREFETCH_NOTHING) return 0;
+    if (plan->prefetch == QUERN_PREFETCH_HEADS) return HEAD_BYTES;
+    if (plan->prefetch == QUERN_PREFETCH_CHUNKS) return UINT32_MAX;
+    if (pass->is_streamed && pass->touched_bytes > plan->shared_cache_bytes / SHARED_CACHE_PARTS)
+        return UINT32_MAX;
+    return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? HEAD_BYTES : 0;
+}
+
+/* Divides what is fetched among the table's calls: all at once would have to wait for itself. Where one
+ * call is all there is, the heads must do. */
+static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_t reach_bytes)
+{
+    const uint32_t line_bytes = QUERN__CACHE_LINE_BYTES;
+    uint32_t call_count = 0, bytes = 0;
+    for (uint32_t i = table->first_call; i < table->end_call; i++)
+        call_count += pass->calls.items[i].system->enabled;
+    table->reach_bytes = call_count == 1 && reach_bytes > HEAD_BYTES ? HEAD_BYTES : reach_bytes;
+    for (uint32_t i = table->first_column; i < table->end_column; i++) {
+        uint32_t column_bytes = pass->columns.items[i].size_bytes * table->archetype->row_capacity;
+        bytes += column_bytes < table->reach_bytes ? column_bytes : table->reach_bytes;
+    }
+    table->share_bytes =
+        call_count > 0 ? (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes : 0;
+}
+
 quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
@@ -183,11 +203,14 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         system->entity_count = 0;
     }
     pass->chunk_count = 0;
-    uint64_t bytes = 0;
+    pass->touched_bytes = 0;
     for (uint32_t i = 0; i < pass->tables.count; i++)
-        bytes += count_table(pass, &pass->tables.items[i]);
+        count_table(pass, &pass->tables.items[i]);
     count_items(pass, thread_count);
-    pass->prefetches = bytes > pass->plan->cache_bytes * thread_count;
+    pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
+    const uint32_t reach_bytes = find_reach(pass, thread_count);
+    for (uint32_t i = 0; i < pass->tables.count && reach_bytes > 0; i++)
+        share_out(pass, &pass->tables.items[i], reach_bytes);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
         if (result != QUERN_OK) return result;

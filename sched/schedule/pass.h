@@ -39,8 +39,10 @@ typedef struct quern__pass_table {
     quern__archetype *archetype;
     uint32_t first_call, end_call;
     uint32_t first_column, end_column; /* all columns that the calls touch */
-    uint32_t first_item;               /* prepared */
-    bool scatters;                     /* the processor does not foresee what the calls touch */
+    /* prepared */
+    uint32_t first_item;
+    uint32_t reach_bytes; /* so much of each column of the next chunk is fetched ahead, at most */
+    uint32_t share_bytes; /* of that, before each call; 0: nothing is fetched */
 } quern__pass_table;
 
 typedef struct quern__pass {
@@ -62,7 +64,8 @@ typedef struct quern__pass {
     uint32_t chunk_count;
     uint32_t item_count; /* chunks, times lanes when is_split */
     bool is_split;
-    bool prefetches; /* more data than the cache of a core holds */
+    uint64_t touched_bytes; /* by all calls, each byte once */
+    bool is_streamed;       /* that is more than the workers' own caches hold */
 
     /* observed: see sched/observe/profile.h */
     QUERN__ARRAY(uint32_t)

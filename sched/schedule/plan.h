@@ -49,8 +49,10 @@ typedef struct quern__plan {
     quern__phase *phases;
     uint32_t phase_count;
     bool fuse;
-    uint64_t shuffle_seed;                 /* 0: none */
-    size_t cache_bytes;                    /* of one core */
+    uint64_t shuffle_seed; /* 0: none */
+    quern_prefetch prefetch;
+    size_t own_cache_bytes;                /* of each core */
+    size_t shared_cache_bytes;             /* of all cores together */
     QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
 
     /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */

@@ -75,9 +75,11 @@ static void note_turnovers(void)
     if (subject.world->commands != NULL) turnover_count += subject.world->commands->playback.turnover_count;
 }
 
+/* Passes fetch ahead also where it is not worth it. */
 static quern_schedule_def style(bool fuse, uint64_t shuffle_seed)
 {
-    quern_schedule_def def = {.no_fuse = !fuse, .shuffle_seed = shuffle_seed};
+    quern_schedule_def def = {
+        .no_fuse = !fuse, .shuffle_seed = shuffle_seed, .prefetch = QUERN_PREFETCH_CHUNKS};
     return def;
 }
 
@@ -114,13 +116,12 @@ static void play_as_expected(quern_schedule_def schedule_def, uint32_t thread_co
 {
     quern_jobs *jobs = setup_jobs(thread_count);
     open_subject(schedule_def);
-    /* Also where it is not worth it: commands are applied in parallel, passes fetch ahead. */
+    /* Also where it is not worth it: commands are applied in parallel. */
     subject.schedule->playback.parallel_command_count = 1;
     cr_assert_eq(quern__world_reserve_commands(subject.world, 1), QUERN_OK);
     subject.world->commands->playback.parallel_command_count = 1;
     subject.schedule->playback.no_short_ways = no_short_ways;
     subject.world->commands->playback.no_short_ways = no_short_ways;
-    subject.schedule->plan.cache_bytes = 0;
     for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
         flow_subject_call(&subject, jobs);
         flow_subject_must_run(&subject, jobs);

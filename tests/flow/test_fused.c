@@ -194,12 +194,15 @@ Test(fused, a_pool_may_change_from_frame_to_frame, .timeout = 120)
 }
 
 /* Two systems that have nothing to do with each other, and one that has to do with the second. */
-static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_count, size_t cache_bytes)
+static const quern__pass *run_two_lanes_as(quern_schedule_def def, uint32_t crowd_count,
+                                           uint32_t thread_count, size_t own_cache_bytes,
+                                           size_t shared_cache_bytes)
 {
     open_crowd(crowd_count);
     quern_term copy_term = quern_term_write(copy), number_term = quern_term_write(number);
-    schedule = setup_schedule(world);
-    if (cache_bytes > 0) schedule->plan.cache_bytes = cache_bytes;
+    schedule = setup_schedule_as(world, def, 1);
+    schedule->plan.own_cache_bytes = own_cache_bytes;
+    schedule->plan.shared_cache_bytes = shared_cache_bytes;
     jobs = setup_jobs(thread_count);
     quern_system first = add("copy", increment, &copy_term, 1);
     add("number", increment, &number_term, 1);
@@ -213,11 +216,16 @@ static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_co
     return quern__schedule_system(schedule, first)->pass;
 }
 
+static const quern__pass *run_two_lanes(uint32_t crowd_count, uint32_t thread_count)
+{
+    return run_two_lanes_as((quern_schedule_def){0}, crowd_count, thread_count, SIZE_MAX / 64, SIZE_MAX);
+}
+
 Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_than_workers)
 {
     static const uint32_t thread_counts[] = {0, 1, 3, 4, 8};
     for (uint32_t i = 0; i < COUNT_OF(thread_counts); i++) {
-        const quern__pass *pass = run_two_lanes(7, thread_counts[i], 0);
+        const quern__pass *pass = run_two_lanes(7, thread_counts[i]);
         cr_assert_eq(pass->systems.count, 3u);
         cr_assert_eq(pass->lane_count, 2u);
         cr_assert_eq(pass->chunk_count, 3u);
@@ -226,12 +234,63 @@ Test(fused, independent_systems_are_jobs_of_their_own_where_chunks_are_fewer_tha
     }
 }
 
+typedef enum reach { NOTHING, HEADS, CHUNKS } reach;
+
+/* How far ahead a pass fetches that touches 16 bytes of each entity, on two threads. Of a column of 8 bytes
+ * each chunk has more than a head. */
+static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t shared_cache_bytes)
+{
+    const quern_schedule_def def = {.prefetch = prefetch};
+    const quern__pass *pass = run_two_lanes_as(def, CROWD, 2, own_cache_bytes, shared_cache_bytes);
+    cr_assert_eq(pass->touched_bytes, CROWD * 16u);
+    const quern__pass_table *table = &pass->tables.items[2]; /* has no other component */
+    const uint32_t column_bytes = 8 * table->archetype->row_capacity;
+    const uint32_t fetched_bytes = table->share_bytes * 3; /* calls */
+    const uint32_t reach_bytes = table->reach_bytes;
+    close_crowd();
+    if (fetched_bytes == 0) return NOTHING;
+    cr_assert_geq(fetched_bytes, 2 * (reach_bytes < column_bytes ? reach_bytes : column_bytes));
+    return reach_bytes < column_bytes ? HEADS : CHUNKS;
+}
+
 Test(fused, passes_fetch_ahead_when_they_touch_more_than_the_caches_hold)
 {
-    /* Two of the components are touched, 16 bytes of each entity. */
-    cr_assert(run_two_lanes(CROWD, 2, CROWD * 16 / 2 - 1)->prefetches);
-    close_crowd();
-    cr_assert_not(run_two_lanes(CROWD, 2, CROWD * 16 / 2)->prefetches);
+    enum { TOUCHED = CROWD * 16, OWN = TOUCHED / 8, SHARED = TOUCHED * 3 };
+    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN, SIZE_MAX), NOTHING);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SIZE_MAX), HEADS);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED), HEADS);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, OWN - 1, SHARED - 3), CHUNKS);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_AUTOMATIC, TOUCHED / 2, SHARED - 3), NOTHING,
+                 "the cores' own caches hold it, however little they share");
+}
+
+Test(fused, how_far_passes_fetch_ahead_can_be_said)
+{
+    cr_assert_eq(reach_of(QUERN_PREFETCH_NOTHING, 1, 1), NOTHING);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_HEADS, 1, 1), HEADS);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_HEADS, SIZE_MAX / 64, SIZE_MAX), HEADS);
+    cr_assert_eq(reach_of(QUERN_PREFETCH_CHUNKS, SIZE_MAX / 64, SIZE_MAX), CHUNKS);
+}
+
+/* All at once would have to wait for itself. */
+Test(fused, a_system_alone_with_a_table_fetches_heads_only)
+{
+    open_crowd(CROWD);
+    schedule = setup_schedule_as(world, (quern_schedule_def){.prefetch = QUERN_PREFETCH_CHUNKS}, 2);
+    quern_term number_term = quern_term_write(number), tagged[] = {number_term, quern_term_with(tag)};
+    quern_system all = add("all", increment, &number_term, 1);
+    quern_system few = add("few", increment, tagged, 2);
+    jobs = NULL;
+    run_frames(1);
+    cr_assert(quern_schedule_are_fused(schedule, all, few));
+    const quern__pass *pass = quern__schedule_system(schedule, all)->pass;
+    const quern__pass_table *shared = &pass->tables.items[0], *alone = &pass->tables.items[2];
+    cr_assert_gt(shared->reach_bytes, 8 * shared->archetype->row_capacity);
+    cr_assert_lt(alone->reach_bytes, 8 * alone->archetype->row_capacity);
+    cr_assert_eq(alone->share_bytes, alone->reach_bytes);
+    must(quern_schedule_set_enabled(schedule, few, false));
+    run_frames(1);
+    cr_assert_lt(shared->reach_bytes, 8 * shared->archetype->row_capacity, "the other is disabled");
     close_crowd();
 }
 

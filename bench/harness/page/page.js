@@ -4,7 +4,7 @@
 
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
-  const palette = ['#8b949e', '#2f6feb', '#d9822b', '#2da44e'];
+  const palette = ['#8b949e', '#2f6feb', '#d9822b', '#2da44e', '#8250df', '#bf3989'];
   const style = getComputedStyle(document.documentElement);
   const textColour = style.getPropertyValue('--text').trim();
   const lineColour = style.getPropertyValue('--line').trim();

@@ -370,7 +370,11 @@ Test(schedule, wrong_definitions_of_a_schedule_are_refused)
     phases[1] = NULL;
     assert_schedule_refused(phases, 3, QUERN_ERROR_INVALID_ARGUMENT);
     assert_message_has("phase 1 is zero, which ends the list, and phase 2 stands after it");
-    quern_schedule *other;
+    quern_schedule *other = NULL;
+    quern_schedule_def def = {.prefetch = QUERN_PREFETCH_CHUNKS + 1};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_create(world, &def, &other));
+    assert_message_has("quern_schedule_create: unknown way to fetch ahead (4)");
+    cr_assert_null(other);
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(NULL, NULL, &other));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_create(world, NULL, NULL));
 }

@@ -160,11 +160,11 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
     if (pass->kind == QUERN__PASS_ONCE) pass->item_count = first->enabled && first->run != NULL;
 }
 
-/* How much of each column of the next chunk is fetched ahead. What lies in the cores' own caches needs no
- * fetching. In the shared cache, which others use too, the processor finds everything soon enough but the
- * beginning of a column, which it cannot foresee. What comes from memory it finds late all along.
- * docs/benchmarks/grid.md has the measurements behind the numbers. */
-enum { HEAD_BYTES = 1024, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
+/* How much of each column of the next chunk is fetched ahead where several systems go over a table. What lies
+ * in the cores' own caches needs no fetching. In the cache that cores share, the processor finds everything
+ * soon enough but the beginning of a column, which it cannot foresee. What comes from memory it finds late
+ * all along. docs/benchmarks/grid.md has the measurements behind the numbers. */
+enum { HEAD_BYTES = 1024, LONE_HEAD_BYTES = 512, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
 
 static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
 {
@@ -177,21 +177,38 @@ static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
     return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? HEAD_BYTES : 0;
 }
 
-/* Divides what is fetched among the table's calls: all at once would have to wait for itself. Where one
- * call is all there is, the heads must do. */
-static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_t reach_bytes)
+/* Where one system goes over a table, its only call is made for a whole chunk, and all at once would have to
+ * wait for itself: there it is short heads, from where the cores' own caches end. */
+static uint32_t find_lone_reach(const quern__pass *pass)
+{
+    const quern_prefetch prefetch = pass->plan->prefetch;
+    if (prefetch == QUERN_PREFETCH_NOTHING) return 0;
+    return pass->is_streamed || prefetch != QUERN_PREFETCH_AUTOMATIC ? LONE_HEAD_BYTES : 0;
+}
+
+/* Divides what is fetched among the table's calls. */
+static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_t call_count)
 {
     const uint32_t line_bytes = QUERN__CACHE_LINE_BYTES;
-    uint32_t call_count = 0, bytes = 0;
-    for (uint32_t i = table->first_call; i < table->end_call; i++)
-        call_count += pass->calls.items[i].system->enabled;
-    table->reach_bytes = call_count == 1 && reach_bytes > HEAD_BYTES ? HEAD_BYTES : reach_bytes;
+    uint32_t bytes = 0;
     for (uint32_t i = table->first_column; i < table->end_column; i++) {
         uint32_t column_bytes = pass->columns.items[i].size_bytes * table->archetype->row_capacity;
         bytes += column_bytes < table->reach_bytes ? column_bytes : table->reach_bytes;
     }
-    table->share_bytes =
-        call_count > 0 ? (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes : 0;
+    table->share_bytes = (bytes / call_count + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+static void share_out_all(quern__pass *pass, uint32_t thread_count)
+{
+    const uint32_t reach_bytes = find_reach(pass, thread_count), lone_bytes = find_lone_reach(pass);
+    for (uint32_t i = 0; i < pass->tables.count && (reach_bytes | lone_bytes) > 0; i++) {
+        quern__pass_table *table = &pass->tables.items[i];
+        uint32_t call_count = 0;
+        for (uint32_t k = table->first_call; k < table->end_call; k++)
+            call_count += pass->calls.items[k].system->enabled;
+        table->reach_bytes = call_count == 1 ? lone_bytes : reach_bytes;
+        if (call_count > 0) share_out(pass, table, call_count);
+    }
 }
 
 quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
@@ -208,9 +225,7 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         count_table(pass, &pass->tables.items[i]);
     count_items(pass, thread_count);
     pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
-    const uint32_t reach_bytes = find_reach(pass, thread_count);
-    for (uint32_t i = 0; i < pass->tables.count && reach_bytes > 0; i++)
-        share_out(pass, &pass->tables.items[i], reach_bytes);
+    share_out_all(pass, thread_count);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
         if (result != QUERN_OK) return result;

@@ -164,7 +164,7 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
  * in the cores' own caches needs no fetching. In the cache that cores share, the processor finds everything
  * soon enough but the beginning of a column, which it cannot foresee. What comes from memory it finds late
  * all along. docs/benchmarks/grid.md has the measurements behind the numbers. */
-enum { HEAD_BYTES = 1024, LONE_HEAD_BYTES = 512, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
+enum { HEAD_BYTES = 1024, LONE_HEAD_BYTES = 256, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
 
 static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
 {
@@ -201,6 +201,7 @@ static void share_out(const quern__pass *pass, quern__pass_table *table, uint32_
 static void share_out_all(quern__pass *pass, uint32_t thread_count)
 {
     const uint32_t reach_bytes = find_reach(pass, thread_count), lone_bytes = find_lone_reach(pass);
+    pass->prefetches = false;
     for (uint32_t i = 0; i < pass->tables.count && (reach_bytes | lone_bytes) > 0; i++) {
         quern__pass_table *table = &pass->tables.items[i];
         uint32_t call_count = 0;
@@ -208,6 +209,7 @@ static void share_out_all(quern__pass *pass, uint32_t thread_count)
             call_count += pass->calls.items[k].system->enabled;
         table->reach_bytes = call_count == 1 ? lone_bytes : reach_bytes;
         if (call_count > 0) share_out(pass, table, call_count);
+        pass->prefetches |= table->share_bytes > 0;
     }
 }
 

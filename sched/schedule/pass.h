@@ -66,6 +66,7 @@ typedef struct quern__pass {
     bool is_split;
     uint64_t touched_bytes; /* by all calls, each byte once */
     bool is_streamed;       /* that is more than the workers' own caches hold */
+    bool prefetches;        /* something is fetched ahead on the way over some table */
 
     /* observed: see sched/observe/profile.h */
     QUERN__ARRAY(uint32_t)

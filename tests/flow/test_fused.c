@@ -246,6 +246,7 @@ static reach reach_of(quern_prefetch prefetch, size_t own_cache_bytes, size_t sh
     const quern__pass_table *table = &pass->tables.items[2]; /* has no other component */
     const uint32_t column_bytes = 8 * table->archetype->row_capacity;
     const uint32_t fetched_bytes = table->share_bytes * 3; /* calls */
+    cr_assert_eq(pass->prefetches, fetched_bytes > 0);
     const uint32_t reach_bytes = table->reach_bytes;
     close_crowd();
     if (fetched_bytes == 0) return NOTHING;

@@ -153,7 +153,7 @@ Test(ref, is_null_without_the_component_and_right_again_with_it)
     cr_assert_null(quern_ref_get_write(getter, &refs[4]));
     setup_entity_with(world, &number, 1);
     cr_assert_null(quern_ref_get(getter, &refs[4]), "another one lives in the slot");
-    cr_assert_str_empty(quern_error_message());
+    cr_assert_str_eq(quern_error_message(), "");
 }
 
 /* ------------------------------------------------------------------------------------------ chunks reused */

@@ -20,7 +20,8 @@
 #define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
 
 /* A function that would only be in the way of the instructions around its calls. */
-#define QUERN__SLOW_PATH __attribute__((noinline, cold))
+#define QUERN__SLOW_PATH     __attribute__((noinline, cold))
+#define QUERN__ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Remembers the message for quern_error_message() and gives the code back:
  *     return quern__fail(QUERN_ERROR_LIMIT, "component '%s': ...", name);  */

@@ -49,16 +49,21 @@ typedef struct quern__place {
 /* The way to the archetype with one component more or less. */
 typedef struct quern__edge {
     uint64_t key;                        /* quern__edge_key; 0: no edge */
-    const struct quern__move_plan *plan; /* see storage.h */
+    const struct quern__move_plan *plan; /* is_plain; see plan.h */
 } quern__edge;
+
+/* Edges of which the plan is found at once. Each has its place by the component, so that it is looked for in
+ * one place only; where two share one, the later stands there, and the earlier is found again by
+ * quern__plan_recall. */
+enum { QUERN__EDGE_PLACES = 4 };
 
 typedef struct quern__chunk_slot {
     quern__chunk *chunk;
     uint32_t row_count;
 } quern__chunk_slot;
 
-/* The first line is what a query touches of an archetype with one chunk, the second what single rows that
- * come and go touch besides. */
+/* The first line is what a query touches of an archetype with one chunk, the second and the third what
+ * single rows that come and go touch besides. */
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* first_slot, until there are more */
     quern__chunk_slot first_slot;
@@ -71,8 +76,8 @@ typedef struct quern__archetype {
     uint32_t held_count;
     uint32_t reserved_count; /* rows promised to appends to come; 0 between structural changes */
 
-    quern__edge last_edge;        /* the one asked for last */
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
+    quern__edge edges[QUERN__EDGE_PLACES];
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
@@ -174,9 +179,20 @@ static inline void *quern__column_value(const quern__column *column, const quern
 
 /* Compared as a whole, so that it tells a component of this world from others, and adding from removing, at
  * once. Never 0, not even for the null component. */
-static inline uint64_t quern__edge_key(uint32_t component_bits, bool adds)
+static inline uint64_t quern__edge_key(quern_component component, bool adds)
 {
-    return (adds ? 1ull : 2ull) << 32 | component_bits;
+    return (adds ? 1ull : 2ull) << 32 | component.bits;
+}
+
+static inline quern_component quern__edge_component(uint64_t key)
+{
+    return (quern_component){(uint32_t)key};
+}
+
+/* Where the edge stands, if it does. */
+static inline quern__edge *quern__archetype_edge(quern__archetype *archetype, uint64_t key)
+{
+    return &archetype->edges[key % QUERN__EDGE_PLACES];
 }
 
 /* ----------------------------------------------------------------------------------- room for rows */

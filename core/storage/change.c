@@ -306,12 +306,8 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
     archetype->reserved_count--;
     quern__row row = {0};
     quern__row_append(archetype, &row);
-    const uintptr_t location = quern__row_location(row);
-    *quern__row_handle(archetype, row) = entity;
-    point_record(storage, entity, archetype, location);
-    quern__on_arrive(archetype, location, 1);
-    storage->structure_version++;
-    return location;
+    quern__row_arrive_in(storage, archetype, entity, row);
+    return quern__row_location(row);
 }
 
 static void leave_slowly(quern__storage *storage, quern__archetype *archetype, quern_entity entity,

@@ -277,6 +277,18 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
     return true;
 }
 
+/* The entity, whose slot was just taken, arrives in a raw row; its values are still to be written. */
+static inline void quern__row_arrive_in(quern__storage *storage, const quern__archetype *archetype,
+                                        quern_entity entity, quern__row row)
+{
+    *quern__row_handle(archetype, row) = entity;
+    quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    record->location = quern__row_location(row);
+    record->archetype_number = archetype->number;
+    quern__on_arrive(archetype, record->location, 1);
+    storage->structure_version++;
+}
+
 /* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last
  * thing that a call does. */
 quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archetype);
@@ -315,9 +327,9 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
 }
 
 /* As quern__row_move, from a source known already and with a plain plan. */
-static inline quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
-                                                 quern_entity entity, quern__record *record,
-                                                 const quern__move_plan *plan, quern__row to)
+QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
+                                                        quern_entity entity, quern__record *record,
+                                                        const quern__move_plan *plan, quern__row to)
 {
     quern__on_move(plan, quern__row_location(to), record->location, 1);
     const quern__row from = quern__row_of(record->location);

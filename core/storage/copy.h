@@ -58,9 +58,18 @@ quern__copy_word *quern__copy_compile(const quern_allocator *allocator, quern__c
 /* NULL is allowed. */
 void quern__copy_release(const quern_allocator *allocator, quern__copy_word *plan);
 
-/* Copies a value of any size; the places do not overlap. */
+/* Copies a value of any size; the places do not overlap. Sizes that three and four numbers have come
+ * first. */
 static inline void quern__copy_value(char *target, const char *source, size_t size_bytes)
 {
+    if (size_bytes == 12) {
+        memcpy(target, source, 12);
+        return;
+    }
+    if (size_bytes == 16) {
+        memcpy(target, source, 16);
+        return;
+    }
     for (; size_bytes >= 16; size_bytes -= 16, target += 16, source += 16)
         memcpy(target, source, 16);
     if (size_bytes & 8) {

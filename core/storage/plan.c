@@ -37,7 +37,7 @@ void quern__plans_forget(quern__storage *storage, quern__archetype *archetype)
         plan_release(storage, (quern__move_plan *)(uintptr_t)slot->value);
     }
     quern__map_clear(&archetype->plans);
-    archetype->last_edge = (quern__edge){0};
+    memset(archetype->edges, 0, sizeof archetype->edges);
 }
 
 static const quern__type *hooked_type(const quern__type *type)
@@ -184,14 +184,10 @@ static uint32_t set_with_or_without(const quern__archetype *source, uint16_t com
     return count;
 }
 
-/* Looks the edge up, or makes it, and the archetype it leads to. */
-static quern_result find_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
+/* Makes the edge, and the archetype it leads to. */
+static quern_result make_edge(quern__storage *storage, quern__archetype *source, uint32_t component_index,
                               const quern__move_plan **out_plan)
 {
-    uint64_t key = plan_key_of_component(component_index);
-    *out_plan = quern__map_find_pointer(&source->plans, key);
-    if (*out_plan != NULL) return QUERN_OK;
-
     uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 1];
     uint32_t count = set_with_or_without(source, (uint16_t)component_index, set);
     quern__archetype *target;
@@ -200,21 +196,26 @@ static quern_result find_edge(quern__storage *storage, quern__archetype *source,
     if (result != QUERN_OK) return result;
     if (!quern__map_reserve(&source->plans, &storage->allocator, source->plans.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an edge between archetypes");
-    quern__map_put(&source->plans, key, (uintptr_t)*out_plan);
+    quern__map_put(&source->plans, plan_key_of_component(component_index), (uintptr_t)*out_plan);
     return QUERN_OK;
 }
 
 quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
                                        uint32_t component_index, const quern__move_plan **out_plan)
 {
-    bool adds = !quern__archetype_has(source, component_index);
-    quern_component component = quern__component_handle(&storage->components, component_index);
-    uint64_t key = quern__edge_key(component.bits, adds);
-    quern_result result = QUERN_OK;
-    if (source->last_edge.key == key)
-        *out_plan = source->last_edge.plan;
-    else
-        result = find_edge(storage, source, component_index, out_plan);
-    if (result == QUERN_OK) source->last_edge = (quern__edge){.key = key, .plan = *out_plan};
-    return result;
+    *out_plan = quern__map_find_pointer(&source->plans, plan_key_of_component(component_index));
+    return *out_plan != NULL ? QUERN_OK : make_edge(storage, source, component_index, out_plan);
+}
+
+const quern__move_plan *quern__plan_recall(const quern__storage *storage, quern__archetype *source,
+                                           uint64_t key)
+{
+    const quern_component component = quern__edge_component(key);
+    const uint32_t index = quern__components_distance(&storage->components, component);
+    if (index >= storage->components.list.count) return NULL;
+    if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
+    const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
+    if (plan == NULL || !plan->is_plain) return NULL;
+    *quern__archetype_edge(source, key) = (quern__edge){.key = key, .plan = plan};
+    return plan;
 }

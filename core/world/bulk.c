@@ -176,13 +176,64 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
 
 /* ---------------------------------------------------------------------------------------- destroy */
 
-static quern_result check_listed(const quern__storage *storage, const quern_entity *entities, uint32_t i)
+static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
+                                                 const quern_entity *entities, uint32_t i)
 {
     quern_result result = quern__entities_check(&storage->entities, entities[i]);
-    if (result == QUERN_OK) return QUERN_OK;
     char reason[128];
     snprintf(reason, sizeof reason, "%s", quern_error_message());
     return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
+}
+
+/* In a list in any order, record and row of an entity are far from those of the one before. Then records are
+ * asked for so many entities ahead, and rows, which records tell of, so many. What comes in the order of
+ * slots needs no asking: the processor sees it coming. */
+enum { RECORDS_AHEAD = 16, ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
+
+static inline bool is_far_from_the_one_before(const quern_entity *entity)
+{
+    const uint32_t step = quern_entity_index(entity[0]) - quern_entity_index(entity[-1]);
+    return step + NEAR_SLOTS > 2 * NEAR_SLOTS;
+}
+
+static inline void fetch_record(const quern__storage *storage, quern_entity entity)
+{
+    __builtin_prefetch(quern__entities_record(&storage->entities, quern_entity_index(entity)), 1);
+}
+
+/* Everything in the row is going to be written: another one is moved there. */
+static inline void fetch_row(const quern__storage *storage, quern_entity entity)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
+    if (record->location == 0) return; /* it stands in the list twice */
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    const quern__row row = quern__row_of(record->location);
+    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    for (uint32_t i = 0; i < archetype->column_count; i++) {
+        const quern__column *column = &archetype->columns[i];
+        __builtin_prefetch(
+            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index), 1);
+    }
+}
+
+/* For what comes after the first of so many entities. */
+static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
+{
+    if (count > RECORDS_AHEAD && is_far_from_the_one_before(&entities[RECORDS_AHEAD]))
+        fetch_record(storage, entities[RECORDS_AHEAD]);
+    if (count > ROWS_AHEAD && is_far_from_the_one_before(&entities[ROWS_AHEAD]))
+        fetch_row(storage, entities[ROWS_AHEAD]);
+}
+
+static void destroy_listed(quern__storage *storage, quern_entity entity)
+{
+    quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return; /* it stands in the list twice */
+    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    if (QUERN__LIKELY(archetype->is_plain && !quern__record_ends_stretch(record)))
+        quern__row_leave_plain(storage, archetype, entity, record);
+    else
+        quern__row_leave(storage, entity);
 }
 
 static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
@@ -190,14 +241,15 @@ static quern_result destroy_many(quern_world *world, const quern_entity *entitie
     if (world == NULL) return quern__fail_null("quern_entity_destroy_many", "world");
     if (count > 0 && entities == NULL) return quern__fail_null("quern_entity_destroy_many", "entities");
     quern_result result = quern__world_check_unlocked(world, "quern_entity_destroy_many");
-    quern__storage *storage = &world->storage;
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-        result = check_listed(storage, entities, i);
     if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
     for (uint32_t i = 0; i < count; i++)
-        if (quern__entities_find(&storage->entities, entities[i]) !=
-            NULL) /* it may stand in the list twice */
-            quern__row_leave(storage, entities[i]);
+        if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
+            return fail_listed(storage, entities, i);
+    for (uint32_t i = 0; i < count; i++) {
+        fetch_ahead(storage, entities + i, count - i);
+        destroy_listed(storage, entities[i]);
+    }
     return QUERN_OK;
 }
 

@@ -117,13 +117,29 @@ static const quern__create_cache *find_create_cache(quern_world *world, const qu
     return cache;
 }
 
-/* A new entity in the archetype, its values raw memory. */
-static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
-                                      quern_entity *out_entity, uintptr_t *out_location)
+/* Where the row needs another chunk. */
+static QUERN__SLOW_PATH quern_result create_in_new_chunk(quern__storage *storage,
+                                                         quern__archetype *archetype,
+                                                         quern_entity *out_entity, uintptr_t *out_location)
 {
     quern_result result = quern__rows_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
     *out_entity = quern__row_arrive(storage, archetype, out_location);
+    return QUERN_OK;
+}
+
+/* A new entity in the archetype, its values raw memory. */
+static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
+                                      quern_entity *out_entity, uintptr_t *out_location)
+{
+    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
+    quern__row row;
+    if (QUERN__UNLIKELY(!quern__row_append(archetype, &row)))
+        return create_in_new_chunk(storage, archetype, out_entity, out_location);
+    *out_entity = quern__entities_take(&storage->entities);
+    quern__row_arrive_in(storage, archetype, *out_entity, row);
+    *out_location = quern__row_location(row);
     return QUERN_OK;
 }
 
@@ -276,14 +292,49 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
     return quern__archetype_has(archetype, quern__component_index(component));
 }
 
-/* The plan of the edge that the archetype took last, if that is the one asked for and needs no hooks; or
- * NULL: then the slow path finds the edge, calls the hooks, or says what is wrong. */
-static inline const quern__move_plan *find_plan_quickly(const quern__archetype *source,
-                                                        quern_component component, bool adds)
+/* What a call does where it cannot move the entity at once: it makes what is missing, calls hooks, or says
+ * what is wrong. */
+typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
+                               const void *value);
+
+/* Moves an entity of the archetype by the plan, if there is a row for it and the value that the plan
+ * needs. */
+QUERN__ALWAYS_INLINE quern_result move_by_plan(quern_world *world, quern_entity entity,
+                                               quern__record *record, quern__archetype *source,
+                                               const quern__move_plan *plan, quern_component component,
+                                               const void *value, slow_call *slowly)
 {
-    if (source->last_edge.key != quern__edge_key(component.bits, adds)) return NULL;
-    const quern__move_plan *plan = source->last_edge.plan;
-    return plan->is_plain ? plan : NULL;
+    quern__row to;
+    if (QUERN__UNLIKELY(value == NULL && plan->added.size_bytes > 0))
+        return slowly(world, entity, component, value);
+    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
+        return slowly(world, entity, component, value);
+    if (value != NULL) quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
+    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
+}
+
+/* For an edge that does not stand in its place among those of the archetype. */
+static __attribute__((noinline)) quern_result move_by_recall(quern_world *world, quern_entity entity,
+                                                             quern__record *record, uint64_t edge_key,
+                                                             const void *value, slow_call *slowly)
+{
+    quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
+    const quern__move_plan *plan = quern__plan_recall(&world->storage, source, edge_key);
+    const quern_component component = quern__edge_component(edge_key);
+    if (plan == NULL) return slowly(world, entity, component, value);
+    return move_by_plan(world, entity, record, source, plan, component, value, slowly);
+}
+
+/* Moves an entity of the archetype along the edge of the component. adds and slowly are constants. */
+QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity entity,
+                                               quern__record *record, quern__archetype *source,
+                                               quern_component component, bool adds, const void *value,
+                                               slow_call *slowly)
+{
+    const uint64_t key = quern__edge_key(component, adds);
+    const quern__edge *edge = quern__archetype_edge(source, key);
+    if (QUERN__UNLIKELY(edge->key != key)) return move_by_recall(world, entity, record, key, value, slowly);
+    return move_by_plan(world, entity, record, source, edge->plan, component, value, slowly);
 }
 
 static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
@@ -307,14 +358,7 @@ static quern_result add(quern_world *world, quern_entity entity, quern_component
     quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL)) return add_slowly(world, entity, component, value);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    const quern__move_plan *plan = find_plan_quickly(source, component, true);
-    if (QUERN__UNLIKELY(plan == NULL || (value == NULL && plan->added.size_bytes > 0)))
-        return add_slowly(world, entity, component, value);
-    quern__row to;
-    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
-        return add_slowly(world, entity, component, value);
-    quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
-    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
+    return move_by_edge(world, entity, record, source, component, true, value, add_slowly);
 }
 
 quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_component component,
@@ -325,27 +369,22 @@ quern_result quern_entity_add(quern_world *world, quern_entity entity, quern_com
 }
 
 static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_entity entity,
-                                                   quern_component component)
+                                                   quern_component component, const void *no_value)
 {
     quern__record *record;
     quern_result result =
         check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
     if (result != QUERN_OK) return result;
     if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
-    return quern__in_call(add_or_remove(world, entity, record, component, NULL), "quern_entity_remove");
+    return quern__in_call(add_or_remove(world, entity, record, component, no_value), "quern_entity_remove");
 }
 
 static quern_result remove_component(quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record = find_quickly(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component);
+    if (QUERN__UNLIKELY(record == NULL)) return remove_slowly(world, entity, component, NULL);
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    const quern__move_plan *plan = find_plan_quickly(source, component, false);
-    if (QUERN__UNLIKELY(plan == NULL)) return remove_slowly(world, entity, component);
-    quern__row to;
-    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
-        return remove_slowly(world, entity, component);
-    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
+    return move_by_edge(world, entity, record, source, component, false, NULL, remove_slowly);
 }
 
 quern_result quern_entity_remove(quern_world *world, quern_entity entity, quern_component component)
@@ -390,13 +429,13 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
 static quern_result set(quern_world *world, quern_entity entity, quern_component component,
                         const void *value)
 {
-    const quern__record *record = find_quickly(world, entity);
+    quern__record *record = find_quickly(world, entity);
     if (QUERN__UNLIKELY(record == NULL || value == NULL))
         return set_slowly(world, entity, component, value);
-    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     const uint32_t index = quern__components_distance(&world->storage.components, component);
     if (quern__storage_value(archetype, record->location, index) == NULL)
-        return set_slowly(world, entity, component, value);
+        return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
     replace_value(world, record, component, value);
     return QUERN_OK;
 }

@@ -306,7 +306,7 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
     archetype->reserved_count--;
     quern__row row = {0};
     quern__row_append(archetype, &row);
-    quern__row_arrive_in(storage, archetype, entity, row);
+    quern__row_arrive_at(storage, archetype, entity, row);
     return quern__row_location(row);
 }
 

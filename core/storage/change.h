@@ -278,7 +278,7 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
 }
 
 /* The entity, whose slot was just taken, arrives in a raw row; its values are still to be written. */
-static inline void quern__row_arrive_in(quern__storage *storage, const quern__archetype *archetype,
+static inline void quern__row_arrive_at(quern__storage *storage, const quern__archetype *archetype,
                                         quern_entity entity, quern__row row)
 {
     *quern__row_handle(archetype, row) = entity;
@@ -287,6 +287,15 @@ static inline void quern__row_arrive_in(quern__storage *storage, const quern__ar
     record->archetype_number = archetype->number;
     quern__on_arrive(archetype, record->location, 1);
     storage->structure_version++;
+}
+
+/* A new entity, for which there is a slot, arrives in a raw row. */
+static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
+                                                 quern__row row)
+{
+    const quern_entity entity = quern__entities_take(&storage->entities);
+    quern__row_arrive_at(storage, archetype, entity, row);
+    return entity;
 }
 
 /* Gives chunks without rows back, but for those that may stay. Returns QUERN_OK, so that it can be the last

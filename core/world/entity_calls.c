@@ -137,8 +137,7 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     quern__row row;
     if (QUERN__UNLIKELY(!quern__row_append(archetype, &row)))
         return create_in_new_chunk(storage, archetype, out_entity, out_location);
-    *out_entity = quern__entities_take(&storage->entities);
-    quern__row_arrive_in(storage, archetype, *out_entity, row);
+    *out_entity = quern__row_arrive_new(storage, archetype, row);
     *out_location = quern__row_location(row);
     return QUERN_OK;
 }

@@ -36,7 +36,6 @@ bool quern__jobs_try_enter(quern_jobs *jobs)
     quern__worker *caller = &jobs->workers[0];
     caller->outer = quern__current_worker;
     quern__current_worker = caller;
-    quern__worker_note_processor(caller);
     return true;
 }
 

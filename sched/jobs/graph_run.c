@@ -246,6 +246,7 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
     quern__wait wait = {
         .scope = quern__scope_close(graph), .target = graph, .is_done = has_finished_or_needs_caller};
     int64_t floor = caller->floor;
+    quern__worker_note_processor(caller);
     caller->floor = quern__deque_bottom(&caller->deque);
     run_ready(graph, caller, reset(graph, caller));
     while (!has_finished(graph)) {

@@ -255,7 +255,7 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
 
 /* ------------------------------------------------------------------- give_way.c: two on one processor */
 
-/* By the worker itself, when it begins to do something: it is on this processor. */
+/* By the worker itself, when it begins to do something that is worth it: it is on this processor. */
 void quern__worker_note_processor(quern__worker *worker);
 
 /* Whether the worker, who spins, holds a processor that another one of the pool needs, and should sleep. It

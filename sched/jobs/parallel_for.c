@@ -107,6 +107,7 @@ __attribute__((noinline)) static void run_shared_many(quern__worker *caller, con
 /* own: what the caller did itself; may be NULL. */
 static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
 {
+    quern__worker_note_processor(caller);
     if (caller->jobs->thread_count <= QUERN__FEW_THREADS)
         run_shared_few(caller, range, wake, own);
     else

@@ -34,6 +34,7 @@ quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void
     }
     quern_result result = quern__jobs_enter(jobs, "quern_jobs_run");
     if (result != QUERN_OK) return result;
+    quern__worker_note_processor(&jobs->workers[0]);
     run_here(&jobs->workers[0], function, user_data);
     quern__jobs_leave(jobs);
     return QUERN_OK;

@@ -12,7 +12,6 @@ enum {
     SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
     SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
     BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
-    SORTED_DESTROYS = 65536 /* more, in no order, are merged by chunk and not sorted */
 };
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator)
@@ -21,8 +20,6 @@ void quern__turnover_release(quern__turnover *turnover, const quern_allocator *a
     quern__array_release(allocator, &turnover->fills);
     quern__array_release(allocator, &turnover->spans);
     quern__map_release(&turnover->kind_of_operation, allocator);
-    quern__array_release(allocator, &turnover->order);
-    quern__array_release(allocator, &turnover->order_scratch);
 }
 
 /* ----------------------------------------------------------------------------------- what is destroyed */
@@ -35,7 +32,6 @@ typedef struct look {
     bool is_so;
     bool is_out_of_memory;
     /* the rows that are left, as far as they are listed */
-    bool is_sorted; /* by archetype, chunk and row, none twice */
     uint32_t left_count;
     uintptr_t last;              /* 0: there is none */
     quern__archetype *archetype; /* of the last */
@@ -59,9 +55,9 @@ static QUERN__SLOW_PATH void enter_chunk(look *it, uintptr_t location)
     const quern__chunk *chunk = quern__chunk_of(location);
     if (it->last != 0) {
         const quern__chunk *before = quern__chunk_of(it->last);
-        it->is_sorted &= chunk->archetype == before->archetype
-                             ? chunk->index > before->index
-                             : chunk->archetype->index > before->archetype->index;
+        it->is_so &= chunk->archetype == before->archetype
+                         ? chunk->index > before->index
+                         : chunk->archetype->index > before->archetype->index;
     }
     if (chunk->archetype == it->archetype) return;
     it->is_so &= !chunk->archetype->has_destroy;
@@ -76,7 +72,7 @@ static inline void list_left(look *it, uintptr_t location, uint32_t slot)
     if (quern__chunk_of(location) != quern__chunk_of(it->last))
         enter_chunk(it, location);
     else
-        it->is_sorted &= location > it->last;
+        it->is_so &= location > it->last;
     it->last = location;
     it->resolved->gaps.items[it->left_count] = location;
     it->resolved->destroyed.items[it->left_count++] = slot;
@@ -97,52 +93,6 @@ static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
         }
         list_left(it, location, quern_entity_index(item->entity));
     }
-}
-
-/* Brings the list of rows that are left into order. */
-static void sort_left(look *it)
-{
-    quern__turnover *turnover = it->turnover;
-    const quern_allocator *allocator = &it->storage->allocator;
-    const uint32_t count = it->left_count;
-    const uintptr_t *locations = it->resolved->gaps.items;
-    const uint32_t *slots = it->resolved->destroyed.items;
-    if (!quern__array_reserve(allocator, &turnover->order, count) ||
-        !quern__array_reserve(allocator, &turnover->order_scratch, count)) {
-        it->is_out_of_memory = true;
-        return;
-    }
-    quern__sort_item *order = turnover->order.items, *before = turnover->order_scratch.items;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__chunk *chunk = quern__chunk_of(locations[i]);
-        const uint32_t row =
-            chunk->index * chunk->archetype->row_capacity + quern__location_row(locations[i]);
-        order[i] = (quern__sort_item){.key = (uint64_t)chunk->archetype->index << 32 | row,
-                                      .pointer = (void *)(uintptr_t)i};
-    }
-    quern__sort(order, before, count);
-    for (uint32_t i = 0; i < count; i++)
-        before[i] = (quern__sort_item){.key = locations[i], .pointer = (void *)(uintptr_t)slots[i]};
-    it->left_count = 0;
-    it->is_sorted = true;
-    it->last = 0;
-    it->archetype = NULL;
-    it->resolved->deltas.count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const quern__sort_item *left = &before[(uintptr_t)order[i].pointer];
-        list_left(it, (uintptr_t)left->key, (uint32_t)(uintptr_t)left->pointer);
-    }
-}
-
-/* Whether they have an order in which none stands twice; then they are in it. */
-static bool order_left(look *it)
-{
-    if (!it->is_sorted) {
-        if (it->left_count > SORTED_DESTROYS) return false;
-        sort_left(it);
-    }
-    count_left(it);
-    return it->is_sorted;
 }
 
 /* ------------------------------------------------------------------------------------- what is created */
@@ -296,7 +246,8 @@ static void look_at_streams(look *it, const quern__gathered *gathered)
         }
         look_at_stream(it, &gathered->streams.items[i]);
     }
-    it->is_so = it->is_so && !it->is_out_of_memory && order_left(it);
+    count_left(it);
+    it->is_so &= !it->is_out_of_memory;
 }
 
 static void clear(quern__turnover *turnover)
@@ -318,8 +269,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
                .resolved = resolved,
                .storage = storage,
                .is_so =
-                   (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX,
-               .is_sorted = true};
+                   (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX};
     *out_is_so = false;
     if (!it.is_so) return QUERN_OK;
     clear(turnover);

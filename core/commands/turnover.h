@@ -4,10 +4,10 @@
 #define QUERN_CORE_COMMANDS_TURNOVER_H
 
 /* The short way for entities that only come and go, straight after gathering. Where commands do nothing but
- * destroy entities that were there, and create others with types without hooks, one command is all that an
- * entity gets: there is nothing to merge. What has to be known is which rows are left, in order, and that
- * no entity is destroyed twice; a list that is sorted by place tells both. Rows, handles and values that
- * come out are those of the way through all stages (resolve.h). */
+ * destroy entities that were there, in the order of their rows, and create others with types without hooks,
+ * one command is all that an entity gets: there is nothing to merge. Systems destroy in the order of rows,
+ * and in order none is destroyed twice. Commands in another order go through all stages: sorting them was
+ * slower. Rows, handles and values that come out are those of all stages (resolve.h). */
 
 #include "core/commands/resolve.h"
 
@@ -43,7 +43,6 @@ typedef struct quern__turnover {
     QUERN__ARRAY(quern__create_fill) fills;
     QUERN__ARRAY(quern__create_span) spans; /* in the order of streams */
     quern__map kind_of_operation;
-    QUERN__ARRAY(quern__sort_item) order, order_scratch;
 } quern__turnover;
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator);

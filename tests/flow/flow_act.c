@@ -84,9 +84,9 @@ static void turn_over(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
     const flow_hands *hands = who->hands;
-    const uint64_t chosen = roll(who, 128);
+    const uint64_t chosen = roll(who, 128) | (who->system->only_creates ? 64 : 0);
     if (chosen < 56) hands->destroy(hands->self, who->self);
-    if (chosen == 56) hands->destroy(hands->self, who->target);
+    if (chosen == 56 && roll(who, 4) == 0) hands->destroy(hands->self, who->target);
     if (chosen < 24) return;
     make_words(who, who->self, words);
     const quern_entity fresh = hands->create(hands->self, roll_set(who), words);

@@ -204,8 +204,13 @@ void flow_plan_add_filters(flow_plan *plan)
 
 void flow_plan_turn_over(flow_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->system_count; i++)
-        plan->systems[i].turns_over = true;
+    bool has_destroyer[FLOW_PHASE_COUNT] = {false};
+    for (uint32_t i = 0; i < plan->system_count; i++) {
+        flow_system *system = &plan->systems[i];
+        system->turns_over = true;
+        system->only_creates = has_destroyer[system->phase] && system->salt % 16 != 0;
+        has_destroyer[system->phase] = true;
+    }
     for (uint32_t i = 0; i < plan->call_count; i++)
         plan->calls[i].system.turns_over = true;
 }

@@ -52,7 +52,8 @@ typedef struct flow_system {
     quern_access resources[FLOW_RESOURCE_COUNT];
     uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* systems */
     uint32_t before_count, after_count;
-    bool turns_over; /* its commands only create and destroy */
+    bool turns_over;   /* its commands only create and destroy, */
+    bool only_creates; /* or not even that */
     bool has_begin, has_end, has_partial;
     uint32_t condition_percent; /* how often its condition is true; 0: it has none */
     uint32_t interval_ticks;    /* 0: every frame */
@@ -99,7 +100,8 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count);
 /* Makes some terms filters on changes. The reference knows no chunks, so it cannot play such a plan. */
 void flow_plan_add_filters(flow_plan *plan);
 
-/* Lets all systems and calls record nothing but creates and destroys. */
+/* Lets all systems and calls record nothing but creates and destroys; mostly one system of a phase destroys,
+ * so that it does so in the order of rows. */
 void flow_plan_turn_over(flow_plan *plan);
 
 bool flow_system_has_terms(const flow_system *system);

@@ -58,7 +58,7 @@ static void open_world(bool tracks)
     tracked_component = tracked_register(world, "tracked", &counts);
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         quern_component list[3];
-        const uint32_t count = list_of(i / 7 % KIND_COUNT, list);
+        const uint32_t count = list_of(i / (ENTITY_COUNT / KIND_COUNT), list);
         entities[i] = setup_entity_with(world, list, count);
         if (count > 0) must(quern_entity_set(world, entities[i], number, &(uint64_t){i}));
         if (tracks && i % 50 == 0) must(quern_entity_add(world, entities[i], tracked_component, NULL));
@@ -222,7 +222,6 @@ static void create_linked(quern_context *context)
 Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_in_order, 0, false, true);
-    assert_both_ways(destroy_backwards, 0, false, true);
     assert_both_ways(destroy_all, 0, false, true);
     assert_both_ways(create_alone, 0, false, true);
     assert_both_ways(replace_some, 0, false, true);
@@ -240,9 +239,16 @@ static void replace_and_move(quern_context *context)
             must(quern_entity_add(quern_context_world(context), entities[i], tag, NULL));
 }
 
+/* Something has changed since they were recorded, but not their order. */
+static void replace_and_create(quern_context *context)
+{
+    replace_some(context);
+    setup_entity(quern_context_world(context));
+}
+
 Test(turnover, entities_go_from_where_they_are_by_now)
 {
-    assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, true);
+    assert_both_ways(replace_and_create, QUERN_SYSTEM_EXCLUSIVE, false, true);
 }
 
 /* -------------------------------------------------------------------------------------- what does not */
@@ -284,7 +290,9 @@ static void create_tracked(quern_context *context)
 
 Test(turnover, what_asks_for_more_goes_through_all_stages, .timeout = 600)
 {
+    assert_both_ways(destroy_backwards, 0, false, false);
     assert_both_ways(destroy_some_twice, 0, false, false);
+    assert_both_ways(replace_and_move, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_what_has_gone, QUERN_SYSTEM_EXCLUSIVE, false, false);
     assert_both_ways(destroy_what_was_created, 0, false, false);
     assert_both_ways(set_after_a_create, 0, false, false);
@@ -349,7 +357,7 @@ static void replace_all(quern_context *context)
 {
     replace_by_an_archetype_of_its_own(context);
     quern_commands *commands = quern_context_commands(context);
-    for (uint32_t i = ENTITY_COUNT; i-- > 700;)
+    for (uint32_t i = 700; i < ENTITY_COUNT; i++)
         must(quern_commands_destroy(commands, entities[i]));
     for (uint32_t i = 0; i < 2 * ENTITY_COUNT; i++)
         create_kind(commands, i / 5 % KIND_COUNT, i, entities[0]);

@@ -64,6 +64,18 @@ static inline quern__chunk *quern__chunk_of(uintptr_t address)
     return (quern__chunk *)(address & ~(uintptr_t)(QUERN__CHUNK_BYTES - 1));
 }
 
+/* Asks for the first lines of a column that will be come to soon, into L2. Processors foresee what follows
+ * them; but where a column of the next chunk begins, they have to find out anew. */
+static inline void quern__chunk_fetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
+                                           uint32_t column_bytes)
+{
+    enum { HEAD_BYTES = 512, LINE_BYTES = 64 };
+    const char *values = (const char *)chunk + offset_bytes;
+    const uint32_t bytes = column_bytes < HEAD_BYTES ? column_bytes : HEAD_BYTES;
+    for (uint32_t offset = 0; offset < bytes; offset += LINE_BYTES)
+        __builtin_prefetch(values + offset, 0, 2);
+}
+
 /* A small number that no other chunk has at the time. */
 static inline uint32_t quern__chunk_number(const quern__chunk *chunk)
 {

@@ -4,7 +4,14 @@
 
 #include "core/world/world.h"
 
-enum { PREFETCH_MATCHES = 4 };
+enum {
+    PREFETCH_MATCHES = 4,
+    /* Walks over less find it all in L2, where fetching ahead gains nothing. Who comes to few rows in each
+     * chunk is through before what is fetched has come. */
+    CACHED_BYTES = 256 * 1024,
+    CACHED_CHUNKS = CACHED_BYTES / QUERN__CHUNK_BYTES,
+    FEW_ROWS = 64
+};
 
 /* ------------------------------------------------------------------------------------- definition */
 
@@ -439,6 +446,26 @@ static uint64_t count_stops(const quern__query *query)
     return count;
 }
 
+/* The bytes of a row that a walk may touch. */
+static uint32_t touched_bytes(const quern__query *query, const quern__query_match *match)
+{
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_NO_ACCESS) bytes += match->columns[i].size_bytes;
+    return bytes;
+}
+
+/* Each entry is fetched from the one before. */
+static void plan_fetching(quern__query *query, uint64_t bytes)
+{
+    if (bytes <= CACHED_BYTES) return;
+    for (uint32_t i = 1; i < query->entries.count; i++) {
+        if (query->entries.items[i].count < FEW_ROWS) continue;
+        query->entries.items[i - 1].fetches_next = true;
+        query->entries.items[i - 1].is_plain = false;
+    }
+}
+
 /* Without memory there is no list, and walks go from match to match as the first one does. */
 static void list_entries(quern__query *query)
 {
@@ -448,8 +475,10 @@ static void list_entries(quern__query *query)
     if (count > UINT32_MAX ||
         !quern__array_reserve(&query->storage->allocator, &query->entries, (uint32_t)count))
         return;
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
+        bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
         for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
             query->entries.items[query->entries.count++] = (quern__chunk_entry){
                 .chunk = (char *)match->archetype->slots[k].chunk,
@@ -458,14 +487,17 @@ static void list_entries(quern__query *query)
                 .entities_offset_bytes = match->archetype->entities_offset_bytes,
                 .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
                 .slot = k,
+                .is_plain = match->archetype->versions.items == NULL,
             };
     }
+    plan_fetching(query, bytes);
     query->entries_version = query->storage->structure_version;
 }
 
-void quern__query_track(quern_query_iterator *iterator, const quern__chunk_entry *entry)
+void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
-    iterator->view.versions = quern__versions_of(entry->versions, entry->slot);
+    if (entry->versions != NULL) iterator->view.versions = quern__versions_of(entry->versions, entry->slot);
+    if (entry->fetches_next) quern__query_fetch_next(iterator->query, entry);
 }
 
 quern_result quern__query_list(quern__query *query)
@@ -547,11 +579,14 @@ static bool advance(quern_query_iterator *iterator)
         const quern__query_match *match = &query->matches.items[iterator->match_index];
         if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
         while (iterator->chunk_index < match->archetype->chunk_count) {
-            quern__view_set(&iterator->view, query, match,
-                            &match->archetype->slots[iterator->chunk_index++]);
+            const quern__chunk_slot *slot = &match->archetype->slots[iterator->chunk_index++];
+            quern__view_set(&iterator->view, query, match, slot);
             if (!quern__query_passes(query, match->columns, iterator->view.versions,
                                      iterator->seen_version))
                 continue;
+            if (match->archetype->chunk_count > CACHED_CHUNKS &&
+                iterator->chunk_index < match->archetype->chunk_count)
+                quern__query_fetch_heads(query, match->columns, slot[1].chunk, slot[1].row_count);
             iterator->view.ordinal = iterator->view_count++;
             return true;
         }

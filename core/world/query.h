@@ -121,6 +121,23 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
         quern__versions_of(&match->archetype->versions, (uint32_t)(slot - match->archetype->slots));
 }
 
+/* Fetches what a walk will read first of a chunk that it comes to next. */
+static inline void quern__query_fetch_heads(const quern__query *query, const quern_view_column *columns,
+                                            const quern__chunk *chunk, uint32_t row_count)
+{
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (columns[i].access != QUERN_NO_ACCESS)
+            quern__chunk_fetch_head(chunk, columns[i].offset_bytes, columns[i].size_bytes * row_count);
+}
+
+/* At an entry that fetches_next. */
+static inline void quern__query_fetch_next(const quern__query *query, const quern__chunk_entry *entry)
+{
+    const quern__chunk_entry *next = entry + 1;
+    quern__query_fetch_heads(query, next->columns, (const quern__chunk *)(const void *)next->chunk,
+                             next->count);
+}
+
 /* Whether a chunk is to come to view: filters let it, or there are none. versions: of the chunk, NULL where
  * the archetype has none of the components that are filtered. */
 bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,

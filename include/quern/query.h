@@ -277,6 +277,8 @@ typedef struct quern__chunk_entry {
     uint32_t entities_offset_bytes;
     const struct quern__versions *versions; /* of its archetype; NULL: not kept */
     uint32_t slot;
+    bool fetches_next; /* the next entry, while this one is worked on */
+    bool is_plain;     /* neither versions nor fetching */
 } quern__chunk_entry;
 
 /** Walks the matches in order of archetype, chunk and row. */
@@ -307,8 +309,8 @@ QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 /* The part of quern_query_next that finds the next entry, or says why there is none. */
 QUERN_API bool quern__query_next(quern_query_iterator *iterator);
 
-/* Lets the view tell filters what is written, at an entry whose archetype keeps change versions. */
-QUERN_API void quern__query_track(quern_query_iterator *iterator, const quern__chunk_entry *entry);
+/* At an entry that is not plain: lets the view tell filters what is written, and fetches ahead. */
+QUERN_API void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry);
 
 #define QUERN__PREFETCH_ENTRIES 4 /* how far ahead */
 
@@ -347,7 +349,7 @@ static inline bool quern_query_next(quern_query_iterator *iterator)
     iterator->view.chunk = entry->chunk;
     iterator->view.columns = entry->columns;
     iterator->view.versions = 0;
-    if (entry->versions) quern__query_track(iterator, entry);
+    if (!entry->is_plain) quern__query_attend(iterator, entry);
     return true;
 }
 

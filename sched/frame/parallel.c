@@ -38,6 +38,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         const quern__chunk_entry *entry = &run->query->entries.items[i];
         view.versions = entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
         if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
+        if (entry->fetches_next) quern__query_fetch_next(run->query, entry);
         view.ordinal = context->ordinal = i;
         view.count = entry->count;
         view.chunk = entry->chunk;

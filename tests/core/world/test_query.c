@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world/query.h"
 #include "core/world/world.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
@@ -312,6 +313,71 @@ Test(query, the_first_walk_and_later_ones_see_the_same_views)
         create_of(1 | 8, 700); /* another structure for the next time */
     }
     quern_query_destroy(query);
+}
+
+static uint32_t count_fetched(const quern_query *query)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < query->entries.count; i++)
+        count += query->entries.items[i].fetches_next;
+    return count;
+}
+
+Test(query, walks_that_no_cache_of_a_core_holds_fetch_the_next_chunk)
+{
+    create_of(1 | 2, 10000);
+    create_of(1 | 2 | 8, 63);
+    create_of(1 | 2 | 4, 64);
+    quern_query *narrow = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    quern_query *wide =
+        setup_query(world, (quern_term[]){quern_term_read(position), quern_term_write(velocity)}, 2);
+    count_rows(narrow);
+    count_rows(narrow);
+    count_rows(wide);
+    count_rows(wide);
+    cr_assert_eq(count_fetched(narrow), 0u, "it touches 120 KB");
+    cr_assert_eq(count_fetched(wide), 0u, "it touches 240 KB");
+    create_of(1 | 2, 10000);
+    count_rows(narrow);
+    count_rows(narrow);
+    count_rows(wide);
+    count_rows(wide);
+    cr_assert_eq(count_fetched(narrow), 0u, "it touches 240 KB");
+    cr_assert_eq(count_fetched(wide), wide->entries.count - 2, "not the first and that of few rows");
+    cr_assert_not(wide->entries.items[wide->entries.count - 1].fetches_next, "there is none behind it");
+    quern_query_destroy(narrow);
+    quern_query_destroy(wide);
+}
+
+static uint32_t count_views(quern_query *query)
+{
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count++;
+    return count;
+}
+
+Test(query, walks_that_fetch_tell_filters_what_they_write)
+{
+    create_of(1 | 2, 20000);
+    create_of(1 | 2 | 4, 2000);
+    quern_term terms[] = {quern_term_write(position), quern_term_read(velocity)};
+    quern_query *query = setup_query(world, terms, 2);
+    quern_query *changed =
+        setup_query(world, (quern_term[]){quern_term_changed(quern_term_read(position))}, 1);
+    const uint32_t view_count = count_views(changed);
+    for (uint32_t walk = 0; walk < 3; walk++) { /* chunks are known in the second, which fetches */
+        uint32_t written_count = 0;
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it))
+            if (it.view.ordinal % 3 == walk) written_count += quern_view_write(&it.view, 0) != NULL;
+        cr_assert_gt(written_count, view_count / 4);
+        cr_assert_eq(count_views(changed), written_count);
+    }
+    cr_assert_gt(count_fetched(query), view_count / 2);
+    quern_query_destroy(query);
+    quern_query_destroy(changed);
 }
 
 Test(query, a_walk_over_known_chunks_ends_with_a_change_too)

@@ -71,30 +71,74 @@ static void close_raw(void *state)
 
 /* ------------------------------------------------------------------------------------------- quern */
 
-/* On one thread the plain loop over a query is the fastest way that the library documents; on more it is
- * a schedule with one system. */
-typedef struct iter_scene {
+typedef struct iter_scene iter_scene;
+
+/* One walk over all entities. */
+typedef void iter_walk(const iter_scene *iter);
+
+struct iter_scene {
     bench_world bench;
     quern_query *query;
-    quern_jobs *jobs;         /* NULL on one thread */
-    quern_schedule *schedule; /* NULL on one thread */
-} iter_scene;
+    quern_jobs *jobs; /* NULL on one thread */
+    quern_schedule *schedule;
+    iter_walk *walk;
+};
 
-static void *open_quern(const bench_case *scene)
+static void walk_query(const iter_scene *iter)
+{
+    quern_query_iterator it = quern_query_iterate(iter->query);
+    while (quern_query_next(&it))
+        kernel_move(quern_view_write(&it.view, 0), quern_view_read(&it.view, 1), it.view.count);
+    REQUIRE(it.result);
+}
+
+static void move(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    kernel_move(quern_view_write(view, 0), quern_view_read(view, 1), view->count);
+}
+
+static void walk_parallel(const iter_scene *iter)
+{
+    REQUIRE(quern_query_parallel_for(iter->query, iter->jobs, move, NULL));
+}
+
+static void walk_system(const iter_scene *iter)
+{
+    REQUIRE(quern_schedule_run(iter->schedule, iter->jobs, (double)STEP_SECONDS));
+}
+
+static void *open_walk(const bench_case *scene, iter_walk *walk)
 {
     iter_scene *iter = bench_allocate(1, sizeof *iter);
     bench_world *bench = &iter->bench;
+    iter->walk = walk;
     bench_world_open(bench);
     for (uint32_t i = 0; i < scene->entity_count; i++)
         bench_world_create_moving(bench, i);
     const quern_term terms[] = {quern_term_write(bench->position), quern_term_read(bench->velocity)};
     iter->query = bench_world_query(bench, terms, 2);
-    if (scene->thread_count > 1) {
-        iter->jobs = bench_jobs_create(scene->thread_count);
-        REQUIRE(quern_schedule_create(bench->world, NULL, &iter->schedule));
-        bench_add_move(iter->schedule, bench);
-    }
+    if (scene->thread_count > 1) iter->jobs = bench_jobs_create(scene->thread_count);
+    REQUIRE(quern_schedule_create(bench->world, NULL, &iter->schedule));
+    bench_add_move(iter->schedule, bench);
     return iter;
+}
+
+/* On one thread the plain loop over a query is the fastest way that the library documents; on more it is
+ * a schedule with one system. */
+static void *open_quern(const bench_case *scene)
+{
+    return open_walk(scene, scene->thread_count > 1 ? walk_system : walk_query);
+}
+
+static void *open_system(const bench_case *scene)
+{
+    return open_walk(scene, walk_system);
+}
+
+static void *open_parallel(const bench_case *scene)
+{
+    return open_walk(scene, walk_parallel);
 }
 
 static void enter_quern(void *state)
@@ -103,23 +147,11 @@ static void enter_quern(void *state)
     if (iter->jobs != NULL) bench_jobs_wake(iter->jobs);
 }
 
-static void iterate(quern_query *query)
-{
-    quern_query_iterator it = quern_query_iterate(query);
-    while (quern_query_next(&it))
-        kernel_move(quern_view_write(&it.view, 0), quern_view_read(&it.view, 1), it.view.count);
-    REQUIRE(it.result);
-}
-
 static void run_quern(void *state, uint32_t pass_count)
 {
     const iter_scene *iter = state;
-    for (uint32_t pass = 0; pass < pass_count; pass++) {
-        if (iter->schedule == NULL)
-            iterate(iter->query);
-        else
-            REQUIRE(quern_schedule_run(iter->schedule, iter->jobs, (double)STEP_SECONDS));
-    }
+    for (uint32_t pass = 0; pass < pass_count; pass++)
+        iter->walk(iter);
 }
 
 static uint64_t checksum_quern(void *state)
@@ -150,5 +182,8 @@ const bench_workload workload_iter = {
         {
             [BENCH_RAW] = {open_raw, enter_raw, run_raw, leave_raw, checksum_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
+            {open_system, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
+            {open_parallel, enter_quern, run_quern, NULL, checksum_quern, close_quern, NULL},
         },
+    .subject_names = {NULL, NULL, "system", "parallel"},
 };

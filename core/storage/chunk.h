@@ -69,7 +69,7 @@ static inline quern__chunk *quern__chunk_of(uintptr_t address)
 static inline void quern__chunk_fetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
                                            uint32_t column_bytes)
 {
-    enum { HEAD_BYTES = 512, LINE_BYTES = 64 };
+    enum { HEAD_BYTES = 256, LINE_BYTES = 64 };
     const char *values = (const char *)chunk + offset_bytes;
     const uint32_t bytes = column_bytes < HEAD_BYTES ? column_bytes : HEAD_BYTES;
     for (uint32_t offset = 0; offset < bytes; offset += LINE_BYTES)

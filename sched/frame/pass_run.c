@@ -12,7 +12,8 @@
  * as another worker.
  *
  * Whether the job is looked at is asked once, when it begins. What makes calls is there twice, as one
- * function with a constant `is_told`: with all that an observer is told, and without any of it. */
+ * function with a constant `is_told`: with all that an observer is told, and without any of it. Likewise
+ * with `prefetches`: passes over little do not pay for what is larger than the caches. */
 
 #define IN_TWO_KINDS static inline __attribute__((always_inline))
 
@@ -230,11 +231,13 @@ enum { ALL_LANES = UINT32_MAX };
 
 /* The systems of the table, or those of one lane, on one chunk. */
 IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
-                            uint32_t lane, quern_context *context, const bool is_told)
+                            uint32_t lane, quern_context *context, const bool is_told,
+                            const bool prefetches)
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
+    quern__prefetch next;
     if (is_told) begin_calls(context);
-    quern__prefetch next = quern__prefetch_start(pass, table, chunk_index + 1);
+    if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
     quern_view view = {.count = slot->row_count,
                        .entities = quern__archetype_entities(table->archetype, slot->chunk),
                        .chunk = (char *)slot->chunk,
@@ -246,7 +249,7 @@ IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *ta
         if (!system->is_active || (lane != ALL_LANES && lane != system->lane)) continue;
         if (!quern__query_passes(&system->query, call->columns, view.versions, system->query.seen_version))
             continue;
-        quern__prefetch_share(&next);
+        if (prefetches) quern__prefetch_share(&next);
         view.ordinal = call->first_ordinal + chunk_index;
         view.version = pass->plan->schedule->version_base + system->position;
         view.columns = call->columns;
@@ -280,27 +283,30 @@ static uint32_t end_item(const quern__pass *pass, uint32_t table)
 }
 
 IN_TWO_KINDS void walk_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
-                              quern_context *context, const bool is_told)
+                              quern_context *context, const bool is_told, const bool prefetches)
 {
     uint32_t table = find_table(pass, begin);
     for (uint32_t item = begin; item < end; item++) {
         while (item == end_item(pass, table))
             table++;
         uint32_t chunk_index = item - pass->tables.items[table].first_item;
-        run_chunk(pass, &pass->tables.items[table], chunk_index, lane, context, is_told);
+        run_chunk(pass, &pass->tables.items[table], chunk_index, lane, context, is_told, prefetches);
     }
 }
 
 static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                        quern_context *context)
 {
-    walk_chunks(pass, begin, end, lane, context, false);
+    if (pass->prefetches)
+        walk_chunks(pass, begin, end, lane, context, false, true);
+    else
+        walk_chunks(pass, begin, end, lane, context, false, false);
 }
 
 static void run_told_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                             quern_context *context)
 {
-    walk_chunks(pass, begin, end, lane, context, true);
+    walk_chunks(pass, begin, end, lane, context, true, pass->prefetches);
 }
 
 /* --------------------------------------------------------------------------------------------- items */

@@ -36,13 +36,12 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
 {
     const quern__entities *entities = &storage->entities;
     uint32_t found_count = 0;
-    for (uint32_t first = 0; first < count; first += QUERN__FIND_BATCH) {
-        const uint32_t left = count - first;
-        const uint32_t now = left < QUERN__FIND_BATCH ? left : QUERN__FIND_BATCH;
-        if (first == 0) quern__prefetch_records(entities, handles, now);
-        const uint32_t next = left - now < QUERN__FIND_BATCH ? left - now : QUERN__FIND_BATCH;
-        quern__prefetch_records(entities, handles + first + now, next);
-        for (uint32_t i = first; i < first + now; i++) {
+    uint32_t next = count < QUERN__FIND_BATCH ? count : QUERN__FIND_BATCH;
+    quern__prefetch_records(entities, handles, next);
+    for (uint32_t first = 0, end = next; first < count; first = end, end += next) {
+        next = count - end < QUERN__FIND_BATCH ? count - end : QUERN__FIND_BATCH;
+        quern__prefetch_records(entities, handles + end, next);
+        for (uint32_t i = first; i < end; i++) {
             const quern__record *record = quern__entities_find(entities, handles[i]);
             out_values[i] = NULL;
             if (QUERN__UNLIKELY(record == NULL)) continue;

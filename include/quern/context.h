@@ -10,9 +10,9 @@
  * A context is valid until the callback returns, and only on the thread that runs the callback: not in
  * the jobs of a quern_jobs_parallel_for inside it. Calls while no callback runs with the context are
  * reported in the log and return 0 or NULL, except lookups (quern_context_lookup,
- * quern_context_lookup_many, quern_context_has), which still read the world. A build with QUERN_CHECKS also reports these, and calls from another thread, and
- * hands the message to the assert handler. The context must not be NULL: these calls are too frequent to
- * check that.
+ * quern_context_lookup_many, quern_context_has), which still read the world. A build with QUERN_CHECKS also
+ * reports these, and calls from another thread, and hands the message to the assert handler. The context
+ * must not be NULL: these calls are too frequent to check that.
  *
  * A call that is refused returns 0 or NULL, and what runs the callback returns UNDECLARED_ACCESS in the
  * end. The log has the first refusal of each callback, with what the system had declared.
@@ -46,12 +46,13 @@ QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity 
                                            quern_component component);
 
 /** Looks up a component of count entities, and returns how many have it. out_values gets count pointers, to
- * read, in the order of the handles: NULL stands for what quern_context_lookup returns NULL for. Neither
- * list may be NULL, unless count is 0: there is no check. A handle may come more than once.
+ * read, in the order of the handles: NULL stands for what quern_context_lookup returns NULL for. A handle
+ * may come more than once.
  *
  * Asks for the memory of the next entities while it looks at one, so that the waits for memory overlap:
  * better than lookups one by one where they go all over a large world. Some ten to some hundred handles
- * per call are best. Refused as quern_context_lookup; then all pointers are NULL. */
+ * per call are best. Refused as quern_context_lookup, and when a list is NULL though count is not 0; then
+ * all pointers are NULL. */
 QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities,
                                              uint32_t count, quern_component component,
                                              const void **out_values);

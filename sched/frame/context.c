@@ -168,6 +168,18 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     return value;
 }
 
+/* Whether a list of so many is NULL: that is said. */
+static inline bool refuse_null_list(quern_context *context, const void *list, uint32_t count,
+                                    const char *name, const char *function)
+{
+    if (QUERN__LIKELY(list != NULL || count == 0)) return false;
+    if (context->scope.refused == QUERN_OK)
+        context->scope.refused = quern__violation(QUERN_ERROR_NULL_ARGUMENT,
+                                                  "%s: system '%s' looked up %u entities; '%s' is NULL",
+                                                  function, context->system->name, count, name);
+    return true;
+}
+
 uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *entities, uint32_t count,
                                    quern_component component, const void **out_values)
 {
@@ -177,10 +189,12 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     if (plain != NULL)
         (void)refuse_plain(plain, function, "the component of any entity");
     else if (!(QUERN_CHECKS && is_foreign(context, function)) &&
-             may_look_up(context, component, function, &index) && !refuse_tag(context, index, function))
+             may_look_up(context, component, function, &index) && !refuse_tag(context, index, function) &&
+             !refuse_null_list(context, entities, count, "entities", function) &&
+             !refuse_null_list(context, out_values, count, "out_values", function))
         return quern__find_many(&context->schedule->plan.world->storage, NULL, index, entities, count,
                                 out_values);
-    if (count > 0) memset(out_values, 0, count * sizeof *out_values);
+    if (count > 0 && out_values != NULL) memset(out_values, 0, count * sizeof *out_values);
     return 0;
 }
 

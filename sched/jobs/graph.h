@@ -44,7 +44,7 @@ struct quern_graph {
     uint32_t task_capacity;
     uint32_t slots_per_task;
     uint64_t serial_ns;        /* what a run takes on the caller alone; QUERN__UNKNOWN_NS */
-    bool is_measured;          /* serial_ns: by runs on the caller alone; else only a bound */
+    uint64_t measured_ns;      /* the same by the last run on the caller alone; 0: to be measured */
     uint64_t shared_ns;        /* what the last run took that others could help with; 0: not known */
     uint32_t alone_runs;       /* how many there are between tries to share that make it slower */
     uint32_t alone_runs_left;  /* until the next one */
@@ -61,7 +61,7 @@ struct quern_graph {
 static inline void quern__graph_forget_times(quern_graph *graph)
 {
     graph->serial_ns = QUERN__UNKNOWN_NS;
-    graph->is_measured = false;
+    graph->measured_ns = 0;
     graph->shared_ns = 0;
     graph->alone_runs = 0;
     graph->alone_runs_left = 0;

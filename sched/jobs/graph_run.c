@@ -283,18 +283,20 @@ static run_mode choose_mode(const quern_graph *graph)
 {
     if (QUERN_CHECKS) return MODE_WAKE; /* there, finding races matters more than time */
     if (graph->serial_ns >= QUIET_NS) return MODE_WAKE;
-    if (graph->serial_ns < SERIAL_NS || !graph->is_measured) return MODE_SERIAL;
+    if (graph->serial_ns < SERIAL_NS || graph->measured_ns == 0) return MODE_SERIAL;
     return graph->shared_ns >= graph->serial_ns && graph->alone_runs_left != 0 ? MODE_SERIAL : MODE_QUIET;
 }
 
-/* One run may take far too long, when the thread was interrupted. */
+/* One run may take far too long, when the thread was interrupted. And a coarse clock says that a run of
+ * nothing takes no time, from which nothing would grow. */
 static void learn_serial(quern_graph *graph, uint64_t took_ns)
 {
     const uint64_t known_ns = graph->serial_ns;
     const uint64_t likely_ns = took_ns / 2 < known_ns ? took_ns : 2 * known_ns;
     graph->serial_ns =
-        graph->is_measured ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
-    graph->is_measured = true;
+        graph->measured_ns != 0 ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
+    if (graph->serial_ns < LEARN_SHARE) graph->serial_ns = LEARN_SHARE;
+    graph->measured_ns = graph->serial_ns;
     if (graph->alone_runs_left != 0) graph->alone_runs_left--;
 }
 
@@ -309,17 +311,18 @@ static void put_off_sharing(quern_graph *graph, bool was_slower)
 }
 
 /* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. What was known before is brought within these bounds, and measured again. The flag is read
- * relaxed: has_finished has acquired all that helpers did. */
+ * thread. What was known before is brought within these bounds, and measured again where it has grown or is
+ * less than half; two threads, with two caches, may well be a little more than twice as fast. The flag is
+ * read relaxed: has_finished has acquired all that helpers did. */
 static void learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *caller)
 {
     bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
     if (!was_helped && took_ns >= 2 * (uint64_t)QUIET_NS) quern__worker_let_others_come(caller);
-    const uint64_t known_ns = graph->serial_ns;
     const uint64_t most_ns = was_helped ? took_ns * caller->jobs->thread_count : took_ns;
     if (graph->serial_ns > most_ns) graph->serial_ns = most_ns;
     if (graph->serial_ns < took_ns) graph->serial_ns = took_ns;
-    if (graph->serial_ns != known_ns) graph->is_measured = false;
+    if (graph->serial_ns > graph->measured_ns || graph->serial_ns < graph->measured_ns / 2)
+        graph->measured_ns = 0;
     graph->shared_ns = took_ns;
     put_off_sharing(graph, graph->serial_ns == took_ns);
 }

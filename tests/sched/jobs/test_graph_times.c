@@ -57,6 +57,28 @@ Test(graph_times, a_graph_that_becomes_longer_is_shared_soon)
     cr_assert_geq(run_often(100, 20000, 12000), 50u);
 }
 
+/* Each thread has a cache of its own. */
+Test(graph_times, a_graph_that_is_more_than_twice_as_fast_when_shared_is_shared_always)
+{
+    quern__graph_forget_times(&graph);
+    cr_assert_geq(run_often(1000, 20000, 9000), 998u);
+}
+
+Test(graph_times, a_graph_that_becomes_shorter_is_measured_again)
+{
+    quern__graph_forget_times(&graph);
+    cr_assert_geq(run_often(100, 40000, 22000), 98u);
+    cr_assert_leq(run_often(1000, 4000, 5000), 20u);
+}
+
+/* A coarse clock says that a run of nothing takes no time. */
+Test(graph_times, a_graph_that_took_no_time_is_shared_once_it_is_long)
+{
+    quern__graph_forget_times(&graph);
+    run_often(100, 0, 0);
+    cr_assert_geq(run_often(200, 10 * (uint64_t)QUIET_NS, 5 * (uint64_t)QUIET_NS), 50u);
+}
+
 Test(graph_times, one_run_that_was_interrupted_changes_little)
 {
     quern__graph_forget_times(&graph);

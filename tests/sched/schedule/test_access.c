@@ -703,6 +703,42 @@ Test(access, many_lookups_at_once_find_what_each_finds)
     quern_schedule_destroy(schedule);
 }
 
+static void look_up_in_no_list(quern_context *context, const quern_view *view)
+{
+    const void *values[] = {view};
+    cr_assert_eq(quern_context_lookup_many(context, NULL, 1, position, values), 0u);
+    cr_assert_null(values[0]);
+}
+
+static void look_up_into_no_list(quern_context *context, const quern_view *view)
+{
+    cr_assert_eq(quern_context_lookup_many(context, view->entities, view->count, position, NULL), 0u);
+}
+
+static void assert_list_refused(quern_kernel *run, const char *what)
+{
+    quern_schedule *schedule = setup_schedule(world);
+    quern_system_def def = system_def("seek", run);
+    def.terms[0] = quern_term_read(position);
+    def.lookups[0] = position;
+    setup_system(schedule, &def);
+    capture_reports(&reports);
+    must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_not_null(strstr(reports.last, what), "no \"%s\" in: %s", what, reports.last);
+    quern_schedule_destroy(schedule);
+}
+
+Test(access, many_lookups_at_once_without_a_list_are_refused)
+{
+    setup_archetype(position, none);
+    static const char *const call = "quern_context_lookup_many: system 'seek' looked up 1 entities; '";
+    char what[128];
+    snprintf(what, sizeof what, "%sentities' is NULL", call);
+    assert_list_refused(look_up_in_no_list, what);
+    snprintf(what, sizeof what, "%sout_values' is NULL", call);
+    assert_list_refused(look_up_into_no_list, what);
+}
+
 Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_offence)
 {
     setup_archetype(position, none);

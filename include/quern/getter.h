@@ -84,9 +84,9 @@ QUERN_API void *quern_getter_get_write(const quern_getter *getter, quern_entity 
  * pointers, in the order of the handles; NULL stands for what quern_getter_get returns NULL for. A handle
  * may come more than once.
  *
- * Some ten to some thousand handles per call are best: by then the first values are in the cache, and the
- * last still are. Returns 0 with a message, and with all pointers NULL, when the call is wrong. Threads: any
- * that no change of the world runs beside. */
+ * Some ten to some thousand handles per call are best: enough that the waits overlap, and few enough that
+ * all values are still in the cache when the call returns. Returns 0 with a message, and with all pointers
+ * NULL, when the call is wrong. Threads: any that no change of the world runs beside. */
 QUERN_API uint32_t quern_getter_get_many(const quern_getter *getter, const quern_entity *entities,
                                          uint32_t count, const void **out_values);
 
@@ -98,7 +98,8 @@ QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const
 
 /** A handle, and where its value was found. Set entity, and leave the rest zero; a ref may be copied, and
  * needs no release. It is the same whether the entity lives, is destroyed, or loses the component and gets
- * it again. To point it at another entity, assign a new one as a whole.
+ * it again. To point it at another entity, assign a new ref as a whole: one of which only the entity was
+ * changed goes on with the value of the former.
  *
  * It has an address in it, so it does not belong into components: described fields and quern_world_hash see
  * the same at every run only in handles. Keep refs beside the world. */

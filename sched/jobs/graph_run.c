@@ -277,8 +277,8 @@ static uint64_t count_items(const quern_graph *graph)
 }
 
 /* Long runs wake sleepers. Short ones leave them alone, since those would come too late; whoever spins may
- * help. Tiny ones, and those that sharing has made slower, are not shared; and once a short one is run alone
- * to see how long that takes. */
+ * help. Tiny ones, and those that sharing has made slower, are not shared; and a short one of which it is
+ * not known how long it takes alone is run so once. */
 static run_mode choose_mode(const quern_graph *graph)
 {
     if (QUERN_CHECKS) return MODE_WAKE; /* there, finding races matters more than time */

@@ -6,8 +6,8 @@
 
 #include <quern/world.h>
 
-/* As with slabs: the first page becomes a huge one when a quarter of it is in use, for the sake of small
- * worlds. */
+/* As with slabs: pages are advised to be huge ones, but the first page only when a quarter of it is in use,
+ * for the sake of small worlds. */
 enum { FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
@@ -18,6 +18,15 @@ static quern__record nobody[QUERN__PAGE_RECORDS];
 void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 {
     *entities = (quern__entities){.first_free = QUERN__SLOT_NONE, .first_handle_high = first_handle_high};
+}
+
+/* Memory for a page of which so many slots were ever used. */
+static quern__record *page_allocate(const quern_allocator *allocator, uint32_t page, uint32_t slots)
+{
+    quern__record *records = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
+    if (records != NULL && (page > 0 || slots >= FIRST_PAGE_HUGE_FROM))
+        quern__advise_huge_pages(records, PAGE_BYTES);
+    return records;
 }
 
 static void page_release(quern__entities *entities, const quern_allocator *allocator, uint32_t page)
@@ -41,10 +50,9 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
     if (!quern__array_reserve(allocator, &entities->pages, count + 1) ||
         !quern__array_reserve(allocator, &entities->absent_highs, count + 1))
         return false;
-    quern__record *page = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
-    if (page == NULL) return false;
-    if (count > 0) quern__advise_huge_pages(page, PAGE_BYTES);
-    entities->pages.items[entities->pages.count++] = page;
+    quern__record *records = page_allocate(allocator, count, 0);
+    if (records == NULL) return false;
+    entities->pages.items[entities->pages.count++] = records;
     entities->absent_highs.items[entities->absent_highs.count++] = 0;
     return true;
 }
@@ -63,10 +71,9 @@ static uint32_t *find_free_end(quern__entities *entities)
 static uint32_t *page_return(quern__entities *entities, const quern_allocator *allocator, uint32_t page,
                              uint32_t *end)
 {
-    quern__record *records = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
-    if (records == NULL) return NULL;
     const uint32_t slots = quern__entities_page_slots(entities, page);
-    if (slots >= FIRST_PAGE_HUGE_FROM) quern__advise_huge_pages(records, PAGE_BYTES);
+    quern__record *records = page_allocate(allocator, page, slots);
+    if (records == NULL) return NULL;
     for (uint32_t i = 0; i < slots; i++) {
         *end = page * QUERN__PAGE_RECORDS + i;
         records[i] = (quern__record){.handle_high = entities->absent_highs.items[page]};

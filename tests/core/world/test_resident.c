@@ -6,6 +6,7 @@
 #include "core/base/pages.h"
 #include "core/storage/chunk.h"
 #include "core/storage/entity.h"
+#include "core/world/world.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
@@ -112,6 +113,49 @@ Test(resident, a_small_world_stays_small)
     const uint64_t grown = resident_bytes() - before;
     cr_assert_lt(grown, 1u << 20, "1000 entities take %llu bytes", (unsigned long long)grown);
     quern_world_destroy(world);
+}
+
+/* Whether the system was asked for huge pages where this lies. */
+static bool is_advised_huge(const void *memory)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    cr_assert_not_null(file);
+    char line[512];
+    bool is_here = false, is_huge = false;
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned long long first, end;
+        if (sscanf(line, "%llx-%llx ", &first, &end) == 2)
+            is_here = first <= (uintptr_t)memory && (uintptr_t)memory < end;
+        else if (is_here && strncmp(line, "VmFlags:", 8) == 0)
+            is_huge = strstr(line, " hg") != NULL;
+    }
+    fclose(file);
+    return is_huge;
+}
+
+/* Creates entities, and tells of each of the first two pages of records whether it is to be a huge one. */
+static void create_and_look(quern_world *world, uint32_t count, bool *out_is_huge)
+{
+    const quern__entities *slots = &world->storage.entities;
+    cr_assert_eq(quern_entity_create_many(world, NULL, NULL, 0, count, entities), QUERN_OK);
+    for (uint32_t page = 0; page < 2; page++)
+        out_is_huge[page] = page < slots->pages.count && is_advised_huge(slots->pages.items[page]);
+}
+
+Test(resident, records_that_come_back_lie_in_such_pages_as_before)
+{
+    static const uint32_t counts[] = {100, COUNT, QUERN__PAGE_RECORDS + 100};
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(counts); i++) {
+        quern_world *world = setup_world();
+        bool before[2], after[2];
+        create_and_look(world, counts[i], before);
+        cr_assert_eq(quern_entity_destroy_many(world, entities, counts[i]), QUERN_OK);
+        trim(world);
+        create_and_look(world, counts[i], after);
+        for (uint32_t page = 0; page < 2; page++)
+            cr_assert_eq(after[page], before[page], "%u entities, page %u", counts[i], page);
+        quern_world_destroy(world);
+    }
 }
 
 Test(resident, a_system_without_memory_is_out_of_memory_like_any_allocator)

@@ -86,9 +86,12 @@ static quern_result validate_entities(const quern__entities *entities, uint64_t 
     REQUIRE((uint64_t)entities->pages.count * QUERN__PAGE_RECORDS >= entities->slot_count,
             "%u slots have only %u pages of records", entities->slot_count, entities->pages.count);
     uint32_t absent_count = 0;
-    for (uint32_t page = 0; page < entities->pages.count; page++)
-        if (quern__entities_is_absent(entities, page))
-            absent_count += quern__entities_page_slots(entities, page);
+    for (uint32_t page = 0; page < entities->pages.count; page++) {
+        if (!quern__entities_is_absent(entities, page)) continue;
+        REQUIRE(entities->absent_highs.items[page] >> 24 == entities->first_handle_high >> 24,
+                "the slots of page %u, without records, would go on as those of another world", page);
+        absent_count += quern__entities_page_slots(entities, page);
+    }
     REQUIRE(absent_count == entities->absent_count, "%u slots are without records, but %u are counted",
             absent_count, entities->absent_count);
     return validate_free_list(entities);

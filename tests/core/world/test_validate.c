@@ -94,6 +94,7 @@ Test(validate, sees_damaged_counts_of_absent_records)
     assert_damage_seen(slots->absent_count);
     assert_damage_seen(slots->slot_count);
     assert_damage_seen(slots->first_free);
+    assert_damage_seen(slots->absent_highs.items[0]);
 }
 
 Test(validate, sees_damaged_counts)

@@ -6,7 +6,6 @@
 /* Memory straight from the system, to which it goes back the moment it is released: an allocator keeps
  * large aligned blocks for its next user, who may never come. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The alignment from which on the default allocator takes memory from the system: that of slabs and pages
@@ -31,8 +30,8 @@
 
 #if QUERN__HAS_PAGES
 
-/* Zeroed memory, of which nothing is resident until it is touched. The alignment is a power of
- * two, and the system's pages go into it and into the size. NULL when there is none. */
+/* Zeroed memory, of which nothing is resident until it is touched; NULL when there is none. Alignment, a
+ * power of two, and size are multiples of the system's pages. */
 void *quern__pages_map(size_t size_bytes, size_t alignment_bytes);
 
 void quern__pages_unmap(void *memory, size_t size_bytes);
@@ -42,8 +41,8 @@ void quern__pages_unmap(void *memory, size_t size_bytes);
 /* Asks for huge pages where the system has them. Only advice: nothing depends on it. */
 void quern__advise_huge_pages(void *memory, size_t size_bytes);
 
-/* Makes a huge page of memory that is mostly in use already, where the system can. Takes it some hundreds
- * of microseconds. */
+/* Makes a huge page of memory that is mostly in use already, where the system can. That takes some
+ * hundreds of microseconds. */
 void quern__collapse_huge_page(void *memory, size_t size_bytes);
 
 #endif

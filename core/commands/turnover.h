@@ -49,7 +49,8 @@ void quern__turnover_release(quern__turnover *turnover, const quern_allocator *a
 
 /* Whether the commands are so; if they are, `resolved`, which has been cleared, has deltas and gaps
  * afterwards, and there is room for all that comes. If they are not, it is cleared again. On failure
- * nothing is held that was not before, but for archetypes without rows. Errors: OUT_OF_MEMORY, LIMIT. */
+ * nothing is held that was not before, but for archetypes without rows and records that were absent.
+ * Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
                                        const quern__gathered *gathered, quern__storage *storage,
                                        bool *out_is_so);

@@ -136,7 +136,7 @@ static inline quern_result quern__rows_reserve(quern__storage *storage, quern__a
 }
 
 /* Slots and rows for `count` new entities of an archetype; on failure nothing is held that was not
- * before. */
+ * before, but for records that were absent. */
 static inline quern_result quern__rows_reserve_new(quern__storage *storage, quern__archetype *archetype,
                                                    uint32_t count)
 {

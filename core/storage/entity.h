@@ -59,15 +59,16 @@ void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 
 void quern__entities_release(quern__entities *entities, const quern_allocator *allocator);
 
-/* Makes sure that the next `count` takes succeed. Errors: LIMIT, OUT_OF_MEMORY. */
+/* Makes sure that the next `count` takes succeed. On failure no page is added, but absent ones may exist
+ * again. Errors: LIMIT, OUT_OF_MEMORY. */
 quern_result quern__entities_reserve(quern__entities *entities, const quern_allocator *allocator,
                                      uint32_t count);
 
 /* Gives pages without slots back, which a reservation that came to nothing has left. */
 void quern__entities_trim(quern__entities *entities, const quern_allocator *allocator);
 
-/* Gives every page back in which no slot is alive, and none retired or about to be in its next life. That
- * changes which handles come next, by a rule that knows only the slots. Walks all slots. */
+/* Gives every page back in which no slot is alive, retired or about to begin its last life. That changes
+ * which handles come next, by a rule that knows only the slots. Walks all slots. */
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
 
 /* The memory of records that exist. */

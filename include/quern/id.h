@@ -22,10 +22,10 @@ extern "C" {
  * The index follows only from what is done with the world. Tag and generation do not: when worlds of one
  * process have the same tag one after another, the generations of their slots begin at different
  * numbers. A generation goes up by one (from 16,777,215 to 1) each time another entity takes the slot,
- * and by more where quern_world_trim has given back what was known of the slot.
- * So a handle that you kept is not valid in any of the next million worlds, as long as none of them uses
- * a slot more than 4096 times. quern_entity_life returns which life of its slot an entity is, from 1.
- * That too follows only from what is done with the world. quern_world_hash looks at index and life.
+ * and by more where quern_world_trim has given back what was known of the slot. quern_entity_life returns
+ * which life of its slot an entity is, from 1; that too follows only from what is done with the world, and
+ * quern_world_hash looks at index and life. A handle that you kept is not valid in any of the next million
+ * worlds, as long as none of their slots comes to more than 4096 lives.
  *
  * A tag of 0 with a generation marks a *provisional* handle, made by quern_commands_create. It is valid
  * in later commands of the same stream, and inside described fields of their values, until the next sync

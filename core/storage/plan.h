@@ -42,7 +42,7 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
                                        uint32_t component_index, const quern__move_plan **out_plan);
 
 /* The plan of an edge that was taken before, for a key of quern__edge_key; NULL where there is none, or
- * where it has hooks. Brings the edge to its place in source->edges. */
+ * where it is not plain. Brings the edge to its place in source->edges. */
 const quern__move_plan *quern__plan_recall(const quern__storage *storage, quern__archetype *source,
                                            uint64_t key);
 

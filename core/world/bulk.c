@@ -185,9 +185,9 @@ static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
     return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
 }
 
-/* In a list in any order, record and row of an entity are far from those of the one before. Then records are
- * asked for so many entities ahead, and rows, which records tell of, so many. What comes in the order of
- * slots needs no asking: the processor sees it coming. */
+/* In a list in any order, record and row of an entity are far from those of the one before. So they are
+ * fetched ahead of their turn, by so many entities: first the record, then the row, whose place it tells.
+ * Entities in the order of slots need no fetching: the processor sees them coming. */
 enum { RECORDS_AHEAD = 16, ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
 
 static inline bool is_far_from_the_one_before(const quern_entity *entity)
@@ -216,7 +216,7 @@ static inline void fetch_row(const quern__storage *storage, quern_entity entity)
     }
 }
 
-/* For what comes after the first of so many entities. */
+/* The first of so many entities is about to be destroyed: fetches what some later ones will need. */
 static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
     if (count > RECORDS_AHEAD && is_far_from_the_one_before(&entities[RECORDS_AHEAD]))

@@ -94,8 +94,8 @@ static quern_archetype_stats stats_of(uint32_t index)
     return found;
 }
 
-/* Checks that nothing shows but what was meant to: records in which nobody lives decide about handles to
- * come, and go too. */
+/* Checks that nothing shows but what was meant to. Where no entity is left, records go too, and with them the
+ * order of handles to come. */
 static void trim(void)
 {
     uint64_t before = quern_world_hash(world);

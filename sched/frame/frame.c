@@ -185,10 +185,10 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
 
 /* ------------------------------------------------------------------------------------------- phases */
 
-/* How often the phase is to run in this frame. Steps that are too many for one frame are dropped. */
+/* How often a phase with a fixed step is to run in this frame. Steps that are too many for one frame are
+ * dropped. */
 static uint32_t take_steps(quern__phase *phase, double delta_seconds)
 {
-    if (phase->step_seconds == 0) return 1;
     phase->elapsed_seconds += delta_seconds;
     uint32_t count = 0;
     while (phase->elapsed_seconds >= phase->step_seconds && count < phase->max_step_count) {
@@ -209,18 +209,23 @@ static void start_steps(const quern_schedule *schedule, const quern__phase *phas
     }
 }
 
-static quern_result run_phase(quern_schedule *schedule, quern__phase *phase, quern__flush_report *report)
+static quern_result run_phase(quern_schedule *schedule, const quern__phase *phase,
+                              quern__flush_report *report)
 {
     quern_result result = QUERN_OK;
-    double frame_seconds = schedule->delta_seconds;
-    uint32_t times = take_steps(phase, frame_seconds);
-    if (phase->step_seconds > 0) {
-        schedule->delta_seconds = phase->step_seconds;
-        start_steps(schedule, phase);
-    }
-    for (; times > 0 && result == QUERN_OK; times--)
-        for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
-            result = run_segment(schedule, &schedule->plan.segments.items[i], report);
+    for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
+        result = run_segment(schedule, &schedule->plan.segments.items[i], report);
+    return result;
+}
+
+static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, quern__flush_report *report)
+{
+    quern_result result = QUERN_OK;
+    const double frame_seconds = schedule->delta_seconds;
+    schedule->delta_seconds = phase->step_seconds;
+    start_steps(schedule, phase);
+    for (uint32_t left = take_steps(phase, frame_seconds); left > 0 && result == QUERN_OK; left--)
+        result = run_phase(schedule, phase, report);
     schedule->delta_seconds = frame_seconds;
     return result;
 }
@@ -231,8 +236,11 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
     quern_result result = quern__sync_world(schedule, report);
     if (result == QUERN_OK)
         result = quern__sync(schedule, report); /* what an earlier frame could not apply */
-    for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++)
-        result = run_phase(schedule, &schedule->plan.phases[i], report);
+    for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++) {
+        quern__phase *phase = &schedule->plan.phases[i];
+        result = phase->step_seconds > 0 ? run_steps(schedule, phase, report)
+                                         : run_phase(schedule, phase, report);
+    }
     for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
         quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
     return result;

@@ -203,24 +203,25 @@ static void report_write(quern_context *context, uint32_t term)
         quern_component_name(context->schedule->plan.world, query->terms[term].component), declared);
 }
 
-static void call_checked(quern_context *context, const quern_view *view)
+static void call_checked(quern_context *context, quern_kernel *run, const quern_view *view)
 {
     const uint32_t term_count = view->term_count;
     uint64_t before[QUERN_MAX_TERMS];
     for (uint32_t i = 0; i < term_count; i++)
         before[i] = hash_read_column(view, i);
-    context->system->run(context, view);
+    run(context, view);
     for (uint32_t i = 0; i < term_count; i++)
         if (before[i] != hash_read_column(view, i)) report_write(context, i);
 }
 
 /* True when the call was refused something. */
-IN_TWO_KINDS bool call_run(quern_context *context, const quern_view *view, const bool is_told)
+IN_TWO_KINDS bool call_run(quern_context *context, quern_kernel *run, const quern_view *view,
+                           const bool is_told)
 {
     if (QUERN_CHECKS)
-        call_checked(context, view);
+        call_checked(context, run, view);
     else
-        context->system->run(context, view);
+        run(context, view);
     if (is_told) tell_call(context, view->ordinal, view->count);
     if (context->scope.refused == QUERN_OK) return false;
     quern__context_note_refusal(context);
@@ -229,42 +230,48 @@ IN_TWO_KINDS bool call_run(quern_context *context, const quern_view *view, const
 
 enum { ALL_LANES = UINT32_MAX };
 
-/* The systems of the table, or those of one lane, on one chunk. */
+/* Whether the system does not run in this frame, or in another lane, or has seen the chunk. */
+static bool is_left_out(const quern__pass_call *call, const quern_view *view, uint32_t lane)
+{
+    const quern__system *system = call->system;
+    return !system->is_active || (lane != ALL_LANES && lane != system->lane) ||
+           !quern__query_passes(call->query, call->columns, view->versions, call->query->seen_version);
+}
+
+/* The systems of the table, or those of one lane, on one chunk. Of the view, what is the same for all chunks
+ * is there. */
 IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
-                            uint32_t lane, quern_context *context, const bool is_told,
+                            uint32_t lane, quern_context *context, quern_view *view, const bool is_told,
                             const bool prefetches)
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
     quern__prefetch next;
     if (is_told) begin_calls(context);
     if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
-    quern_view view = {.count = slot->row_count,
-                       .entities = quern__archetype_entities(table->archetype, slot->chunk),
-                       .chunk = (char *)slot->chunk,
-                       .versions = quern__versions_of(&table->archetype->versions, chunk_index),
-                       .context = context};
-    for (uint32_t i = table->first_call; i < table->end_call; i++) {
-        const quern__pass_call *call = &pass->calls.items[i];
-        const quern__system *system = call->system;
-        if (!system->is_active || (lane != ALL_LANES && lane != system->lane)) continue;
-        if (!quern__query_passes(&system->query, call->columns, view.versions, system->query.seen_version))
-            continue;
+    view->count = slot->row_count;
+    view->entities = quern__archetype_entities(table->archetype, slot->chunk);
+    view->chunk = (char *)slot->chunk;
+    view->versions = quern__versions_of(&table->archetype->versions, chunk_index);
+    const quern__pass_call *const end_call = table->calls_end;
+    for (const quern__pass_call *call = table->calls; call < end_call; call++) {
+        if ((call->is_conditional || lane != ALL_LANES) && is_left_out(call, view, lane)) continue;
         if (prefetches) quern__prefetch_share(&next);
-        view.ordinal = call->first_ordinal + chunk_index;
-        view.version = pass->plan->schedule->version_base + system->position;
-        view.columns = call->columns;
-        view.query = &system->query;
-        view.term_count = system->query.term_count;
-        enter_call(context, system, QUERN__PART_FIRST_VIEW + view.ordinal);
-        if (QUERN_CHECKS) quern__guards_check(context, table->archetype, &view);
-        bool was_refused = call_run(context, &view, is_told);
-        if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, &view, was_refused);
+        view->ordinal = call->first_ordinal + chunk_index;
+        view->term_count = call->term_count;
+        view->columns = call->columns;
+        view->query = call->query;
+        if (QUERN__UNLIKELY(view->versions != NULL))
+            view->version = context->schedule->version_base + call->system->position;
+        enter_call(context, call->system, QUERN__PART_FIRST_VIEW + view->ordinal);
+        if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
+        bool was_refused = call_run(context, call->run, view, is_told);
+        if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
     }
 }
 
 /* The last table whose first item is not behind the item: it has the item, since tables without items have
  * the same first one as the table behind them. */
-static uint32_t find_table(const quern__pass *pass, uint32_t item)
+static const quern__pass_table *find_table(const quern__pass *pass, uint32_t item)
 {
     uint32_t low = 0, high = pass->tables.count - 1;
     while (low < high) {
@@ -274,24 +281,18 @@ static uint32_t find_table(const quern__pass *pass, uint32_t item)
         else
             high = middle - 1;
     }
-    return low;
-}
-
-static uint32_t end_item(const quern__pass *pass, uint32_t table)
-{
-    return table + 1 < pass->tables.count ? pass->tables.items[table + 1].first_item : pass->chunk_count;
+    return &pass->tables.items[low];
 }
 
 IN_TWO_KINDS void walk_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                               quern_context *context, const bool is_told, const bool prefetches)
 {
-    uint32_t table = find_table(pass, begin);
-    for (uint32_t item = begin; item < end; item++) {
-        while (item == end_item(pass, table))
-            table++;
-        uint32_t chunk_index = item - pass->tables.items[table].first_item;
-        run_chunk(pass, &pass->tables.items[table], chunk_index, lane, context, is_told, prefetches);
-    }
+    quern_view view = {.context = context};
+    const quern__pass_table *table = find_table(pass, begin);
+    uint32_t chunk_index = begin - table->first_item;
+    for (uint32_t left = end - begin; left > 0; table++, chunk_index = 0)
+        for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
+            run_chunk(pass, table, chunk_index, lane, context, &view, is_told, prefetches);
 }
 
 static void run_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -343,7 +344,7 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
     quern_view view = {.query = &system->query, .context = context};
     enter_call(context, system, QUERN__PART_FIRST_VIEW);
     if (is_told) begin_calls(context);
-    call_run(context, &view, is_told);
+    call_run(context, system->run, &view, is_told);
 }
 
 IN_TWO_KINDS void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,

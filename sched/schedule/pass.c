@@ -50,8 +50,11 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
         quern__system *system = pass->systems.items[i];
         if (next_match(system) != archetype) continue;
         const quern__query_match *match = &system->query.matches.items[system->merged_count++];
-        pass->calls.items[pass->calls.count++] =
-            (quern__pass_call){.system = system, .columns = match->columns};
+        pass->calls.items[pass->calls.count++] = (quern__pass_call){.system = system,
+                                                                    .run = system->run,
+                                                                    .columns = match->columns,
+                                                                    .query = &system->query,
+                                                                    .term_count = system->query.term_count};
     }
 }
 
@@ -137,17 +140,24 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     uint64_t row_count = quern__archetype_row_count(archetype);
     bool is_used = false;
     table->first_item = pass->chunk_count;
+    table->chunk_count = 0;
+    table->calls = pass->calls.items + table->first_call;
+    table->calls_end = pass->calls.items + table->end_call;
     table->share_bytes = 0;
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
         quern__pass_call *call = &pass->calls.items[i];
-        if (!call->system->enabled) continue;
-        call->first_ordinal = call->system->view_count;
-        call->system->view_count += archetype->chunk_count;
-        call->system->entity_count += row_count;
+        quern__system *system = call->system;
+        call->is_conditional =
+            !system->enabled || quern__system_is_gated(system) || system->query.filter_count > 0;
+        if (!system->enabled) continue;
+        call->first_ordinal = system->view_count;
+        system->view_count += archetype->chunk_count;
+        system->entity_count += row_count;
         is_used = true;
     }
     if (!is_used) return;
-    pass->chunk_count += archetype->chunk_count;
+    table->chunk_count = archetype->chunk_count;
+    pass->chunk_count += table->chunk_count;
     pass->touched_bytes += row_count * touched_bytes(pass, table);
 }
 

@@ -22,10 +22,17 @@ typedef enum quern__pass_kind {
     QUERN__PASS_ONCE    /* one system without terms, called once */
 } quern__pass_kind;
 
+/* What each view takes is here side by side, also what the system knows: a frame of many small systems
+ * looks at little else. */
 typedef struct quern__pass_call {
     quern__system *system;
+    quern_kernel *run;
     const quern_view_column *columns;
-    uint32_t first_ordinal; /* of the views in this table; prepared */
+    const quern__query *query;
+    uint32_t term_count;
+    /* prepared */
+    uint32_t first_ordinal; /* of the views in this table */
+    bool is_conditional;    /* the system is disabled or gated, or has filters: not made on every chunk */
 } quern__pass_call;
 
 /* The part of each chunk that one column takes. */
@@ -34,13 +41,13 @@ typedef struct quern__pass_column {
     uint16_t size_bytes; /* of one value */
 } quern__pass_column;
 
-/* Items of table i are first_item .. first_item of table i + 1. */
 typedef struct quern__pass_table {
     quern__archetype *archetype;
     uint32_t first_call, end_call;
     uint32_t first_column, end_column; /* all columns that the calls touch */
     /* prepared */
-    uint32_t first_item;
+    uint32_t first_item, chunk_count;          /* 0 chunks where no call is enabled */
+    const quern__pass_call *calls, *calls_end; /* where these are now */
     uint32_t reach_bytes; /* so much of each column of the next chunk is fetched ahead, at most */
     uint32_t share_bytes; /* of that, before each call; 0: nothing is fetched */
 } quern__pass_table;

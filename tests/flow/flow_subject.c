@@ -396,6 +396,18 @@ static void add_call(flow_subject *subject, uint32_t index)
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
 }
 
+static void create_refs(flow_subject *subject)
+{
+    subject->getter_type = (uint32_t)(subject->plan->seed / 2 % FLOW_TYPE_COUNT);
+    while (flow_types[subject->getter_type].word_count == 0)
+        subject->getter_type = (subject->getter_type + 1) % FLOW_TYPE_COUNT;
+    const quern_getter_def def = {.component = subject->components[subject->getter_type], .refs = true};
+    quern_result result = quern_getter_create(subject->world, &def, &subject->getter);
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    subject->refs = calloc(FLOW_REF_COUNT, sizeof *subject->refs);
+    cr_assert_not_null(subject->refs);
+}
+
 void flow_subject_open(flow_subject *subject, const flow_plan *plan, const quern_world_def *def)
 {
     flow_subject_open_as(subject, plan, def, (quern_schedule_def){0});
@@ -415,6 +427,7 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
         add_system(subject, i);
     for (uint32_t i = 0; i < plan->call_count; i++)
         add_call(subject, i);
+    if (plan->seed % 2 == 0) create_refs(subject);
     for (uint32_t i = 0; i < FLOW_PHASE_COUNT; i++) {
         result = quern_schedule_set_fixed_step(
             subject->schedule, i, flow_seconds(plan->phases[i].step_ticks), plan->phases[i].max_step_count);
@@ -427,6 +440,8 @@ void flow_subject_close(flow_subject *subject)
     quern_schedule_destroy(subject->schedule);
     for (uint32_t i = 0; i < subject->plan->call_count; i++)
         quern_query_destroy(subject->callers[i].query);
+    quern_getter_destroy(subject->getter);
+    free(subject->refs);
     quern_world_destroy(subject->world);
 }
 
@@ -483,6 +498,38 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
     }
 }
 
+/* --------------------------------------------------------------------------------------------- refs */
+
+static void check_refs(const flow_subject *subject)
+{
+    for (uint32_t i = 0; i < FLOW_REF_COUNT; i++) {
+        quern_ref *ref = &subject->refs[i];
+        const void *value = NULL;
+        if (quern_entity_is_alive(subject->world, ref->entity))
+            value =
+                quern_entity_get(subject->world, ref->entity, subject->components[subject->getter_type]);
+        cr_assert_eq(quern_ref_get(subject->getter, ref), value, "seed %llu: ref to entity %u",
+                     (unsigned long long)subject->plan->seed, quern_entity_index(ref->entity));
+        cr_assert_eq(quern_getter_get(subject->getter, ref->entity), value, "seed %llu: entity %u",
+                     (unsigned long long)subject->plan->seed, quern_entity_index(ref->entity));
+    }
+}
+
+/* The living take the places of the dead. */
+static void renew_refs(const flow_subject *subject)
+{
+    const quern_term everything = quern_term_optional(subject->components[0], QUERN_NO_ACCESS);
+    quern_query *query = setup_query(subject->world, &everything, 1);
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            const quern_entity entity = walk.view.entities[i];
+            quern_ref *ref = &subject->refs[quern_entity_index(entity) % FLOW_REF_COUNT];
+            if (!quern_entity_is_alive(subject->world, ref->entity)) *ref = (quern_ref){.entity = entity};
+        }
+    quern_query_destroy(query);
+}
+
 /* ------------------------------------------------------------------------------------------- frames */
 
 quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs)
@@ -505,4 +552,7 @@ void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs)
 {
     quern_result result = flow_subject_run(subject, jobs);
     cr_assert_eq(result, QUERN_OK, "quern_schedule_run: %s", quern_error_message());
+    if (subject->getter == NULL) return;
+    check_refs(subject);
+    renew_refs(subject);
 }

@@ -7,7 +7,10 @@
 
 #include "tests/flow/flow_act.h"
 
+#include <quern/getter.h>
 #include <quern/schedule.h>
+
+enum { FLOW_REF_COUNT = 256 };
 
 struct flow_subject;
 
@@ -32,6 +35,9 @@ typedef struct flow_subject {
     quern_system systems[FLOW_MAX_SYSTEMS];
     flow_player players[FLOW_MAX_SYSTEMS];
     flow_player callers[FLOW_MAX_CALLS];
+    quern_getter *getter; /* with refs, of a type with values; NULL in every other plan */
+    uint32_t getter_type;
+    quern_ref *refs;      /* FLOW_REF_COUNT, each of some entity whose slot leads to it, alive or not */
     quern_entity first;   /* of the world: index 0, first life */
     uint64_t frame_index; /* of the next frame */
     uint64_t seen;        /* all that calls have seen so far, as one number */
@@ -46,7 +52,8 @@ void flow_subject_close(flow_subject *subject);
 /* The calls of the plan before the next frame. They leave commands for it. */
 void flow_subject_call(flow_subject *subject, quern_jobs *jobs);
 
-/* The next frame of the plan, which is tried again after POOL_BUSY; and one that must succeed. */
+/* The next frame of the plan, which is tried again after POOL_BUSY; and one that must succeed, after which
+ * each ref finds what its entity has. */
 quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs);
 void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs);
 

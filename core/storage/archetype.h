@@ -46,10 +46,13 @@ typedef struct quern__place {
     uint16_t size_bytes;
 } quern__place;
 
-/* The way to the archetype with one component more or less. */
+/* The way to the archetype with one component more or less: what a single call needs of its plan, which
+ * is_plain (see plan.h). */
 typedef struct quern__edge {
-    uint64_t key;                        /* quern__edge_key; 0: no edge */
-    const struct quern__move_plan *plan; /* is_plain; see plan.h */
+    uint64_t key; /* quern__edge_key; 0: no edge */
+    struct quern__archetype *target;
+    const quern__copy_word *carry;
+    quern__place added; /* size 0 where the component is taken out, or is a tag */
 } quern__edge;
 
 /* Edges of which the plan is found at once. Each has its place by the component, so that it is looked for in

@@ -207,7 +207,7 @@ void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint3
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count)
 {
-    quern__on_move(plan, to, from, count);
+    quern__on_move(plan->target, to, plan->source, from, count);
     carry(plan, to, from, count);
     place(storage, plan->target, to, handles_at(plan->source, from), count);
 }
@@ -340,7 +340,8 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
 {
     quern__archetype *source = quern__storage_archetype_of(storage, record);
     if (plan->is_plain) {
-        quern__row_move_plain(storage, source, entity, record, plan, quern__row_of(to));
+        quern__row_move_plain(storage, source, entity, record, plan->target, quern__row_of(to),
+                              plan->carry);
         return;
     }
     const uintptr_t from = record->location;

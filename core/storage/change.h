@@ -96,16 +96,16 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
     quern__note_departure(archetype, first);
 }
 
-/* The entities in these rows of the plan's source are about to move to those of its target. Values that the
+/* The entities in these rows of one archetype are about to move to those of the other. Values that the
  * target lacks, and handles, are still good in the source. */
-static inline void quern__on_move(const quern__move_plan *plan, uintptr_t to, uintptr_t from,
-                                  uint32_t count)
+static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
+                                  const quern__archetype *source, uintptr_t from, uint32_t count)
 {
-    assert(quern__is_run(plan->source, from, count) && quern__is_run(plan->target, to, count));
+    assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
     (void)count;
-    quern__note_departure(plan->source, from);
-    if (QUERN__UNLIKELY(plan->target->versions.items != NULL))
-        quern__versions_note_rows(&plan->target->versions, quern__chunk_of(to)->index);
+    quern__note_departure(source, from);
+    if (QUERN__UNLIKELY(target->versions.items != NULL))
+        quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
 }
 
 /* The component of the entities in these rows has values that somebody gave to it. */
@@ -335,18 +335,19 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* As quern__row_move, from a source known already and with a plain plan. */
+/* As quern__row_move, from a source known already and with a plain plan, of which this is the copy plan. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
                                                         quern_entity entity, quern__record *record,
-                                                        const quern__move_plan *plan, quern__row to)
+                                                        const quern__archetype *target, quern__row to,
+                                                        const quern__copy_word *carry)
 {
-    quern__on_move(plan, quern__row_location(to), record->location, 1);
+    quern__on_move(target, quern__row_location(to), source, record->location, 1);
     const quern__row from = quern__row_of(record->location);
     record->location = quern__row_location(to);
-    record->archetype_number = plan->target->number;
+    record->archetype_number = target->number;
     storage->structure_version++;
-    *quern__row_handle(plan->target, to) = entity;
-    quern__copy_row(plan->carry, to, from);
+    *quern__row_handle(target, to) = entity;
+    quern__copy_row(carry, to, from);
     return quern__row_close_gap(storage, source, from, true);
 }
 

@@ -207,8 +207,7 @@ quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype
     return *out_plan != NULL ? QUERN_OK : make_edge(storage, source, component_index, out_plan);
 }
 
-const quern__move_plan *quern__plan_recall(const quern__storage *storage, quern__archetype *source,
-                                           uint64_t key)
+const quern__edge *quern__plan_recall(const quern__storage *storage, quern__archetype *source, uint64_t key)
 {
     const quern_component component = quern__edge_component(key);
     const uint32_t index = quern__components_distance(&storage->components, component);
@@ -216,6 +215,7 @@ const quern__move_plan *quern__plan_recall(const quern__storage *storage, quern_
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
     if (plan == NULL || !plan->is_plain) return NULL;
-    *quern__archetype_edge(source, key) = (quern__edge){.key = key, .plan = plan};
-    return plan;
+    quern__edge *edge = quern__archetype_edge(source, key);
+    *edge = (quern__edge){.key = key, .target = plan->target, .carry = plan->carry, .added = plan->added};
+    return edge;
 }

@@ -296,20 +296,21 @@ static bool has(const quern_world *world, const quern__record *record, quern_com
 typedef quern_result slow_call(quern_world *world, quern_entity entity, quern_component component,
                                const void *value);
 
-/* Moves an entity of the archetype by the plan, if there is a row for it and the value that the plan
- * needs. */
-QUERN__ALWAYS_INLINE quern_result move_by_plan(quern_world *world, quern_entity entity,
-                                               quern__record *record, quern__archetype *source,
-                                               const quern__move_plan *plan, quern_component component,
-                                               const void *value, slow_call *slowly)
+/* Moves an entity of the archetype along the edge, if there is a row for it and the value that the edge
+ * needs. adds and slowly are constants. */
+QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity entity, quern__record *record,
+                                             quern__archetype *source, const quern__edge *edge,
+                                             quern_component component, bool adds, const void *value,
+                                             slow_call *slowly)
 {
+    quern__archetype *target = edge->target;
     quern__row to;
-    if (QUERN__UNLIKELY(value == NULL && plan->added.size_bytes > 0))
+    if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
         return slowly(world, entity, component, value);
-    if (QUERN__UNLIKELY(!quern__row_append(plan->target, &to)))
-        return slowly(world, entity, component, value);
-    if (value != NULL) quern__copy_value(quern__row_value(plan->added, to), value, plan->added.size_bytes);
-    return quern__row_move_plain(&world->storage, source, entity, record, plan, to);
+    if (QUERN__UNLIKELY(!quern__row_append(target, &to))) return slowly(world, entity, component, value);
+    if (adds && value != NULL)
+        quern__copy_value(quern__row_value(edge->added, to), value, edge->added.size_bytes);
+    return quern__row_move_plain(&world->storage, source, entity, record, target, to, edge->carry);
 }
 
 /* For an edge that does not stand in its place among those of the archetype. */
@@ -318,10 +319,10 @@ static __attribute__((noinline)) quern_result move_by_recall(quern_world *world,
                                                              const void *value, slow_call *slowly)
 {
     quern__archetype *source = quern__storage_archetype_of(&world->storage, record);
-    const quern__move_plan *plan = quern__plan_recall(&world->storage, source, edge_key);
+    const quern__edge *edge = quern__plan_recall(&world->storage, source, edge_key);
     const quern_component component = quern__edge_component(edge_key);
-    if (plan == NULL) return slowly(world, entity, component, value);
-    return move_by_plan(world, entity, record, source, plan, component, value, slowly);
+    if (edge == NULL) return slowly(world, entity, component, value);
+    return move_along(world, entity, record, source, edge, component, true, value, slowly);
 }
 
 /* Moves an entity of the archetype along the edge of the component. adds and slowly are constants. */
@@ -333,7 +334,7 @@ QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity 
     const uint64_t key = quern__edge_key(component, adds);
     const quern__edge *edge = quern__archetype_edge(source, key);
     if (QUERN__UNLIKELY(edge->key != key)) return move_by_recall(world, entity, record, key, value, slowly);
-    return move_by_plan(world, entity, record, source, edge->plan, component, value, slowly);
+    return move_along(world, entity, record, source, edge, component, adds, value, slowly);
 }
 
 static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,

@@ -167,6 +167,8 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
         .column_of = (uint8_t *)(memory + parts.map_offset),
         .column_of_count = column_of_count,
         .slots = &archetype->first_slot,
+        .last_slot = &archetype->full_slot,
+        .full_slot = {.row_count = UINT32_MAX},
         .slot_capacity = 1,
     };
     if (component_count > 0)
@@ -243,6 +245,7 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     release_slots(archetype, allocator);
     archetype->slots = slots;
     archetype->slot_capacity = capacity;
+    quern__archetype_set_chunk_count(archetype, archetype->chunk_count);
     return true;
 }
 

@@ -70,6 +70,7 @@ typedef struct quern__chunk_slot {
 typedef struct quern__archetype {
     quern__chunk_slot *slots; /* first_slot, until there are more */
     quern__chunk_slot first_slot;
+    quern__chunk_slot *last_slot; /* of those with rows; full_slot where none has */
     uint32_t chunk_count;
     uint32_t row_capacity; /* of one chunk */
     uint32_t entities_offset_bytes;
@@ -81,6 +82,7 @@ typedef struct quern__archetype {
 
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
+    quern__chunk_slot full_slot; /* has as many rows as no chunk has, so that a row is appended elsewhere */
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
@@ -140,6 +142,13 @@ static inline uint64_t quern__archetype_row_count(const quern__archetype *archet
     if (archetype->chunk_count == 0) return 0;
     uint32_t last = archetype->chunk_count - 1;
     return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
+}
+
+/* Chunks get rows, or lose their last ones, or the table of slots is another one. */
+static inline void quern__archetype_set_chunk_count(quern__archetype *archetype, uint32_t count)
+{
+    archetype->chunk_count = count;
+    archetype->last_slot = count > 0 ? &archetype->slots[count - 1] : &archetype->full_slot;
 }
 
 /* A row, counted over all chunks. */

@@ -43,7 +43,7 @@ uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetyp
     assert(wanted > 0 && archetype->reserved_count > 0);
     quern__row first = {0};
     quern__row_append(archetype, &first);
-    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    quern__chunk_slot *slot = archetype->last_slot;
     const uint32_t left = archetype->row_capacity - slot->row_count;
     const uint32_t more = wanted - 1 < left ? wanted - 1 : left;
     slot->row_count += more;
@@ -62,11 +62,11 @@ void quern__rows_append_reserved(quern__storage *storage, quern__archetype *arch
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count)
 {
     while (count > 0) {
-        quern__chunk_slot *last = &archetype->slots[archetype->chunk_count - 1];
+        quern__chunk_slot *last = archetype->last_slot;
         const uint32_t cut = count < last->row_count ? count : last->row_count;
         last->row_count -= cut;
         count -= cut;
-        if (last->row_count == 0) archetype->chunk_count--;
+        if (last->row_count == 0) quern__archetype_set_chunk_count(archetype, archetype->chunk_count - 1);
     }
     quern__rows_unreserve(storage, archetype);
     storage->structure_version++;

@@ -266,13 +266,12 @@ static inline quern_entity *quern__row_handle(const quern__archetype *archetype,
 /* Appends a raw row that was not reserved. False when that needs another chunk than those held. */
 static inline bool quern__row_append(quern__archetype *archetype, quern__row *out_row)
 {
-    uint32_t last = archetype->chunk_count - 1; /* wraps when there is none: then not looked at */
-    if (archetype->chunk_count == 0 || archetype->slots[last].row_count == archetype->row_capacity) {
+    if (QUERN__UNLIKELY(archetype->last_slot->row_count >= archetype->row_capacity)) {
         if (archetype->chunk_count == archetype->held_count) return false;
-        last = archetype->chunk_count++;
-        archetype->slots[last].row_count = 0;
+        quern__archetype_set_chunk_count(archetype, archetype->chunk_count + 1);
+        archetype->last_slot->row_count = 0;
     }
-    quern__chunk_slot *slot = &archetype->slots[last];
+    quern__chunk_slot *slot = archetype->last_slot;
     *out_row = (quern__row){(char *)slot->chunk, slot->row_count++};
     return true;
 }
@@ -305,7 +304,8 @@ quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archety
 /* The last chunk of an archetype has no rows any more: it goes back, or stays for the next row. */
 static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
 {
-    const uint32_t left = --archetype->chunk_count;
+    const uint32_t left = archetype->chunk_count - 1;
+    quern__archetype_set_chunk_count(archetype, left);
     const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->is_spare);
     return may_stay ? QUERN_OK : quern__rows_trim(storage, archetype);
 }
@@ -318,7 +318,7 @@ void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row ta
 static inline quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
                                                 quern__row gap, bool is_plain)
 {
-    quern__chunk_slot *slot = &archetype->slots[archetype->chunk_count - 1];
+    quern__chunk_slot *slot = archetype->last_slot;
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
         if (QUERN__UNLIKELY(archetype->is_watched))

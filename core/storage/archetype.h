@@ -52,7 +52,8 @@ typedef struct quern__edge {
     uint64_t key; /* quern__edge_key; 0: no edge */
     struct quern__archetype *target;
     const quern__copy_word *carry;
-    quern__place added; /* size 0 where the component is taken out, or is a tag */
+    uint32_t target_number; /* its number, at hand: the entity's next call waits for it */
+    quern__place added;     /* size 0 where the component is taken out, or is a tag */
 } quern__edge;
 
 /* Edges of which the plan is found at once. Each has its place by the component, so that it is looked for in

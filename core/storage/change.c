@@ -340,8 +340,8 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
 {
     quern__archetype *source = quern__storage_archetype_of(storage, record);
     if (plan->is_plain) {
-        quern__row_move_plain(storage, source, entity, record, plan->target, quern__row_of(to),
-                              plan->carry);
+        const quern__edge edge = quern__plan_edge(plan, 0);
+        quern__row_move_plain(storage, source, entity, record, &edge, quern__row_of(to));
         return;
     }
     const uintptr_t from = record->location;

@@ -103,6 +103,7 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
 {
     assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
     (void)count;
+    if (QUERN__LIKELY(!source->is_watched && !target->is_watched)) return;
     quern__note_departure(source, from);
     if (QUERN__UNLIKELY(target->versions.items != NULL))
         quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
@@ -335,19 +336,19 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* As quern__row_move, from a source known already and with a plain plan, of which this is the copy plan. */
+/* As quern__row_move, from a source known already and along an edge. */
 QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
                                                         quern_entity entity, quern__record *record,
-                                                        const quern__archetype *target, quern__row to,
-                                                        const quern__copy_word *carry)
+                                                        const quern__edge *edge, quern__row to)
 {
+    const quern__archetype *target = edge->target;
     quern__on_move(target, quern__row_location(to), source, record->location, 1);
     const quern__row from = quern__row_of(record->location);
     record->location = quern__row_location(to);
-    record->archetype_number = target->number;
+    record->archetype_number = edge->target_number;
     storage->structure_version++;
     *quern__row_handle(target, to) = entity;
-    quern__copy_row(carry, to, from);
+    quern__copy_row(edge->carry, to, from);
     return quern__row_close_gap(storage, source, from, true);
 }
 

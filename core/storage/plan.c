@@ -216,6 +216,6 @@ const quern__edge *quern__plan_recall(const quern__storage *storage, quern__arch
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
     if (plan == NULL || !plan->is_plain) return NULL;
     quern__edge *edge = quern__archetype_edge(source, key);
-    *edge = (quern__edge){.key = key, .target = plan->target, .carry = plan->carry, .added = plan->added};
+    *edge = quern__plan_edge(plan, key);
     return edge;
 }

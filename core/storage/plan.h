@@ -32,6 +32,16 @@ typedef struct quern__move_plan {
     quern__move_step steps[];
 } quern__move_plan;
 
+/* The edge of a plan that is_plain. */
+static inline quern__edge quern__plan_edge(const quern__move_plan *plan, uint64_t key)
+{
+    return (quern__edge){.key = key,
+                         .target = plan->target,
+                         .carry = plan->carry,
+                         .target_number = plan->target->number,
+                         .added = plan->added};
+}
+
 /* The plan between two archetypes. Errors: OUT_OF_MEMORY. */
 quern_result quern__plan_between(quern__storage *storage, quern__archetype *source,
                                  quern__archetype *target, const quern__move_plan **out_plan);

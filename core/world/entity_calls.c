@@ -303,14 +303,14 @@ QUERN__ALWAYS_INLINE quern_result move_along(quern_world *world, quern_entity en
                                              quern_component component, bool adds, const void *value,
                                              slow_call *slowly)
 {
-    quern__archetype *target = edge->target;
     quern__row to;
     if (adds && QUERN__UNLIKELY(value == NULL && edge->added.size_bytes > 0))
         return slowly(world, entity, component, value);
-    if (QUERN__UNLIKELY(!quern__row_append(target, &to))) return slowly(world, entity, component, value);
+    if (QUERN__UNLIKELY(!quern__row_append(edge->target, &to)))
+        return slowly(world, entity, component, value);
     if (adds && value != NULL)
         quern__copy_value(quern__row_value(edge->added, to), value, edge->added.size_bytes);
-    return quern__row_move_plain(&world->storage, source, entity, record, target, to, edge->carry);
+    return quern__row_move_plain(&world->storage, source, entity, record, edge, to);
 }
 
 /* For an edge that does not stand in its place among those of the archetype. */

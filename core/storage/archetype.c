@@ -151,6 +151,9 @@ quern_result quern__archetype_track(quern__archetype *archetype, const quern_all
                        archetype->slot_capacity);
 }
 
+/* Before the first one: has more rows than any chunk. */
+static const quern__chunk_slot full_slot = {.row_count = UINT32_MAX};
+
 static quern__archetype *archetype_allocate(const quern_allocator *allocator,
                                             const uint16_t *component_indices, uint32_t component_count)
 {
@@ -166,9 +169,9 @@ static quern__archetype *archetype_allocate(const quern_allocator *allocator,
         .component_indices = (uint16_t *)(void *)(memory + parts.set_offset),
         .column_of = (uint8_t *)(memory + parts.map_offset),
         .column_of_count = column_of_count,
-        .slots = &archetype->first_slot,
-        .last_slot = &archetype->full_slot,
-        .full_slot = {.row_count = UINT32_MAX},
+        .first_slots = {full_slot},
+        .slots = archetype->first_slots + 1,
+        .last_slot = archetype->first_slots,
         .slot_capacity = 1,
     };
     if (component_count > 0)
@@ -203,9 +206,9 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
 
 static void release_slots(quern__archetype *archetype, const quern_allocator *allocator)
 {
-    if (archetype->slots != &archetype->first_slot)
-        quern__release(allocator, archetype->slots, archetype->slot_capacity * sizeof *archetype->slots,
-                       ARRAY_ALIGNMENT_BYTES);
+    if (archetype->slots != archetype->first_slots + 1)
+        quern__release(allocator, archetype->slots - 1,
+                       (archetype->slot_capacity + 1) * sizeof *archetype->slots, ARRAY_ALIGNMENT_BYTES);
 }
 
 void quern__archetype_release(quern__archetype *archetype, const quern_allocator *allocator)
@@ -239,13 +242,14 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
     if (capacity < wanted) capacity = wanted;
     if (!quern__versions_grow(&archetype->versions, allocator, capacity)) return false;
-    quern__chunk_slot *slots = quern__allocate(allocator, capacity * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
+    quern__chunk_slot *slots =
+        quern__allocate(allocator, (capacity + 1) * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
     if (slots == NULL) return false;
-    memcpy(slots, archetype->slots, archetype->held_count * sizeof *slots);
+    memcpy(slots, archetype->slots - 1, (archetype->held_count + 1) * sizeof *slots);
     release_slots(archetype, allocator);
-    archetype->slots = slots;
+    archetype->slots = slots + 1;
+    archetype->last_slot = slots + archetype->chunk_count;
     archetype->slot_capacity = capacity;
-    quern__archetype_set_chunk_count(archetype, archetype->chunk_count);
     return true;
 }
 

@@ -7,6 +7,8 @@
  *
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
  *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
+ *   slots[-1]                          no chunk, but full: who appends to the last slot need not ask whether
+ *                                      there is one
  *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
  *   rows in all + reserved_count <= held_count * row_capacity
  *
@@ -69,9 +71,9 @@ typedef struct quern__chunk_slot {
 /* The first line is what a query touches of an archetype with one chunk, the second and the third what
  * single rows that come and go touch besides. */
 typedef struct quern__archetype {
-    quern__chunk_slot *slots; /* first_slot, until there are more */
-    quern__chunk_slot first_slot;
-    quern__chunk_slot *last_slot; /* of those with rows; full_slot where none has */
+    quern__chunk_slot *slots; /* first_slots + 1, until there are more */
+    quern__chunk_slot first_slots[2];
+    quern__chunk_slot *last_slot; /* slots + chunk_count - 1 */
     uint32_t chunk_count;
     uint32_t row_capacity; /* of one chunk */
     uint32_t entities_offset_bytes;
@@ -83,7 +85,6 @@ typedef struct quern__archetype {
 
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
-    quern__chunk_slot full_slot; /* has as many rows as no chunk has, so that a row is appended elsewhere */
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
@@ -143,13 +144,6 @@ static inline uint64_t quern__archetype_row_count(const quern__archetype *archet
     if (archetype->chunk_count == 0) return 0;
     uint32_t last = archetype->chunk_count - 1;
     return (uint64_t)last * archetype->row_capacity + archetype->slots[last].row_count;
-}
-
-/* Chunks get rows, or lose their last ones, or the table of slots is another one. */
-static inline void quern__archetype_set_chunk_count(quern__archetype *archetype, uint32_t count)
-{
-    archetype->chunk_count = count;
-    archetype->last_slot = count > 0 ? &archetype->slots[count - 1] : &archetype->full_slot;
 }
 
 /* A row, counted over all chunks. */

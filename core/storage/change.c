@@ -66,7 +66,9 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
         const uint32_t cut = count < last->row_count ? count : last->row_count;
         last->row_count -= cut;
         count -= cut;
-        if (last->row_count == 0) quern__archetype_set_chunk_count(archetype, archetype->chunk_count - 1);
+        if (last->row_count > 0) continue;
+        archetype->chunk_count--;
+        archetype->last_slot--;
     }
     quern__rows_unreserve(storage, archetype);
     storage->structure_version++;

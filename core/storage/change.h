@@ -267,12 +267,13 @@ static inline quern_entity *quern__row_handle(const quern__archetype *archetype,
 /* Appends a raw row that was not reserved. False when that needs another chunk than those held. */
 static inline bool quern__row_append(quern__archetype *archetype, quern__row *out_row)
 {
-    if (QUERN__UNLIKELY(archetype->last_slot->row_count >= archetype->row_capacity)) {
-        if (archetype->chunk_count == archetype->held_count) return false;
-        quern__archetype_set_chunk_count(archetype, archetype->chunk_count + 1);
-        archetype->last_slot->row_count = 0;
-    }
     quern__chunk_slot *slot = archetype->last_slot;
+    if (slot->row_count >= archetype->row_capacity) {
+        if (archetype->chunk_count == archetype->held_count) return false;
+        archetype->chunk_count++;
+        archetype->last_slot = ++slot;
+        slot->row_count = 0;
+    }
     *out_row = (quern__row){(char *)slot->chunk, slot->row_count++};
     return true;
 }
@@ -305,8 +306,8 @@ quern_result quern__rows_trim(quern__storage *storage, quern__archetype *archety
 /* The last chunk of an archetype has no rows any more: it goes back, or stays for the next row. */
 static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern__archetype *archetype)
 {
-    const uint32_t left = archetype->chunk_count - 1;
-    quern__archetype_set_chunk_count(archetype, left);
+    const uint32_t left = --archetype->chunk_count;
+    archetype->last_slot--;
     const bool may_stay = archetype->held_count == left + 1 && (left > 0 || archetype->is_spare);
     return may_stay ? QUERN_OK : quern__rows_trim(storage, archetype);
 }

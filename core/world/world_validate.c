@@ -46,6 +46,9 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
 {
     REQUIRE(archetype->chunk_count <= archetype->held_count, "archetype %u uses more chunks than it holds",
             archetype->index);
+    REQUIRE(archetype->last_slot == archetype->slots - 1 + archetype->chunk_count,
+            "archetype %u has %u chunks with rows, but its last one is another", archetype->index,
+            archetype->chunk_count);
     REQUIRE(archetype->reserved_count == 0, "archetype %u still has %u rows promised", archetype->index,
             archetype->reserved_count);
     for (uint32_t i = 1; i < archetype->component_count; i++)

@@ -66,6 +66,7 @@ Test(validate, sees_damaged_chunks)
     assert_damage_seen(archetype->slots[0].row_count);
     assert_damage_seen(archetype->slots[archetype->chunk_count - 1].row_count);
     assert_damage_seen(archetype->chunk_count);
+    assert_damage_seen(archetype->last_slot);
     assert_damage_seen(archetype->index);
     quern_entity *handles = quern__archetype_entities(archetype, chunk);
     assert_damage_seen(handles[0]);

@@ -7,8 +7,8 @@
  *
  *   slots[0 .. chunk_count)            chunks with rows; all but the last are full
  *   slots[chunk_count .. held_count)   chunks without rows, held for rows to come
- *   slots[-1]                          no chunk, but full: who appends to the last slot need not ask whether
- *                                      there is one
+ *   slots[-1]                          no chunk, but full: who appends to the last slot need not ask
+ *                                      whether there is one
  *   rows in all = (chunk_count - 1) * row_capacity + slots[chunk_count - 1].row_count
  *   rows in all + reserved_count <= held_count * row_capacity
  *
@@ -58,9 +58,8 @@ typedef struct quern__edge {
     quern__place added;     /* size 0 where the component is taken out, or is a tag */
 } quern__edge;
 
-/* Edges of which the plan is found at once. Each has its place by the component, so that it is looked for in
- * one place only; where two share one, the later stands there, and the earlier is found again by
- * quern__plan_recall. */
+/* Edges that are found at once. Each has its place by the component, so that it is looked for in one place
+ * only; where two share one, the later stands there, and the earlier is found again by quern__plan_recall. */
 enum { QUERN__EDGE_PLACES = 4 };
 
 typedef struct quern__chunk_slot {

@@ -32,4 +32,14 @@ static inline uint32_t quern__bitset_take_lowest(uint64_t *word)
     return bit;
 }
 
+/* Lists the numbers in the set, in ascending order, and returns how many there are. */
+static inline uint32_t quern__bitset_list(const uint64_t *words, uint32_t word_count, uint16_t *out_list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < word_count; i++)
+        for (uint64_t left = words[i]; left != 0;)
+            out_list[count++] = (uint16_t)(i * 64 + quern__bitset_take_lowest(&left));
+    return count;
+}
+
 #endif

@@ -28,4 +28,15 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
                                     const quern_commands *recorders, uint32_t count, uint32_t stream_count);
 
+/* Streams whose commands are walked in order: fetches the first chunk that one a few further on touches.
+ * Headers of chunks all fall on the same few sets of the caches, so each would be waited for. */
+static inline void quern__gathered_fetch_ahead(const quern__gathered *gathered, uint32_t i)
+{
+    enum { STREAMS_AHEAD = 4 };
+    if (i + STREAMS_AHEAD >= gathered->streams.count) return;
+    const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
+    const quern__item *item = quern__run_item(ahead->stream->first, 0);
+    if (item->location != 0 && ahead->is_located) __builtin_prefetch(quern__chunk_of(item->location));
+}
+
 #endif

@@ -13,13 +13,7 @@
 
 #include "core/base/bitset.h"
 
-enum {
-    ARENA_BLOCK_BYTES = 256 * 1024,
-    ALIGNMENT_BYTES = 64,
-    STREAMS_AHEAD = 4,
-    STREAMS_PER_CALL = 4,
-    CHUNKS_PER_CALL = 4
-};
+enum { ARENA_BLOCK_BYTES = 256 * 1024, ALIGNMENT_BYTES = 64, STREAMS_PER_CALL = 4, CHUNKS_PER_CALL = 4 };
 
 void quern__merged_release(quern__merged *merged, const quern_allocator *allocator)
 {
@@ -415,16 +409,8 @@ static bool merge_serially(quern__merged *merged, const quern__gathered *gathere
                            const quern__storage *storage)
 {
     quern__scratch *scratch = merged->scratches.items[0];
-    const uint32_t stream_count = gathered->streams.count;
-    for (uint32_t i = 0; i < stream_count; i++) {
-        /* Headers of chunks all fall on the same few sets of the caches, so each is waited for unless it is
-         * fetched ahead. */
-        if (i + STREAMS_AHEAD < stream_count) {
-            const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
-            const quern__item *item = quern__run_item(ahead->stream->first, 0);
-            if (item->location != 0 && ahead->is_located)
-                __builtin_prefetch(quern__chunk_of(item->location));
-        }
+    for (uint32_t i = 0; i < gathered->streams.count; i++) {
+        quern__gathered_fetch_ahead(gathered, i);
         walk_stream(merged, storage, scratch, gathered, i, WALK_MERGE);
     }
     if (scratch->is_out_of_memory || !sort_chunk_edits(merged, &storage->allocator)) return false;

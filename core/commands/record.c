@@ -175,8 +175,7 @@ static QUERN__SLOW_PATH quern_result fail_foreign(const quern_commands *commands
         QUERN_ERROR_INVALID_ARGUMENT,
         "%s: a recorder of commands was used outside the callback that it was got from, or on another "
         "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
-        "and "
-        "use it there alone",
+        "and use it there alone",
         function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 

@@ -173,12 +173,7 @@ static quern_result find_target(quern__storage *storage, const effect *it, quern
         return QUERN_OK;
     }
     uint16_t set[QUERN_MAX_COMPONENTS];
-    uint32_t count = 0;
-    for (uint32_t word = 0; word < QUERN__COUNT_OF(it->present); word++) {
-        uint64_t left = it->present[word];
-        while (left != 0)
-            set[count++] = (uint16_t)(word * 64 + quern__bitset_take_lowest(&left));
-    }
+    const uint32_t count = quern__bitset_list(it->present, QUERN__COUNT_OF(it->present), set);
     quern_result result = quern__storage_archetype(storage, set, count, &sequence->target);
     if (result != QUERN_OK || sequence->source == NULL) return result;
     result = quern__plan_between(storage, sequence->source, sequence->target, &sequence->plan);

@@ -54,7 +54,8 @@ void quern__resolved_clear(quern__resolved *resolved);
 
 /* What `resolved` had before has been cleared. What comes out stands in `merged` as well. drops: where
  * dropped commands will be reported; there is room for them afterwards. On failure nothing is held that
- * was not before, but for archetypes without rows and records that were absent. Errors: OUT_OF_MEMORY, LIMIT. */
+ * was not before, but for archetypes without rows and records that were absent. Errors: OUT_OF_MEMORY,
+ * LIMIT. */
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);

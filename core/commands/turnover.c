@@ -4,11 +4,11 @@
  * world, fails before anything is changed; what has to go through all stages is found out before, too. */
 #include "core/commands/turnover.h"
 
+#include "core/base/bitset.h"
 #include "core/commands/settle.h"
 #include "core/storage/change.h"
 
 enum {
-    STREAMS_AHEAD = 4,
     SPAN_CREATES = 256,  /* at most, so that long streams can be shared out */
     SPANS_PER_CALL = 32, /* a thread that takes fewer, of a few creates each, spends its time on taking */
     BATCH_CREATES = 32,  /* filled together; as many more are fetched meanwhile */
@@ -29,7 +29,7 @@ typedef struct look {
     quern__turnover *turnover;
     quern__resolved *resolved;
     const quern__storage *storage;
-    bool is_so;
+    bool is_turnover;
     bool is_out_of_memory;
     /* the rows that are left, as far as they are listed */
     uint32_t left_count;
@@ -49,33 +49,35 @@ static void count_left(look *it)
     it->archetype = NULL;
 }
 
-/* The next row that is left, for which there is an entry, is in another chunk than the last. */
-static QUERN__SLOW_PATH void enter_chunk(look *it, uintptr_t location)
+/* The next row that is left is in another chunk than the last. False: the look may end here. */
+static QUERN__SLOW_PATH bool enter_chunk(look *it, uintptr_t location)
 {
     const quern__chunk *chunk = quern__chunk_of(location);
     if (it->last != 0) {
         const quern__chunk *before = quern__chunk_of(it->last);
-        it->is_so &= chunk->archetype == before->archetype
-                         ? chunk->index > before->index
-                         : chunk->archetype->index > before->archetype->index;
+        it->is_turnover &= chunk->archetype == before->archetype
+                               ? chunk->index > before->index
+                               : chunk->archetype->index > before->archetype->index;
     }
-    if (chunk->archetype == it->archetype) return;
-    it->is_so &= !chunk->archetype->has_destroy;
+    it->is_turnover &= !chunk->archetype->has_destroy;
+    if (!it->is_turnover || chunk->archetype == it->archetype) return it->is_turnover;
     count_left(it);
     it->archetype = chunk->archetype;
     it->archetype_first = it->left_count;
+    return true;
 }
 
-/* Lists a row that is left. */
-static inline void list_left(look *it, uintptr_t location, uint32_t slot)
+/* Lists a row that is left. False: the look may end here. */
+static inline bool list_left(look *it, uintptr_t location, uint32_t slot)
 {
-    if (quern__chunk_of(location) != quern__chunk_of(it->last))
-        enter_chunk(it, location);
-    else
-        it->is_so &= location > it->last;
+    if (quern__chunk_of(location) == quern__chunk_of(it->last))
+        it->is_turnover &= location > it->last;
+    else if (!enter_chunk(it, location))
+        return false;
     it->last = location;
     it->resolved->gaps.items[it->left_count] = location;
     it->resolved->destroyed.items[it->left_count++] = slot;
+    return true;
 }
 
 static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
@@ -88,10 +90,10 @@ static inline void look_at_destroys(look *it, quern__run *run, bool is_located)
             location = record != NULL ? record->location : 0;
         }
         if (QUERN__UNLIKELY(location == 0)) { /* created by these commands, or gone before */
-            it->is_so = false;
+            it->is_turnover = false;
             return;
         }
-        list_left(it, location, quern_entity_index(item->entity));
+        if (!list_left(it, location, quern_entity_index(item->entity))) return;
     }
 }
 
@@ -154,34 +156,24 @@ static inline quern__create_span *look_at_creates(look *it, quern__run *run, que
     return span;
 }
 
-/* Components in ascending order. */
-static uint32_t sort_components(const quern__operation *operation, uint16_t *set)
+static quern_result find_target(quern__storage *storage, const quern__operation *operation,
+                                quern__archetype **out_target)
 {
-    for (uint32_t i = 0; i < operation->operand_count; i++) {
-        uint32_t at = i;
-        for (; at > 0 && set[at - 1] > operation->operands[i].component_index; at--)
-            set[at] = set[at - 1];
-        set[at] = operation->operands[i].component_index;
-    }
-    return operation->operand_count;
-}
-
-static uint16_t value_offset(const quern__operation *operation, uint32_t component_index)
-{
-    const quern__operand *operand = operation->operands;
-    while (operand->component_index != component_index)
-        operand++;
-    return operand->offset_bytes;
+    uint64_t present[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS];
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        quern__bitset_add(present, operation->operands[i].component_index);
+    const uint32_t count = quern__bitset_list(present, QUERN__COUNT_OF(present), set);
+    return quern__storage_archetype(storage, set, count, out_target);
 }
 
 /* Which archetype creates of this kind come to, and which values go where. */
 static quern_result resolve_kind(look *it, quern__storage *storage, quern__create_kind *kind)
 {
     quern__turnover *turnover = it->turnover;
-    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS];
+    const quern__operation *operation = kind->operation;
     quern__archetype *target;
-    quern_result result =
-        quern__storage_archetype(storage, set, sort_components(kind->operation, set), &target);
+    quern_result result = find_target(storage, operation, &target);
     if (result != QUERN_OK) return result;
     const quern__archetype_delta *delta = quern__resolved_add(it->resolved, storage, target);
     kind->first_fill = turnover->fills.count;
@@ -190,12 +182,15 @@ static quern_result resolve_kind(look *it, quern__storage *storage, quern__creat
                                                turnover->fills.count + target->column_count))
         return QUERN_ERROR_OUT_OF_MEMORY;
     kind->delta = (uint32_t)(delta - it->resolved->deltas.items);
-    for (uint32_t i = 0; i < target->column_count; i++) {
-        const quern__column *column = &target->columns[i];
-        turnover->fills.items[turnover->fills.count++] = (quern__create_fill){
-            .size_bytes = column->size_bytes,
-            .target_offset_bytes = column->offset_bytes,
-            .value_offset_bytes = value_offset(kind->operation, column->component_index)};
+    turnover->fills.count += target->column_count;
+    for (uint32_t i = 0; i < operation->operand_count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const uint32_t column = quern__archetype_column(target, operand->component_index);
+        if (column == QUERN__COLUMN_TAG) continue;
+        turnover->fills.items[kind->first_fill + column] =
+            (quern__create_fill){.size_bytes = operand->size_bytes,
+                                 .target_offset_bytes = target->columns[column].offset_bytes,
+                                 .value_offset_bytes = operand->offset_bytes};
     }
     return QUERN_OK;
 }
@@ -224,7 +219,7 @@ static void look_at_stream(look *it, const quern__gathered_stream *gathered)
     const uint32_t stream_first = it->created_count;
     quern__create_span *span = NULL;
     quern__run *run = gathered->stream->first;
-    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_so; i++) {
+    for (uint32_t i = 0; i < gathered->stream->run_count && it->is_turnover; i++) {
         if (i > 0) run = quern__run_next(run);
         if (run->operation == &quern__operation_destroy)
             look_at_destroys(it, run, gathered->is_located);
@@ -235,19 +230,12 @@ static void look_at_stream(look *it, const quern__gathered_stream *gathered)
 
 static void look_at_streams(look *it, const quern__gathered *gathered)
 {
-    const uint32_t stream_count = gathered->streams.count;
-    for (uint32_t i = 0; i < stream_count && it->is_so && !it->is_out_of_memory; i++) {
-        /* headers of chunks all fall on the same few sets of the caches */
-        if (i + STREAMS_AHEAD < stream_count) {
-            const quern__gathered_stream *ahead = &gathered->streams.items[i + STREAMS_AHEAD];
-            const quern__item *item = quern__run_item(ahead->stream->first, 0);
-            if (item->location != 0 && ahead->is_located)
-                __builtin_prefetch(quern__chunk_of(item->location));
-        }
+    for (uint32_t i = 0; i < gathered->streams.count && it->is_turnover && !it->is_out_of_memory; i++) {
+        quern__gathered_fetch_ahead(gathered, i);
         look_at_stream(it, &gathered->streams.items[i]);
     }
     count_left(it);
-    it->is_so &= !it->is_out_of_memory;
+    it->is_turnover &= !it->is_out_of_memory;
 }
 
 static void clear(quern__turnover *turnover)
@@ -261,17 +249,17 @@ static void clear(quern__turnover *turnover)
 
 quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
                                        const quern__gathered *gathered, quern__storage *storage,
-                                       bool *out_is_so)
+                                       bool *out_is_turnover)
 {
     const quern_allocator *allocator = &storage->allocator;
     const uint64_t destroy_count = gathered->item_count - gathered->create_count;
     look it = {.turnover = turnover,
                .resolved = resolved,
                .storage = storage,
-               .is_so =
+               .is_turnover =
                    (gathered->traits & QUERN__TRAIT_TURNOVER) != 0 && gathered->item_count <= UINT32_MAX};
-    *out_is_so = false;
-    if (!it.is_so) return QUERN_OK;
+    *out_is_turnover = false;
+    if (!it.is_turnover) return QUERN_OK;
     clear(turnover);
     quern_result result = QUERN_OK;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
@@ -279,18 +267,18 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
         it.is_out_of_memory = true;
     else
         look_at_streams(&it, gathered);
-    if (it.is_so) result = resolve_creates(&it, storage);
+    if (it.is_turnover) result = resolve_creates(&it, storage);
     if (it.is_out_of_memory || result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "no memory to list what %u streams destroy and create", gathered->streams.count);
-    if (!it.is_so ||
-        result != QUERN_OK) { /* more archetypes than there may be: that is refused, one by one */
+    /* More archetypes than there may be: all stages refuse that, entity by entity. */
+    if (!it.is_turnover || result != QUERN_OK) {
         quern__resolved_clear(resolved);
         return QUERN_OK;
     }
     resolved->created_count = it.created_count;
     resolved->destroyed_count = it.left_count;
-    *out_is_so = true;
+    *out_is_turnover = true;
     return quern__resolved_reserve(resolved, storage);
 }
 
@@ -365,10 +353,11 @@ static void fill_column(const batch *it, const quern__create_fill *fill)
 static inline void fetch_row(const applying *all, const quern__create_kind *kind, uintptr_t place,
                              quern_entity handle)
 {
-    const quern__create_fill *fill = &all->turnover->fills.items[kind->first_fill];
     const quern__archetype *archetype = all->resolved->deltas.items[kind->delta].archetype;
-    for (const quern__create_fill *end = fill + kind->fill_count; fill < end; fill++)
+    for (uint32_t i = 0; i < kind->fill_count; i++) {
+        const quern__create_fill *fill = &all->turnover->fills.items[kind->first_fill + i];
         __builtin_prefetch(quern__location_value(place, fill->target_offset_bytes, fill->size_bytes), 1);
+    }
     __builtin_prefetch(
         quern__location_value(place, archetype->entities_offset_bytes, (uint32_t)sizeof(quern_entity)), 1);
     __builtin_prefetch(quern__entities_record(&all->storage->entities, quern_entity_index(handle)), 1);
@@ -391,14 +380,12 @@ static void apply_batch(const applying *all, batch *it)
 {
     if (it->count == 0) return;
     const quern__resolved *resolved = all->resolved;
-    const quern__create_fill *fill = &all->turnover->fills.items[it->kind->first_fill];
-    const quern__create_fill *end = fill + it->kind->fill_count;
     find_places(resolved, it);
     fetch_ahead(all, it);
     quern__rows_arrive_apart(all->storage, resolved->deltas.items[it->kind->delta].archetype, it->places,
                              resolved->created.items + it->first_created, it->count);
-    for (; fill < end; fill++)
-        fill_column(it, fill);
+    for (uint32_t i = 0; i < it->kind->fill_count; i++)
+        fill_column(it, &all->turnover->fills.items[it->kind->first_fill + i]);
     it->first_created += it->count;
     it->rank += it->count;
     it->count = 0;

@@ -4,10 +4,11 @@
 #define QUERN_CORE_COMMANDS_TURNOVER_H
 
 /* The short way for entities that only come and go, straight after gathering. Where commands do nothing but
- * destroy entities that were there, in the order of their rows, and create others with types without hooks,
- * one command is all that an entity gets: there is nothing to merge. Systems destroy in the order of rows,
- * and in order none is destroyed twice. Commands in another order go through all stages: sorting them was
- * slower. Rows, handles and values that come out are those of all stages (resolve.h). */
+ * destroy entities that were there, in the order of their rows and without destroy hooks, and create others
+ * with types without hooks, one command is all that an entity gets: there is nothing to merge. Systems
+ * destroy in the order of rows, and in order none is destroyed twice. Commands in another order go through
+ * all stages: sorting them was slower. Rows, handles and values that come out are those of all stages
+ * (resolve.h). */
 
 #include "core/commands/resolve.h"
 
@@ -47,15 +48,15 @@ typedef struct quern__turnover {
 
 void quern__turnover_release(quern__turnover *turnover, const quern_allocator *allocator);
 
-/* Whether the commands are so; if they are, `resolved`, which has been cleared, has deltas and gaps
- * afterwards, and there is room for all that comes. If they are not, it is cleared again. On failure
- * nothing is held that was not before, but for archetypes without rows and records that were absent.
- * Errors: OUT_OF_MEMORY, LIMIT. */
+/* Whether entities only come and go. If so, `resolved`, which has been cleared, has deltas and gaps
+ * afterwards, and there is room for all that comes; if not, it is cleared again. On failure nothing is held
+ * that was not before, but for archetypes without rows and records that were absent. Errors: OUT_OF_MEMORY,
+ * LIMIT. */
 quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolved *resolved,
                                        const quern__gathered *gathered, quern__storage *storage,
-                                       bool *out_is_so);
+                                       bool *out_is_turnover);
 
-/* Does all commands, which are so. executor NULL: on the caller. */
+/* Does all commands, at which quern__commands_turn_over has looked. executor NULL: on the caller. */
 void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *resolved,
                            const quern__gathered *gathered, quern__storage *storage,
                            const quern__executor *executor);

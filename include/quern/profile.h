@@ -65,11 +65,13 @@ typedef struct quern_frame_profile {
     /** How long it would take with a thread for every chunk: the longest chain of passes that wait for each
      * other, each as long as its slowest chunk, and the sync points. */
     uint64_t critical_path_ns;
-    uint64_t sync_ns;    /**< At sync points that had commands; nearly all of it in their stages. */
-    uint64_t gather_ns;  /**< Stage: putting the command streams in order. */
-    uint64_t merge_ns;   /**< Stage: working out what each entity's commands add up to. */
-    uint64_t resolve_ns; /**< Stage: finding new archetypes and making room. */
-    uint64_t apply_ns;   /**< Stage: moving rows and calling hooks. */
+    /** At sync points that had commands; nearly all of it in their stages. Those that take a short way have
+     * only the first stage, which finds that out, and the last. */
+    uint64_t sync_ns;
+    uint64_t gather_ns;           /**< Stage: putting the command streams in order. */
+    uint64_t merge_ns;            /**< Stage: working out what each entity's commands add up to. */
+    uint64_t resolve_ns;          /**< Stage: finding new archetypes and making room. */
+    uint64_t apply_ns;            /**< Stage: moving rows and calling hooks. */
     quern_worker_profile workers; /**< Sum over all workers. */
     double efficiency;            /**< busy_ns of all workers / (thread_count * time_ns): 0 to 1. */
 } quern_frame_profile;

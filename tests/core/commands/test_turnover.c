@@ -8,15 +8,17 @@
 
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <string.h>
 
 /* Sync points at which entities only come and go. Each program is played twice in equal worlds: the short
  * way, where it may be taken, and through all stages. Nothing but the way may differ. */
 
-enum { ENTITY_COUNT = 3000, KIND_COUNT = 4 };
+enum { ENTITY_COUNT = 3000, KIND_COUNT = 4, WIDE_COUNT = 70 };
 
 static quern_world *world;
 static quern_component position, number, links, tag, tracked_component;
+static quern_component wide[WIDE_COUNT]; /* every fifth is a tag */
 static tracked_counts counts;
 static quern_entity entities[ENTITY_COUNT];
 static failing_allocator *memory;
@@ -46,6 +48,15 @@ static quern_entity create_kind(quern_commands *commands, uint32_t kind, uint64_
     return created;
 }
 
+static void register_wide(void)
+{
+    for (uint32_t i = 0; i < WIDE_COUNT; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "wide %u", i);
+        wide[i] = setup_component(world, name, i % 5 == 0 ? 0 : 4, i % 5 == 0 ? 1 : 4);
+    }
+}
+
 static void open_world(bool tracks)
 {
     quern_world_def def = {.allocator = failing_allocator_interface(memory)};
@@ -56,6 +67,7 @@ static void open_world(bool tracks)
     links = setup_links(world, "links");
     tag = setup_tag(world, "tag");
     tracked_component = tracked_register(world, "tracked", &counts);
+    register_wide();
     for (uint32_t i = 0; i < ENTITY_COUNT; i++) {
         quern_component list[3];
         const uint32_t count = list_of(i / (ENTITY_COUNT / KIND_COUNT), list);
@@ -219,6 +231,33 @@ static void create_linked(quern_context *context)
     }
 }
 
+/* Lists as long as the archetype's but in another order, with some values and without others. */
+static void create_wide(quern_context *context)
+{
+    for (uint32_t i = 0; i < 300; i++) {
+        quern_component list[WIDE_COUNT];
+        uint32_t numbers[WIDE_COUNT];
+        const void *values[WIDE_COUNT];
+        for (uint32_t k = 0; k < WIDE_COUNT; k++) {
+            list[k] = wide[(k * 37 + 5) % WIDE_COUNT];
+            numbers[k] = i * WIDE_COUNT + k;
+            values[k] = (k + i % 3) % 3 == 0 ? NULL : &numbers[k];
+        }
+        quern_commands *commands = quern_context_commands(context);
+        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, values, WIDE_COUNT)));
+    }
+}
+
+/* Rows without a single value: lists of values have no memory. */
+static void create_without_values(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < 100; i++) {
+        cr_assert_not(quern_entity_is_null(quern_commands_create(commands)));
+        cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, &tag, NULL, 1)));
+    }
+}
+
 Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
 {
     assert_both_ways(destroy_in_order, 0, false, true);
@@ -228,6 +267,8 @@ Test(turnover, rows_handles_and_values_are_those_of_all_stages, .timeout = 600)
     assert_both_ways(replace_by_an_archetype_of_its_own, 0, false, true);
     assert_both_ways(create_many, 0, false, true);
     assert_both_ways(create_linked, 0, false, true);
+    assert_both_ways(create_wide, 0, false, true);
+    assert_both_ways(create_without_values, 0, false, true);
 }
 
 /* Recorded before the exclusive system that records makes them move: their places are looked up. */

@@ -58,8 +58,9 @@ typedef struct quern__edge {
     quern__place added;     /* size 0 where the component is taken out, or is a tag */
 } quern__edge;
 
-/* Edges that are found at once. Each has its place by the component, so that it is looked for in one place
- * only; where two share one, the later stands there, and the earlier is found again by quern__plan_recall. */
+/* Edges that are found at once. Each has its place by the component, so that it is looked for in one
+ * place only; where two share one, the later stands there, and the earlier is found again by
+ * quern__plan_recall. */
 enum { QUERN__EDGE_PLACES = 4 };
 
 typedef struct quern__chunk_slot {

@@ -249,11 +249,19 @@ Test(observer, who_does_not_look_is_asked_whether_to_and_told_nothing)
 Test(observer, a_frame_is_told_from_its_beginning_to_its_end)
 {
     heard.wants_all = true;
+    schedule->playback.no_short_ways = true;
     must_run(schedule, NULL);
     cr_assert_str_eq(heard.text, "prepare frame( pass segment( begin( a a ) end( b ) )segment "
                                  "sync( gather merge resolve apply )sync )frame ");
     cr_assert_eq(heard.told_calls, 0u, "of items no stretch was to be told");
     cr_assert_eq(heard.open_jobs, 0u);
+}
+
+Test(observer, of_a_short_way_only_the_stages_that_it_has_are_told)
+{
+    heard.wants_all = true;
+    must_run(schedule, NULL);
+    cr_assert_not_null(strstr(heard.text, "sync( gather apply )sync "));
 }
 
 static void run_on(uint32_t thread_count)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* quern_grid: frames of every shape, to find out where fetching ahead and fusing pay. A workload is called
- * MODE_COLUMNSxBYTES_PERCENT: so many columns are touched, with so many bytes in a value, and they are that much
- * of a row. one: by one system. chain and apart: by a system for each column. unfused: as apart, in passes of
- * their own. docs/benchmarks/grid.md has what it showed. */
+ * MODE_COLUMNSxBYTES_PERCENT: so many columns are touched, with so many bytes in a value, and they are that
+ * much of a row. one: by one system. chain and apart: by a system for each column. unfused: as apart, in
+ * passes of their own. docs/benchmarks/grid.md has what it showed. */
 
 #include "bench/columns.h"
 #include "bench/data.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* systems_apart: two systems without a component in common, over entities of 113 bytes in seven components, of
- * which they touch 64: position += velocity, and an update of a mind of 48 bytes. */
+/* systems_apart: two systems without a component in common, over entities of 113 bytes in seven components,
+ * of which they touch 64: position += velocity, and an update of a mind of 48 bytes. */
 
 #include "bench/columns.h"
 #include "bench/data.h"

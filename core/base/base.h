@@ -19,6 +19,8 @@
 #define QUERN__LIKELY(condition)                 __builtin_expect(!!(condition), 1)
 #define QUERN__UNLIKELY(condition)               __builtin_expect(!!(condition), 0)
 
+#define QUERN__CACHE_LINE_BYTES 64
+
 /* A function that would only be in the way of the instructions around its calls. */
 #define QUERN__SLOW_PATH     __attribute__((noinline, cold))
 #define QUERN__ALWAYS_INLINE static inline __attribute__((always_inline))

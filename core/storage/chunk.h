@@ -17,6 +17,7 @@
 enum {
     QUERN__CHUNK_BYTES = 16 * 1024,
     QUERN__CHUNK_HEADER_BYTES = 64,
+    QUERN__HEAD_BYTES = 256, /* of a column: what walks that call one system on each chunk fetch ahead */
     QUERN__SLAB_BYTES = 2 * 1024 * 1024,
     QUERN__SLAB_CHUNKS = QUERN__SLAB_BYTES / QUERN__CHUNK_BYTES
 };
@@ -64,16 +65,20 @@ static inline quern__chunk *quern__chunk_of(uintptr_t address)
     return (quern__chunk *)(address & ~(uintptr_t)(QUERN__CHUNK_BYTES - 1));
 }
 
-/* Asks for the first lines of a column that will be come to soon, into L2. Processors foresee what follows
- * them; but where a column of the next chunk begins, they have to find out anew. */
+/* Asks for a part of a column, from line to line, into L2. */
+static inline void quern__chunk_fetch(const quern__chunk *chunk, uint32_t begin_bytes, uint32_t end_bytes)
+{
+    for (uint32_t offset = begin_bytes; offset < end_bytes; offset += QUERN__CACHE_LINE_BYTES)
+        __builtin_prefetch((const char *)chunk + offset, 0, 2);
+}
+
+/* Asks for the head of a column that will be come to soon. Processors foresee what follows it; but where a
+ * column of the next chunk begins, they have to find out anew. */
 static inline void quern__chunk_fetch_head(const quern__chunk *chunk, uint32_t offset_bytes,
                                            uint32_t column_bytes)
 {
-    enum { HEAD_BYTES = 256, LINE_BYTES = 64 };
-    const char *values = (const char *)chunk + offset_bytes;
-    const uint32_t bytes = column_bytes < HEAD_BYTES ? column_bytes : HEAD_BYTES;
-    for (uint32_t offset = 0; offset < bytes; offset += LINE_BYTES)
-        __builtin_prefetch(values + offset, 0, 2);
+    const uint32_t bytes = column_bytes < QUERN__HEAD_BYTES ? column_bytes : QUERN__HEAD_BYTES;
+    quern__chunk_fetch(chunk, offset_bytes, offset_bytes + bytes);
 }
 
 /* A small number that no other chunk has at the time. */

@@ -12,7 +12,7 @@
 
 typedef struct quern__prefetch {
     const quern__pass_column *column, *end_column;
-    const char *chunk;
+    const quern__chunk *chunk;
     uint32_t row_count;
     uint32_t offset_bytes; /* in the column */
     uint32_t reach_bytes;  /* of a column, at most */
@@ -29,7 +29,7 @@ static inline quern__prefetch quern__prefetch_start(const quern__pass *pass, con
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
     return (quern__prefetch){.column = columns + table->first_column,
                              .end_column = columns + table->end_column,
-                             .chunk = (const char *)slot->chunk,
+                             .chunk = slot->chunk,
                              .row_count = slot->row_count,
                              .reach_bytes = table->reach_bytes,
                              .share_bytes = table->share_bytes};
@@ -39,13 +39,12 @@ static inline void quern__prefetch_share(quern__prefetch *next)
 {
     uint32_t left_bytes = next->share_bytes;
     while (next->column < next->end_column && left_bytes > 0) {
-        const char *values = next->chunk + next->column->offset_bytes;
         uint32_t column_bytes = next->column->size_bytes * next->row_count;
         if (column_bytes > next->reach_bytes) column_bytes = next->reach_bytes;
         uint32_t end =
             column_bytes - next->offset_bytes > left_bytes ? next->offset_bytes + left_bytes : column_bytes;
-        for (uint32_t offset = next->offset_bytes; offset < end; offset += QUERN__CACHE_LINE_BYTES)
-            __builtin_prefetch(values + offset, 0, 2);
+        quern__chunk_fetch(next->chunk, next->column->offset_bytes + next->offset_bytes,
+                           next->column->offset_bytes + end);
         left_bytes -= end - next->offset_bytes;
         next->offset_bytes = end;
         if (end < column_bytes) return;

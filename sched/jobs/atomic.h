@@ -44,8 +44,6 @@ static inline void quern__handshake_fence(void)
 #endif
 }
 
-#define QUERN__CACHE_LINE_BYTES 64
-
 /* Apart by this much, two fields do not disturb each other: processors fetch lines in pairs. */
 #define QUERN__APART_BYTES 128
 

@@ -174,17 +174,17 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
  * in the cores' own caches needs no fetching. In the cache that cores share, the processor finds everything
  * soon enough but the beginning of a column, which it cannot foresee. What comes from memory it finds late
  * all along. docs/benchmarks/grid.md has the measurements behind the numbers. */
-enum { HEAD_BYTES = 1024, LONE_HEAD_BYTES = 256, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
+enum { FUSED_HEAD_BYTES = 1024, OWN_CACHES = 4, SHARED_CACHE_PARTS = 3 };
 
 static uint32_t find_reach(const quern__pass *pass, uint32_t thread_count)
 {
     const quern__plan *plan = pass->plan;
     if (plan->prefetch == QUERN_PREFETCH_NOTHING) return 0;
-    if (plan->prefetch == QUERN_PREFETCH_HEADS) return HEAD_BYTES;
+    if (plan->prefetch == QUERN_PREFETCH_HEADS) return FUSED_HEAD_BYTES;
     if (plan->prefetch == QUERN_PREFETCH_CHUNKS) return UINT32_MAX;
     if (pass->is_streamed && pass->touched_bytes > plan->shared_cache_bytes / SHARED_CACHE_PARTS)
         return UINT32_MAX;
-    return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? HEAD_BYTES : 0;
+    return pass->touched_bytes > plan->own_cache_bytes * OWN_CACHES * thread_count ? FUSED_HEAD_BYTES : 0;
 }
 
 /* Where one system goes over a table, its only call is made for a whole chunk, and all at once would have to
@@ -193,7 +193,7 @@ static uint32_t find_lone_reach(const quern__pass *pass)
 {
     const quern_prefetch prefetch = pass->plan->prefetch;
     if (prefetch == QUERN_PREFETCH_NOTHING) return 0;
-    return pass->is_streamed || prefetch != QUERN_PREFETCH_AUTOMATIC ? LONE_HEAD_BYTES : 0;
+    return pass->is_streamed || prefetch != QUERN_PREFETCH_AUTOMATIC ? QUERN__HEAD_BYTES : 0;
 }
 
 /* Divides what is fetched among the table's calls. */

@@ -58,9 +58,22 @@ typedef struct quern_host_threads {
     void *user_data QUERN__ZERO; /**< Passed to submit. */
 } quern_host_threads;
 
+/** The highest number of a processor in a set, and one more. */
+#define QUERN_MAX_PROCESSORS 1024
+
+/** A set of processors, by the numbers that the system gives them: quern_processors_add fills it. */
+typedef struct quern_processors {
+    uint64_t words[QUERN_MAX_PROCESSORS / 64]; /**< Internal. */
+} quern_processors;
+
+/** Adds processor `index` to a set, which begins as all zero. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (not
+ * below QUERN_MAX_PROCESSORS). Threads: any, one at a time for a set. */
+QUERN_API quern_result quern_processors_add(quern_processors *processors, uint32_t index);
+
 /** Describes a pool. All zero is a good definition. */
 typedef struct quern_jobs_def {
-    /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. */
+    /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. With `processors` it means one
+     * for each of these, and one more for the caller where that may use others. */
     uint32_t thread_count QUERN__ZERO;
     /** How long an idle worker looks for work before it sleeps; 0 means 200,000. A pool with more threads
      * than processors never looks longer than one round. Who looks on the processor where another worker
@@ -68,9 +81,26 @@ typedef struct quern_jobs_def {
      * may run on all processors that they might run on before. */
     uint32_t spin_ns QUERN__ZERO;
     bool no_spin QUERN__ZERO; /**< Idle workers look around once and sleep; spin_ns must then be 0. */
-    /** Worker i stays on the i-th processor this process may use, around and around; the caller is left
-     * where it is. Does nothing where the system cannot pin threads. */
+    /** Worker i stays on the i-th processor this process may use, or of `processors`, around and around; the
+     * caller is left where it is. Does nothing where the system cannot pin threads. */
     bool pin_threads QUERN__ZERO;
+    /** The threads of the pool run on these processors alone; all zero means wherever the creating thread
+     * may run. The caller is left where it is. Refused are processors that the system does not let this
+     * process use, and any set with host_threads. Does nothing where the system cannot do it. */
+    quern_processors processors QUERN__ZERO;
+    /** The stack of each thread of the pool, rounded up to whole pages; 0 means what the system gives. The
+     * pool itself needs less than 64 KiB of it; a wait runs other jobs on top of the one that waits. Refused
+     * are less than the system allows, and any number with host_threads. */
+    size_t stack_bytes QUERN__ZERO;
+    /** Called by each thread of the pool before its first job, and thread_stop after its last; either may be
+     * NULL. Each start has its stop, by the same thread with the same index, also when the pool could not be
+     * created as a whole. quern_jobs_create does not wait for the starts; quern_jobs_destroy, and
+     * quern_jobs_resize, which ends all threads and starts others, wait for the stops. With host_threads
+     * they stand around each stretch of work that a call does for the pool. Threads from outside are the
+     * program's own: nothing is called for them. Neither function may call anything of the pool. */
+    void (*thread_start)(void *user_data, uint32_t worker_index) QUERN__ZERO;
+    void (*thread_stop)(void *user_data, uint32_t worker_index) QUERN__ZERO; /**< See thread_start. */
+    void *user_data QUERN__ZERO; /**< Passed to thread_start and thread_stop. */
     /** Threads are called name/1, name/2 …, cut to 15 bytes; NULL means "quern". */
     const char *name QUERN__ZERO;
     quern_host_threads host_threads QUERN__ZERO; /**< submit NULL: the pool has threads of its own. */

@@ -12,16 +12,6 @@ enum { DEFAULT_SPIN_NS = 200000, POLL_NS = 50000 };
 
 /* --------------------------------------------------------------------------------------------- threads */
 
-static void name_thread(const quern__worker *worker)
-{
-    char number[QUERN__THREAD_NAME_BYTES];
-    char name[2 * QUERN__THREAD_NAME_BYTES]; /* more than is used, for compilers that do the sum */
-    int number_length = snprintf(number, sizeof number, "/%u", (unsigned)worker->index);
-    int room = QUERN__THREAD_NAME_BYTES - 1 - number_length;
-    snprintf(name, sizeof name, "%.*s%s", room, worker->jobs->name, number);
-    quern__thread_set_name(name);
-}
-
 /* Acquire pairs with end_threads, which also gives a permit to end the sleep. */
 static bool is_stopping(const quern_jobs *jobs)
 {
@@ -34,9 +24,8 @@ static void *worker_main(void *argument)
     quern__worker *worker = argument;
     quern_jobs *jobs = worker->jobs;
     quern__job job;
+    quern__worker_begin_thread(worker);
     quern__current_worker = worker;
-    name_thread(worker);
-    if (jobs->pin_threads) quern__thread_pin(worker->index);
     for (;;) {
         if (quern__worker_next(worker, &job))
             quern__worker_run(worker, &job);
@@ -45,6 +34,7 @@ static void *worker_main(void *argument)
         else if (!quern__jobs_any(jobs))
             break;
     }
+    quern__worker_call_stop(worker);
     /* Worker 0 waits for the last one; see end_workers. Release: all of this thread's work; it pairs with
      * the acquire in workers_have_ended. */
     atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
@@ -83,10 +73,12 @@ void quern__jobs_lend(void *argument)
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     if (quern__parker_has_permit(&worker->parker)) quern__parker_take(&worker->parker);
     quern__worker *outer = worker->outer;
-    do
+    do {
+        quern__worker_call_start(worker);
         while (quern__worker_next(worker, &job))
             quern__worker_run(worker, &job);
-    while (!goes_idle(worker));
+        quern__worker_call_stop(worker); /* another thread may be this worker as soon as it is idle */
+    } while (!goes_idle(worker));
     quern__current_worker = outer;
     /* The mutex is the last that is touched of the pool; see end_lent. */
     pthread_mutex_lock(&jobs->outside_mutex);
@@ -104,10 +96,10 @@ static quern_result check_thread_count(uint32_t thread_count, const char *functi
                        (unsigned)thread_count, QUERN_MAX_THREADS);
 }
 
-static uint32_t choose_thread_count(uint32_t asked_count)
+static uint32_t choose_thread_count(uint32_t asked_count, const quern_processors *processors)
 {
     if (asked_count != 0) return asked_count;
-    uint32_t processor_count = quern_processor_count();
+    uint32_t processor_count = quern__processors_beside_caller(processors);
     return processor_count < QUERN_MAX_THREADS ? processor_count : QUERN_MAX_THREADS;
 }
 
@@ -172,7 +164,7 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count
     jobs->workers = workers;
     jobs->worker_capacity = count;
     jobs->thread_count = count;
-    jobs->spin_ns = count > quern_processor_count() ? 0 : jobs->asked_spin_ns;
+    jobs->spin_ns = count > quern__processors_beside_caller(&jobs->processors) ? 0 : jobs->asked_spin_ns;
     jobs->is_asymmetric = (count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
     clear_mask(&jobs->idle);
     clear_mask(&jobs->blocked);
@@ -200,7 +192,7 @@ static uint32_t start_threads(quern_jobs *jobs)
         quern__worker *worker = &jobs->workers[index];
         atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
         quern__worker_run_dry(worker, quern__clock_ns()); /* until it comes */
-        if (quern__thread_start(&worker->thread, worker_main, worker)) continue;
+        if (quern__thread_start(&worker->thread, jobs->stack_bytes, worker_main, worker)) continue;
         atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed);
         return index;
     }
@@ -338,6 +330,11 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     jobs->observer = (quern__observer *)(void *)def->trace; /* it begins with one: see trace.h */
     jobs->asked_spin_ns = def->spin_ns;
     jobs->pin_threads = def->pin_threads;
+    jobs->processors = def->processors;
+    jobs->stack_bytes = def->stack_bytes;
+    jobs->thread_start = def->thread_start;
+    jobs->thread_stop = def->thread_stop;
+    jobs->user_data = def->user_data;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
     quern__worker *workers = make_workers(jobs, def->thread_count);
     if (workers != NULL && init_locks(jobs)) {
@@ -371,9 +368,10 @@ static quern_result complete_def(quern_jobs_def *def)
                              "quern_jobs_create: job pool '%s' is to spin for %u ns and not at all; leave "
                              "out spin_ns or no_spin",
                              def->name, (unsigned)def->spin_ns);
+    if (result == QUERN_OK) result = quern__jobs_check_own_threads(def);
     const quern_allocator given = def->allocator;
     if (result == QUERN_OK) result = quern__choose_allocator(&given, "quern_jobs_create", &def->allocator);
-    def->thread_count = choose_thread_count(def->thread_count);
+    def->thread_count = choose_thread_count(def->thread_count, &def->processors);
     if (def->spin_ns == 0 && !def->no_spin) def->spin_ns = DEFAULT_SPIN_NS;
     return result;
 }
@@ -437,7 +435,7 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
     quern_result result = check_thread_count(thread_count, "quern_jobs_resize");
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_resize");
     if (result != QUERN_OK) return result;
-    thread_count = choose_thread_count(thread_count);
+    thread_count = choose_thread_count(thread_count, &jobs->processors);
     if (!try_enter_alone(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' is running work",
                            jobs->name);

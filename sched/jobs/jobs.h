@@ -4,7 +4,7 @@
 #define QUERN_SCHED_JOBS_JOBS_H
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
- * Outside threads come in by enter.c. Submitted jobs (submit.c) with their counters (counter.c), forks
+ * What the definition says of the pool's threads is in own_threads.c. Outside threads come in by enter.c. Submitted jobs (submit.c) with their counters (counter.c), forks
  * (fork.c), loops (loop.h) and graphs (graph.h) are built from that. That two workers do not share a
  * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
 
@@ -100,6 +100,11 @@ struct quern_jobs {
     uint32_t asked_spin_ns; /* the threads may be too many for it */
     uint64_t spin_ns;
     bool pin_threads;
+    quern_processors processors; /* where the pool's threads run, unless it is empty */
+    size_t stack_bytes;          /* of each; 0: what the system gives */
+    void (*thread_start)(void *user_data, uint32_t worker_index); /* or NULL */
+    void (*thread_stop)(void *user_data, uint32_t worker_index);
+    void *user_data;    /* of both */
     bool is_asymmetric; /* pushers need no fence, see search.c */
     char name[QUERN__THREAD_NAME_BYTES];
     quern__worker *workers;   /* [worker_capacity] */
@@ -175,6 +180,27 @@ static inline void quern__jobs_begin_outside_call(quern_jobs *jobs)
 static inline void quern__jobs_end_outside_call(quern_jobs *jobs)
 {
     atomic_fetch_sub_explicit(&jobs->outside_calls, 1, memory_order_release);
+}
+
+/* ------------------------------------------------------------------------------- own_threads.c: threads */
+
+/* Whether the threads can be as the definition wants them. */
+quern_result quern__jobs_check_own_threads(const quern_jobs_def *def);
+
+/* What a thread of the pool does before its first job. */
+void quern__worker_begin_thread(const quern__worker *worker);
+
+/* Around the time that a thread works for the pool, its own or one of the host. */
+static inline void quern__worker_call_start(const quern__worker *worker)
+{
+    const quern_jobs *jobs = worker->jobs;
+    if (jobs->thread_start != NULL) jobs->thread_start(jobs->user_data, worker->index);
+}
+
+static inline void quern__worker_call_stop(const quern__worker *worker)
+{
+    const quern_jobs *jobs = worker->jobs;
+    if (jobs->thread_stop != NULL) jobs->thread_stop(jobs->user_data, worker->index);
 }
 
 /* -------------------------------------------------------------------------------------- search.c: jobs */

@@ -5,8 +5,7 @@
 #endif
 #include "sched/jobs/thread.h"
 
-#include <quern/jobs.h>
-
+#include <limits.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,9 +26,33 @@
 
 /* --------------------------------------------------------------------------------------------- threads */
 
-bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument)
+/* Whole pages: some systems refuse others. */
+static bool set_stack(pthread_attr_t *attributes, size_t stack_bytes)
 {
-    return pthread_create(&thread->handle, NULL, entry, argument) == 0;
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (stack_bytes > SIZE_MAX - page_bytes) return false;
+    size_t rounded_bytes = (stack_bytes + page_bytes - 1) / page_bytes * page_bytes;
+    return pthread_attr_setstacksize(attributes, rounded_bytes) == 0;
+}
+
+bool quern__thread_start(quern__thread *thread, size_t stack_bytes, void *(*entry)(void *argument),
+                         void *argument)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    bool has_started = (stack_bytes == 0 || set_stack(&attributes, stack_bytes)) &&
+                       pthread_create(&thread->handle, &attributes, entry, argument) == 0;
+    pthread_attr_destroy(&attributes);
+    return has_started;
+}
+
+size_t quern__thread_least_stack_bytes(void)
+{
+    long bytes = -1;
+#if defined(_SC_THREAD_STACK_MIN)
+    bytes = sysconf(_SC_THREAD_STACK_MIN);
+#endif
+    return bytes > 0 ? (size_t)bytes : (size_t)PTHREAD_STACK_MIN;
 }
 
 void quern__thread_join(quern__thread *thread)
@@ -63,6 +86,37 @@ void quern__thread_pin(uint32_t index)
     pthread_setaffinity_np(pthread_self(), sizeof chosen, &chosen);
 }
 
+static void list_processors(const quern_processors *processors, cpu_set_t *out_set)
+{
+    CPU_ZERO(out_set);
+    for (uint32_t i = 0; i < QUERN_MAX_PROCESSORS && i < CPU_SETSIZE; i++)
+        if ((processors->words[i / 64] >> i % 64 & 1) != 0) CPU_SET(i, out_set);
+}
+
+/* The system leaves out what it does not allow, and refuses when nothing is left. */
+bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused)
+{
+    cpu_set_t wanted, got;
+    list_processors(processors, &wanted);
+    if (sched_setaffinity(0, sizeof wanted, &wanted) != 0 || sched_getaffinity(0, sizeof got, &got) != 0)
+        CPU_ZERO(&got);
+    for (*out_refused = 0; *out_refused < CPU_SETSIZE; ++*out_refused)
+        if (CPU_ISSET(*out_refused, &wanted) && !CPU_ISSET(*out_refused, &got)) return false;
+    return true;
+}
+
+uint32_t quern__processors_beside_caller(const quern_processors *processors)
+{
+    cpu_set_t own, callers, all;
+    list_processors(processors, &own);
+    const uint32_t own_count = (uint32_t)CPU_COUNT(&own);
+    if (own_count == 0 || sched_getaffinity(0, sizeof callers, &callers) != 0)
+        return quern_processor_count();
+    CPU_OR(&all, &own, &callers);
+    const uint32_t all_count = (uint32_t)CPU_COUNT(&all);
+    return all_count > own_count ? own_count + 1 : own_count;
+}
+
 uint32_t quern__thread_processor(void)
 {
     int processor = sched_getcpu();
@@ -87,6 +141,19 @@ bool quern__thread_leave(const uint32_t *processors, uint32_t count)
 void quern__thread_pin(uint32_t index)
 {
     (void)index;
+}
+
+bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused)
+{
+    (void)processors;
+    (void)out_refused;
+    return true;
+}
+
+uint32_t quern__processors_beside_caller(const quern_processors *processors)
+{
+    (void)processors;
+    return quern_processor_count();
 }
 
 uint32_t quern__thread_processor(void)

@@ -8,8 +8,11 @@
 
 #include "sched/jobs/atomic.h"
 
+#include <quern/jobs.h>
+
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__linux__) && !defined(QUERN__NO_FUTEX)
@@ -24,9 +27,13 @@ typedef struct quern__thread {
     pthread_t handle;
 } quern__thread;
 
-/* False when the system refuses. */
-bool quern__thread_start(quern__thread *thread, void *(*entry)(void *argument), void *argument);
+/* False when the system refuses. stack_bytes: 0 means what the system gives. */
+bool quern__thread_start(quern__thread *thread, size_t stack_bytes, void *(*entry)(void *argument),
+                         void *argument);
 void quern__thread_join(quern__thread *thread);
+
+/* The smallest stack that the system gives a thread. */
+size_t quern__thread_least_stack_bytes(void);
 
 /* Names the calling thread, for debuggers and profilers. */
 void quern__thread_set_name(const char *name);
@@ -41,6 +48,14 @@ uint32_t quern__thread_processor(void);
 
 /* Lets others run first that wait for the calling thread's processor. */
 void quern__thread_give_way(void);
+
+/* Keeps the calling thread on these processors. False when the system refuses, or leaves some of them out;
+ * then the first of those is in out_refused. True where the system cannot do it. */
+bool quern__thread_confine(const quern_processors *processors, uint32_t *out_refused);
+
+/* How many processors there are for threads that may run on these alone, beside a caller that runs where
+ * the calling thread may. An empty set stands for all. */
+uint32_t quern__processors_beside_caller(const quern_processors *processors);
 
 /* Moves the calling thread to a processor that is none of these, if it may use one. It may use all that it
  * might use before, then as well: it is not pinned. False when it stays. */

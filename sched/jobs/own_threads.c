@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+#include <stdio.h>
+
+/* The threads that a pool starts: what its definition says of them, and what they do before their first job.
+ */
+
+/* ------------------------------------------------------------------------------------------ processors */
+
+quern_result quern_processors_add(quern_processors *processors, uint32_t index)
+{
+    if (processors == NULL) return quern__fail_null("quern_processors_add", "processors");
+    if (index >= QUERN_MAX_PROCESSORS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_processors_add: processor %u; a set has room for 0 to %d "
+                           "(QUERN_MAX_PROCESSORS - 1)",
+                           (unsigned)index, QUERN_MAX_PROCESSORS - 1);
+    processors->words[index / 64] |= (uint64_t)1 << index % 64;
+    return QUERN_OK;
+}
+
+static bool has_any(const quern_processors *processors)
+{
+    uint64_t all = 0;
+    for (uint32_t word = 0; word < QUERN__COUNT_OF(processors->words); word++)
+        all |= processors->words[word];
+    return all != 0;
+}
+
+typedef struct trial {
+    const quern_processors *processors;
+    uint32_t refused; /* valid unless it may */
+    bool may_use;
+} trial;
+
+static void *try_processors(void *argument)
+{
+    trial *of = argument;
+    of->may_use = quern__thread_confine(of->processors, &of->refused);
+    return NULL;
+}
+
+/* Only the system knows what it allows, so a thread tries it. Not the calling one, which would move. */
+static quern_result check_processors(const quern_jobs_def *def)
+{
+    quern__thread thread;
+    trial of = {.processors = &def->processors};
+    if (!has_any(&def->processors)) return QUERN_OK;
+    if (!quern__thread_start(&thread, 0, try_processors, &of))
+        return quern__fail(QUERN_ERROR_THREAD,
+                           "quern_jobs_create: the system refused the thread that tries the processors of "
+                           "job pool '%s'",
+                           def->name);
+    quern__thread_join(&thread);
+    if (of.may_use) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_jobs_create: processor %u is in the set of job pool '%s', and this process may "
+        "not use it; leave it out",
+        (unsigned)of.refused, def->name);
+}
+
+/* ------------------------------------------------------------------------------------------ definition */
+
+static quern_result check_hosts(const quern_jobs_def *def)
+{
+    if (def->stack_bytes == 0 && !has_any(&def->processors)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_jobs_create: job pool '%s' runs on the host's threads, and is to say what %s; "
+        "leave out %s or host_threads",
+        def->name, def->stack_bytes != 0 ? "stacks they have" : "processors they run on",
+        def->stack_bytes != 0 ? "stack_bytes" : "processors");
+}
+
+static quern_result check_stack(const quern_jobs_def *def)
+{
+    const size_t least_bytes = quern__thread_least_stack_bytes();
+    if (def->stack_bytes == 0 || def->stack_bytes >= least_bytes) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "quern_jobs_create: stacks of %zu bytes for job pool '%s'; the system's least are %zu, "
+        "and 0 means its default",
+        def->stack_bytes, def->name, least_bytes);
+}
+
+quern_result quern__jobs_check_own_threads(const quern_jobs_def *def)
+{
+    if (def->host_threads.submit != NULL) return check_hosts(def);
+    const quern_result result = check_stack(def);
+    return result == QUERN_OK ? check_processors(def) : result;
+}
+
+/* ----------------------------------------------------------------------------------- beginning and end */
+
+static void name_thread(const quern__worker *worker)
+{
+    char number[QUERN__THREAD_NAME_BYTES];
+    char name[2 * QUERN__THREAD_NAME_BYTES]; /* more than is used, for compilers that do the sum */
+    int number_length = snprintf(number, sizeof number, "/%u", (unsigned)worker->index);
+    int room = QUERN__THREAD_NAME_BYTES - 1 - number_length;
+    snprintf(name, sizeof name, "%.*s%s", room, worker->jobs->name, number);
+    quern__thread_set_name(name);
+}
+
+/* Processors that have been taken from the process since the pool was made are none of its business. */
+void quern__worker_begin_thread(const quern__worker *worker)
+{
+    const quern_jobs *jobs = worker->jobs;
+    uint32_t refused;
+    name_thread(worker);
+    if (has_any(&jobs->processors)) (void)quern__thread_confine(&jobs->processors, &refused);
+    if (jobs->pin_threads) quern__thread_pin(worker->index);
+    quern__worker_call_start(worker);
+}

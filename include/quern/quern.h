@@ -19,6 +19,7 @@
  *   schedule.h   systems, phases, frames
  *   parallel.h   a query on the threads of a pool, outside of frames
  *   jobs.h       the job pool, usable on its own
+ *   graph.h      graphs of loops on a job pool
  *   profile.h    profiles, traces, and forecasts for more threads
  *   sink.h       where the library writes text
  *   hardware.h   what processors count
@@ -31,6 +32,7 @@
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/context.h>   /* IWYU pragma: export */
 #include <quern/getter.h>    /* IWYU pragma: export */
+#include <quern/graph.h>     /* IWYU pragma: export */
 #include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */

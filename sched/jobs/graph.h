@@ -7,6 +7,8 @@
 
 #include "sched/jobs/loop.h"
 
+#include <quern/graph.h>
+
 #define QUERN__NO_EDGE    UINT32_MAX
 #define QUERN__UNKNOWN_NS UINT64_MAX
 
@@ -49,6 +51,7 @@ struct quern_graph {
     uint32_t alone_runs;       /* how many there are between tries to share that make it slower */
     uint32_t alone_runs_left;  /* until the next one */
     uint64_t timed_item_count; /* of the last run */
+    quern__worker *caller;     /* waits for this run, and runs the nodes that are for it alone */
     bool wake;                 /* this run wakes sleepers */
     _Atomic bool is_running;
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t unfinished_count; /* nodes */
@@ -70,8 +73,8 @@ static inline void quern__graph_forget_times(quern_graph *graph)
 /* Gives back the memory that runs on several threads need. */
 void quern__graph_release_tasks(quern_graph *graph);
 
-/* quern_graph_run for a caller that has entered the pool already (quern__jobs_enter) and keeps it
- * afterwards; graph is not NULL. */
+/* quern_graph_run for a caller that is a worker of the pool already, and stays it afterwards; graph is not
+ * NULL, and without a pool jobs is. */
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs);
 
 #endif

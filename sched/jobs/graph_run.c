@@ -10,9 +10,15 @@
  * and goes on without waiting; the one that leaves the loop last finishes the node. So nobody ever blocks
  * inside a node. Nodes for the caller alone wait in a list until it comes by: between any two jobs.
  *
+ * Any worker may be the caller, also inside a node of another graph; then it works on the inner graph alone
+ * until that is over. For all that a run puts into deques is of one closed scope, its own (deque.h): who
+ * waits runs it only if this run is what it waits for, and does not touch the nodes that are on its stack
+ * or their graphs. So graphs nest on a worker only as calls do, and however many run at a time, each has
+ * its caller, who takes what nobody else takes: none waits for another but the outer for the inner.
+ *
  * When memory may be used again: what runs holds the node unfinished, a loop's references hold its node
  * unfinished, and counting `unfinished_count` down to 0 is the last access that any worker makes to the
- * graph.
+ * graph; the caller, who is told then, is a worker of the pool and stays one.
  *
  * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are
  * timed: see choose_mode. */
@@ -43,7 +49,7 @@ static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
     while (!atomic_compare_exchange_weak_explicit(list, &ready->next_ready, ready, memory_order_release,
                                                   memory_order_relaxed)) {
     }
-    if (worker->index != 0) quern__parker_give(&worker->jobs->workers[0].parker);
+    if (worker != ready->graph->caller) quern__parker_give(&ready->graph->caller->parker);
 }
 
 /* The caller is the only one to take tasks out, and each goes in once per run: the head it has read is
@@ -83,9 +89,10 @@ static quern__graph_task *finish(quern__graph_task *finished, quern__worker *wor
         if (atomic_fetch_sub_explicit(&successor->waiting_count, 1, memory_order_acq_rel) == 1)
             list = make_ready(successor, worker, list);
     }
+    quern__worker *caller = graph->caller; /* the graph may be gone as soon as it is counted down */
     /* Release pairs with the caller's acquire in has_finished. */
     uint32_t before = atomic_fetch_sub_explicit(&graph->unfinished_count, 1, memory_order_release);
-    if (before == 1 && worker->index != 0) quern__parker_give(&worker->jobs->workers[0].parker);
+    if (before == 1 && worker != caller) quern__parker_give(&caller->parker);
     return list;
 }
 
@@ -107,7 +114,7 @@ static void run_start(quern__job *job, quern__worker *worker);
 /* Relaxed: it is read when the run is over, and the end of the run orders that. */
 static void note_help(quern_graph *graph, const quern__worker *worker)
 {
-    if (worker->index != 0 && !atomic_load_explicit(&graph->was_helped, memory_order_relaxed))
+    if (worker != graph->caller && !atomic_load_explicit(&graph->was_helped, memory_order_relaxed))
         atomic_store_explicit(&graph->was_helped, true, memory_order_relaxed);
 }
 
@@ -192,8 +199,9 @@ static quern__graph_task *run_caller_tasks(quern_graph *graph, quern__worker *ca
  * the caller, nobody may touch the graph when the list is empty: it may have finished. */
 static void run_ready(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
 {
+    const bool is_caller = worker == graph->caller;
     for (;;) {
-        if (worker->index == 0) list = run_caller_tasks(graph, worker, list);
+        if (is_caller) list = run_caller_tasks(graph, worker, list);
         if (list == NULL) return;
         quern__graph_task *first = list;
         list = offer(graph, worker, first->next_ready);
@@ -245,26 +253,23 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
 {
     quern__wait wait = {
         .scope = quern__scope_close(graph), .target = graph, .is_done = has_finished_or_needs_caller};
-    int64_t floor = caller->floor;
     quern__worker_note_processor(caller);
-    caller->floor = quern__deque_bottom(&caller->deque);
     run_ready(graph, caller, reset(graph, caller));
     while (!has_finished(graph)) {
         quern__worker_wait(caller, &wait);
         run_ready(graph, caller, NULL);
     }
-    caller->floor = floor;
 }
 
 /* Numbers are an order that respects the edges. */
-static void run_serial(const quern_graph *graph)
+static void run_serial(const quern_graph *graph, uint32_t worker_index)
 {
     for (uint32_t index = 0; index < graph->node_count; index++) {
         const quern__graph_node *node = &graph->nodes[index];
         if (node->caller_only)
-            call_once(node, 0);
+            call_once(node, worker_index);
         else if (node->range.function != NULL)
-            quern__range_run(&node->range, 0);
+            quern__range_run(&node->range, worker_index);
     }
 }
 
@@ -335,9 +340,10 @@ static void run_timed(quern_graph *graph, quern__worker *caller)
     run_mode mode = choose_mode(graph);
     uint64_t start_ns = quern__clock_ns();
     if (mode == MODE_SERIAL) {
-        run_serial(graph);
+        run_serial(graph, caller->index);
         learn_serial(graph, quern__clock_ns() - start_ns);
     } else {
+        graph->caller = caller;
         graph->wake = mode == MODE_WAKE;
         run_shared(graph, caller);
         learn_shared(graph, quern__clock_ns() - start_ns, caller);
@@ -386,34 +392,54 @@ static quern_result prepare(quern_graph *graph, uint32_t thread_count)
     return QUERN_OK;
 }
 
-static quern_result run_entered(quern_graph *graph, quern_jobs *jobs)
+/* What stands in the caller's deque before is not the run's own. */
+static quern_result run_on(quern_graph *graph, quern__worker *caller)
 {
-    if (jobs == NULL || jobs->thread_count == 1 || graph->node_count == 0) {
-        run_serial(graph);
-        return QUERN_OK;
+    int64_t floor = caller->floor;
+    quern_result result = QUERN_OK;
+    caller->floor = quern__deque_bottom(&caller->deque);
+    if (caller->jobs->thread_count == 1 || graph->node_count == 0) {
+        run_serial(graph, caller->index);
+    } else {
+        result = prepare(graph, caller->jobs->thread_count);
+        if (result == QUERN_OK) run_timed(graph, caller);
     }
-    quern_result result = prepare(graph, jobs->thread_count);
-    if (result == QUERN_OK) run_timed(graph, &jobs->workers[0]);
+    caller->floor = floor;
     return result;
 }
 
-/* The exchange pairs with the release at the end of the run before. */
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
 {
-    /* Acquire and release: one run after another, on whichever thread. */
+    /* Acquire pairs with the release below: one run after another, on whichever thread. */
     if (atomic_exchange_explicit(&graph->is_running, true, memory_order_acquire))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_run: the graph is running already");
-    quern_result result = run_entered(graph, jobs);
+    quern_result result = QUERN_OK;
+    if (jobs != NULL)
+        result = run_on(graph, quern__jobs_current_worker(jobs));
+    else
+        run_serial(graph, 0);
     atomic_store_explicit(&graph->is_running, false, memory_order_release);
+    return result;
+}
+
+static quern_result run_inside(quern_graph *graph, quern__worker *worker)
+{
+    bool was_resting = worker->is_resting; /* no longer, with this run on its stack */
+    worker->is_resting = false;
+    quern_result result = quern__graph_run(graph, worker->jobs);
+    worker->is_resting = was_resting;
     return result;
 }
 
 quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_run", "graph");
-    quern_result result = jobs != NULL ? quern__jobs_enter(jobs, "quern_graph_run") : QUERN_OK;
+    if (jobs == NULL) return quern__graph_run(graph, NULL);
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker != NULL) return run_inside(graph, worker);
+    quern_result result = quern__jobs_enter(jobs, "quern_graph_run");
     if (result != QUERN_OK) return result;
     result = quern__graph_run(graph, jobs);
-    if (jobs != NULL) quern__jobs_leave(jobs);
+    quern__jobs_leave(jobs);
     return result;
 }

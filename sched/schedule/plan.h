@@ -9,7 +9,7 @@
 #include "core/world/world.h"
 #include "sched/schedule/pass.h"
 
-#include <quern/jobs.h>
+#include <quern/graph.h>
 #include <quern/schedule.h>
 
 /* What a frame does, one segment after another. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <quern/jobs.h>
+#include <quern/graph.h>
 
 #include "sched/jobs/jobs.h"
 #include "tests/support/random.h"

@@ -1,201 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include <quern/jobs.h>
+#include <quern/graph.h>
 
 #include "core/base/base.h"
+#include "tests/sched/jobs/planned_graph.h"
 #include "tests/support/failing_allocator.h"
-#include "tests/support/random.h"
 #include "tests/support/setup.h"
 
 #include <criterion/criterion.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
-enum { MAX_NODES = 300, MAX_ITEMS = 40 };
-
-static const uint32_t thread_counts[] = {1, 2, 3, 8, 16};
-
 TestSuite(graph, .timeout = 120);
-
-static quern_graph *open_graph(void)
-{
-    quern_graph *graph;
-    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
-    return graph;
-}
-
-static quern_jobs *open_pool(uint32_t thread_count)
-{
-    quern_jobs *jobs;
-    quern_jobs_def def = {.thread_count = thread_count};
-    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
-    return jobs;
-}
-
-static void run_graph(quern_graph *graph, quern_jobs *jobs)
-{
-    cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK, "%s", quern_error_message());
-}
-
-static uint32_t add_node(quern_graph *graph, quern_range_function *function, void *argument, uint32_t count)
-{
-    quern_graph_node_def def = {.function = function, .user_data = argument, .count = count};
-    uint32_t number = UINT32_MAX;
-    cr_assert_eq(quern_graph_add_node(graph, &def, &number), QUERN_OK);
-    if (count == 0) cr_assert_eq(quern_graph_set_count(graph, number, 0), QUERN_OK);
-    return number;
-}
-
-static void add_edge(quern_graph *graph, uint32_t before, uint32_t after)
-{
-    cr_assert_eq(quern_graph_add_edge(graph, before, after), QUERN_OK, "%s", quern_error_message());
-}
-
-static void pass_time(uint32_t microseconds)
-{
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
-             (long)microseconds);
-}
-
-static void count_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    (void)worker_index;
-    atomic_fetch_add_explicit((_Atomic uint32_t *)argument, end - begin, memory_order_relaxed);
-}
-
-/* -------------------------------------------------------------------------------------- checked graphs */
-
-typedef struct checked_graph checked_graph;
-
-/* Which predecessors a node has is kept here a second time, and every item of the node checks that they
- * have finished. done is plain memory on purpose. */
-typedef struct planned_node {
-    checked_graph *of;
-    uint32_t number;
-    uint32_t count;
-    uint32_t grain;
-    uint32_t microseconds; /* of each item */
-    bool caller_only;
-    uint32_t predecessor_count;
-    uint32_t predecessors[MAX_NODES];
-    _Atomic uint32_t call_count[MAX_ITEMS];
-    uint32_t done[MAX_ITEMS]; /* the run in which the item was done last */
-} planned_node;
-
-struct checked_graph {
-    planned_node nodes[MAX_NODES];
-    uint32_t node_count;
-    uint32_t run_number;
-    uint32_t thread_count;
-    pthread_t caller;
-    quern_jobs *jobs;
-    quern_graph *graph;
-};
-
-static bool has_run(const planned_node *node)
-{
-    for (uint32_t i = 0; i < node->count; i++)
-        if (node->done[i] != node->of->run_number) return false;
-    return true;
-}
-
-static void run_planned(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    planned_node *node = argument;
-    cr_expect(begin < end && end <= node->count && worker_index < node->of->thread_count);
-    cr_expect(node->grain == 0 || node->caller_only || end - begin <= node->grain);
-    for (uint32_t i = 0; i < node->predecessor_count; i++)
-        cr_expect(has_run(&node->of->nodes[node->predecessors[i]]), "node %u ran before node %u",
-                  node->number, node->predecessors[i]);
-    if (node->caller_only) {
-        cr_expect(pthread_equal(pthread_self(), node->of->caller) && worker_index == 0);
-        cr_expect(begin == 0 && end == node->count);
-    }
-    for (uint32_t i = begin; i < end; i++) {
-        if (node->microseconds != 0) pass_time(node->microseconds);
-        atomic_fetch_add_explicit(&node->call_count[i], 1, memory_order_relaxed);
-        node->done[i] = node->of->run_number;
-    }
-}
-
-static void add_planned_node(checked_graph *plan, random_source *random)
-{
-    planned_node *node = &plan->nodes[plan->node_count];
-    node->of = plan;
-    node->number = plan->node_count++;
-    node->count = random_chance(random, 50) ? 1 : random_below(random, MAX_ITEMS);
-    node->grain = random_below(random, 4);
-    node->microseconds = random_chance(random, 10) ? random_below(random, 20) : 0;
-    node->caller_only = random_chance(random, 10);
-    quern_graph_node_def def = {.function = run_planned,
-                                .user_data = node,
-                                .count = node->count,
-                                .grain = node->grain,
-                                .caller_only = node->caller_only};
-    cr_assert_eq(quern_graph_add_node(plan->graph, &def, NULL), QUERN_OK);
-    if (node->count == 0) cr_assert_eq(quern_graph_set_count(plan->graph, node->number, 0), QUERN_OK);
-}
-
-static void add_planned_edges(checked_graph *plan, random_source *random, uint32_t per_node)
-{
-    for (uint32_t after = 1; after < plan->node_count; after++) {
-        for (uint32_t i = random_below(random, per_node + 1); i != 0; i--) {
-            uint32_t before = random_below(random, after);
-            planned_node *node = &plan->nodes[after];
-            node->predecessors[node->predecessor_count++] = before;
-            add_edge(plan->graph, before, after);
-        }
-    }
-}
-
-static checked_graph *open_plan(uint64_t seed, uint32_t node_count, uint32_t edges_per_node)
-{
-    random_source random = {seed};
-    checked_graph *plan = calloc(1, sizeof *plan);
-    cr_assert_not_null(plan);
-    plan->graph = open_graph();
-    while (plan->node_count < node_count)
-        add_planned_node(plan, &random);
-    add_planned_edges(plan, &random, edges_per_node);
-    return plan;
-}
-
-static void close_plan(checked_graph *plan)
-{
-    quern_graph_destroy(plan->graph);
-    free(plan);
-}
-
-static void run_plan(checked_graph *plan, quern_jobs *jobs)
-{
-    plan->jobs = jobs;
-    plan->thread_count = jobs != NULL ? quern_jobs_thread_count(jobs) : 1;
-    plan->caller = pthread_self();
-    plan->run_number++;
-    run_graph(plan->graph, jobs);
-    for (uint32_t n = 0; n < plan->node_count; n++) {
-        planned_node *node = &plan->nodes[n];
-        cr_assert(has_run(node), "node %u", n);
-        for (uint32_t i = 0; i < node->count; i++)
-            cr_assert_eq(atomic_exchange(&node->call_count[i], 0), 1u, "node %u item %u", n, i);
-    }
-}
 
 Test(graph, random_graphs_keep_their_order)
 {
     for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
         quern_jobs *jobs = open_pool(thread_counts[t]);
         for (uint64_t seed = 1; seed <= 12; seed++) {
-            checked_graph *plan = open_plan(seed, (uint32_t)seed * 20, (uint32_t)seed % 4);
+            planned_graph *plan = open_plan(seed, (uint32_t)seed * 20, (uint32_t)seed % 4);
             for (uint32_t run = 0; run < 10; run++)
-                run_plan(plan, jobs);
+                run_plan(plan, jobs, 0);
             close_plan(plan);
         }
         quern_jobs_destroy(jobs);
@@ -204,10 +31,10 @@ Test(graph, random_graphs_keep_their_order)
 
 Test(graph, runs_a_thousand_times)
 {
-    checked_graph *plan = open_plan(99, 60, 3);
+    planned_graph *plan = open_plan(99, 60, 3);
     quern_jobs *pools[] = {open_pool(2), open_pool(5)};
     for (uint32_t run = 0; run < 1000; run++)
-        run_plan(plan, pools[run / 100 % 2]);
+        run_plan(plan, pools[run / 100 % 2], 0);
     for (size_t i = 0; i < QUERN__COUNT_OF(pools); i++)
         quern_jobs_destroy(pools[i]);
     close_plan(plan);
@@ -215,9 +42,9 @@ Test(graph, runs_a_thousand_times)
 
 Test(graph, runs_without_a_pool)
 {
-    checked_graph *plan = open_plan(7, 100, 2);
+    planned_graph *plan = open_plan(7, 100, 2);
     for (uint32_t run = 0; run < 3; run++)
-        run_plan(plan, NULL);
+        run_plan(plan, NULL, 0);
     close_plan(plan);
 }
 
@@ -485,16 +312,6 @@ static void misuse_inside(void *argument, uint32_t begin, uint32_t end, uint32_t
     atomic_fetch_add(&shared->sum, 1);
 }
 
-static void run_other_graph(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    inside *shared = argument;
-    (void)begin;
-    (void)end;
-    (void)worker_index;
-    cr_expect(quern_graph_run(shared->graph, shared->jobs) == QUERN_ERROR_POOL_BUSY);
-    cr_expect(quern_graph_run(shared->graph, NULL) == QUERN_OK);
-}
-
 Test(graph, running_graph_is_left_alone)
 {
     inside shared = {.jobs = open_pool(2), .graph = open_graph()};
@@ -502,10 +319,6 @@ Test(graph, running_graph_is_left_alone)
     run_graph(shared.graph, shared.jobs);
     run_graph(shared.graph, shared.jobs);
     cr_assert_eq(atomic_load(&shared.sum), 2u);
-    quern_graph_clear(shared.graph);
-    add_node(shared.graph, count_items, (void *)&shared.sum, 5);
-    cr_assert_eq(quern_jobs_parallel_for(shared.jobs, 1, 1, run_other_graph, &shared), QUERN_OK);
-    cr_assert_eq(atomic_load(&shared.sum), 7u);
     quern_graph_destroy(shared.graph);
     quern_jobs_destroy(shared.jobs);
 }

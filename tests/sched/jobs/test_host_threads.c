@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/jobs/board.h"
 
+#include <quern/graph.h>
+
 #include <criterion/criterion.h>
 
 #include <string.h>

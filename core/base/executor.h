@@ -8,7 +8,7 @@
 
 #include "core/base/base.h"
 
-/* Works on the items begin to end - 1, as worker 0 to thread_count - 1. */
+/* Works on the items begin to end - 1, as worker 0 to worker_count - 1. */
 typedef void quern__executor_function(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 
 /* What a sync point does, one after another. */
@@ -21,7 +21,8 @@ typedef enum quern__sync_stage {
 } quern__sync_stage;
 
 typedef struct quern__executor {
-    uint32_t thread_count; /* at least 1 */
+    uint32_t thread_count; /* that usually share a loop; at least 1 */
+    uint32_t worker_count; /* that may come; at least thread_count */
     bool shows_parts; /* somebody looks at how loops are shared: they are in parts on one thread, too */
     void *context;
     /* Covers every item from 0 to count - 1 exactly once, at most grain of them per call, and returns when
@@ -33,9 +34,9 @@ typedef struct quern__executor {
     void (*begin_stage)(void *context, quern__sync_stage stage);
 } quern__executor;
 
-static inline uint32_t quern__executor_thread_count(const quern__executor *executor)
+static inline uint32_t quern__executor_worker_count(const quern__executor *executor)
 {
-    return executor != NULL ? executor->thread_count : 1;
+    return executor != NULL ? executor->worker_count : 1;
 }
 
 /* Whether loops are made for several threads. */

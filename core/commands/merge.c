@@ -532,17 +532,17 @@ void quern__merged_clear(quern__merged *merged)
     }
 }
 
-/* Room that depends on the number of threads and of chunks. False: no memory. */
-static bool reserve(quern__merged *merged, const quern__storage *storage, uint32_t thread_count)
+/* Room that depends on the number of workers and of chunks. False: no memory. */
+static bool reserve(quern__merged *merged, const quern__storage *storage, uint32_t worker_count)
 {
     const quern_allocator *allocator = &storage->allocator;
     const uint32_t chunk_count = storage->slabs.list.count * QUERN__SLAB_CHUNKS;
-    if (!quern__array_reserve(allocator, &merged->scratches, thread_count) ||
+    if (!quern__array_reserve(allocator, &merged->scratches, worker_count) ||
         !quern__array_reserve(allocator, &merged->edits_of_chunk, chunk_count))
         return false;
     while (merged->edits_of_chunk.count < chunk_count)
         merged->edits_of_chunk.items[merged->edits_of_chunk.count++] = 0;
-    while (merged->scratches.count < thread_count) {
+    while (merged->scratches.count < worker_count) {
         quern__scratch *scratch = quern__allocate(allocator, sizeof *scratch, ALIGNMENT_BYTES);
         if (scratch == NULL) return false;
         *scratch = (quern__scratch){.sequences = {.allocator = allocator}};
@@ -571,7 +571,7 @@ quern_result quern__commands_merge(quern__merged *merged, const quern__gathered 
                                    const quern__storage *storage, const quern__executor *executor)
 {
     const quern_allocator *allocator = &storage->allocator;
-    if (reserve(merged, storage, quern__executor_thread_count(executor)) &&
+    if (reserve(merged, storage, quern__executor_worker_count(executor)) &&
         list_streams(merged, allocator, gathered) &&
         (executor != NULL ? merge_in_parallel(merged, gathered, storage, executor)
                           : merge_serially(merged, gathered, storage)))

@@ -8,10 +8,11 @@
  * whatever your program has to do in parallel.
  *
  * A pool of n threads starts n - 1. A thread that calls quern_jobs_parallel_for, quern_jobs_run,
- * quern_jobs_wait or quern_graph_run from outside the pool takes part as worker 0 until the call returns.
- * One outside thread at a time may do so; a second one gets POOL_BUSY. Calls made from inside a job are
- * always allowed, nest to any depth, and help with the work instead of blocking. Idle workers look for work
- * for a bounded time, then sleep: a pool that is left alone uses no processor time.
+ * quern_jobs_wait or quern_graph_run from outside the pool takes part as a worker until the call returns: it
+ * is a guest. The pool has places for as many guests at a time as its definition says, usually for one; where
+ * all are taken, waits sleep and the others get POOL_BUSY. Calls made from inside a job are always allowed,
+ * nest to any depth, and help with the work instead of blocking. Idle workers look for work for a bounded
+ * time, then sleep: a pool that is left alone uses no processor time.
  *
  * A process that was forked outside of jobs has none of the pool's threads. There, calls of a pool with
  * threads return THREAD, but quern_jobs_destroy still gives back the memory.
@@ -25,11 +26,14 @@
 extern "C" {
 #endif
 
-/** The most threads a pool may have, the caller included. A program may be built with another number, if
- * the library is built with the same one. */
+/** The most workers a pool may have: threads of its own and guests. A program may be built with another
+ * number, if the library is built with the same one. */
 #ifndef QUERN_MAX_THREADS
 #define QUERN_MAX_THREADS 256
 #endif
+
+/** The most guests a pool may have at the same time: threads from outside that take part. */
+#define QUERN_MAX_GUESTS 32
 
 /** A job pool. */
 typedef struct quern_jobs quern_jobs;
@@ -69,9 +73,12 @@ QUERN_API quern_result quern_processors_add(quern_processors *processors, uint32
 
 /** Describes a pool. All zero is a good definition. */
 typedef struct quern_jobs_def {
-    /** 1 to QUERN_MAX_THREADS; 0 means one per processor this process may use. With `processors` it means one
-     * for each of these, and one more for the caller where that may use others. */
+    /** 1 to QUERN_MAX_THREADS, the first guest included; 0 means one per processor this process may use. With
+     * `processors` it means one for each of these, and one more for the guest where that may use others. */
     uint32_t thread_count QUERN__ZERO;
+    /** How many threads from outside may take part at the same time, 1 to QUERN_MAX_GUESTS; 0 means 1. There
+     * may be QUERN_MAX_THREADS workers in all: thread_count - 1 of its own, and these. */
+    uint32_t guest_count QUERN__ZERO;
     /** How long an idle worker looks for work before it sleeps; 0 means 200,000. A pool with more threads
      * than processors never looks longer than one round. Who looks on the processor where another worker
      * has a job moves to another one, or sleeps: threads of the pool that are not pinned may be moved, but
@@ -124,8 +131,13 @@ QUERN_API void quern_jobs_destroy(quern_jobs *jobs);
  * the pool then has as many as could be started (quern_jobs_thread_count). */
 QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count);
 
-/** Returns how many threads the pool has, the caller included. Threads: any. */
+/** Returns how many threads the pool has, the first guest included. Threads: any. */
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
+
+/** Returns how many workers the pool has: its own threads, and as many guests as may take part at the same
+ * time. Indices of workers are below it. It is quern_jobs_thread_count for a pool with a place for one guest.
+ * Threads: any. */
+QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
 
 /** Wakes all threads that sleep for want of a job, each once, so that they are there when work begins. A
  * thread takes tens of microseconds to arrive, and about ten of the caller's to be woken. They sleep again
@@ -143,8 +155,9 @@ QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink si
 /* --------------------------------------------------------------------------------------- fork and join */
 
 /** A job. user_data is the pointer that was given with it, or the address of a copy of its payload.
- * worker_index is that of the thread it runs on, 0 to thread_count - 1: no two threads have the same index
- * at the same time, and a job keeps its own from beginning to end. */
+ * worker_index is that of the thread it runs on, 0 to quern_jobs_worker_count - 1: no two threads have the
+ * same index at the same time, and a job keeps its own from beginning to end. The pool's own threads are 1 to
+ * thread_count - 1; the first guest is 0, others are thread_count and above. */
 typedef void quern_job_function(void *user_data, uint32_t worker_index);
 
 /** Runs function as a job on the calling thread and returns when it has returned. This is the way into the
@@ -211,7 +224,7 @@ typedef struct quern_job_def {
     const void *payload QUERN__ZERO;
     uint32_t payload_bytes QUERN__ZERO;  /**< 0 to QUERN_JOB_PAYLOAD_BYTES. */
     quern_priority priority QUERN__ZERO; /**< 0 means QUERN_PRIORITY_NORMAL. */
-    /** The job runs on an outside thread: while that waits in any call of this pool, or in
+    /** The job runs on a guest, whichever comes first: while that waits in any call of this pool, or in
      * quern_jobs_run_caller_jobs. In order; priority has no meaning then. */
     bool caller_only QUERN__ZERO;
     quern_counter *counter QUERN__ZERO; /**< Counts this job; NULL: nothing does. */
@@ -220,8 +233,8 @@ typedef struct quern_job_def {
 /** Submits a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs
  * the job inside this call.
  *
- * A job of normal priority needs no lock and no memory when a job submits it, or the outside thread while
- * no other one is in the pool. All others take a lock, and memory when more jobs wait than ever before:
+ * A job of normal priority needs no lock and no memory when a job submits it, or an outside thread while
+ * there is a place for it in the pool. All others take a lock, and memory when more jobs wait than ever before:
  * those of high or low priority, for the caller, or from other threads, and those that find the deque full
  * 64 calls deep. Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD.
  * Threads: any, also from inside jobs. */
@@ -238,7 +251,7 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  * The caller helps meanwhile, with what the counter waits for and nothing else: jobs of this counter, and
  * what they wait for in their turn. So stacks stay bounded, and waiting for something short never runs
  * something long. (When all workers wait and there are other jobs, one worker runs those, up to 256 deep,
- * rather than nobody.) From outside the pool the caller is worker 0 meanwhile; while another thread is, it
+ * rather than nobody.) From outside the pool the caller is a guest meanwhile; while all places are taken it
  * sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
@@ -257,13 +270,13 @@ QUERN_API void quern_counter_hold(quern_counter *counter);
 QUERN_API quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter);
 
 /** Runs the jobs that are there for the caller now, and says how many in out_count, which may be NULL.
- * Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: from outside the pool, or inside a job on worker 0. */
+ * Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: from outside the pool, or inside a job on a guest. */
 QUERN_API quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count);
 
 /* --------------------------------------------------------------------------------------- parallel loop */
 
 /** Works on the items begin to end - 1. user_data is the pointer that was given with the loop;
- * worker_index is that of the thread it runs on, 0 to thread_count - 1. */
+ * worker_index is that of the thread it runs on, 0 to quern_jobs_worker_count - 1. */
 typedef void quern_range_function(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index);
 
 /** Calls function so that every item from 0 to count - 1 is covered exactly once, on as many threads as

@@ -149,9 +149,9 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
     quern__world_set_locked(schedule->plan.world, false);
-    if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = true;
+    if (schedule->jobs != NULL) quern__jobs_current_worker(schedule->jobs)->is_resting = true;
     result = run_passes(schedule, segment);
-    if (schedule->jobs != NULL) schedule->jobs->workers[0].is_resting = false;
+    if (schedule->jobs != NULL) quern__jobs_current_worker(schedule->jobs)->is_resting = false;
     quern__world_set_locked(schedule->plan.world, true);
     quern__world_end_recording(schedule->plan.world);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
@@ -318,7 +318,7 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
                               uint64_t start_ns, const char *function)
 {
     quern_result result = quern__compile(&schedule->plan);
-    if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->thread_count : 1);
+    if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1);
     if (result == QUERN_OK)
         result = schedule->observer->calls->prepare(schedule->observer, schedule->worker_count);
     if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, function);

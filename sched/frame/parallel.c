@@ -119,9 +119,11 @@ static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__ex
 /* What kernels have recorded is applied when all of them are done. */
 static quern_result finish(parallel_run *run, quern_jobs *jobs)
 {
-    const uint32_t worker_count = jobs != NULL ? jobs->thread_count : 1;
-    const quern__executor executor = {
-        .parallel_for = run_on_jobs, .context = jobs, .thread_count = worker_count};
+    const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
+    const quern__executor executor = {.parallel_for = run_on_jobs,
+                                      .context = jobs,
+                                      .thread_count = jobs != NULL ? jobs->thread_count : 1,
+                                      .worker_count = worker_count};
     quern_result result = quern__world_apply_worker_commands(run->query->world,
                                                              jobs != NULL ? &executor : NULL, &run->report);
     if (result == QUERN_OK) result = quern__flush_result(&run->report, function_name);
@@ -156,7 +158,7 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
 static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_kernel *kernel,
                                  void *user_data)
 {
-    const uint32_t worker_count = jobs != NULL ? jobs->thread_count : 1;
+    const uint32_t worker_count = jobs != NULL ? jobs->worker_count : 1;
     parallel_run run = {.query = query, .kernel = kernel};
     quern_result result = open_recorders(&run, query->world, worker_count);
     if (result == QUERN_OK) result = prepare(query, function_name);

@@ -80,6 +80,7 @@ static quern_result play_back(quern_schedule *schedule, quern__playback_stats *a
     quern__executor executor = {.parallel_for = run_on_jobs,
                                 .context = schedule,
                                 .thread_count = schedule->jobs ? schedule->jobs->thread_count : 1,
+                                .worker_count = schedule->worker_count,
                                 .shows_parts = observer->wants_parts,
                                 .begin_stage = schedule->is_observed ? begin_stage : NULL};
     if (QUERN_CHECKS) quern__guards_break(schedule);

@@ -56,14 +56,14 @@ static quern__node *announce_calls(quern__node *list, const quern__worker *worke
 }
 
 /* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
- * the end. It may have become worker 0 meanwhile. Release: pairs with the acquire in counter_is_done. */
+ * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in counter_is_done. */
 static void fire_outside(quern__node *node)
 {
     quern_jobs *jobs = node->jobs;
     pthread_mutex_lock(&jobs->outside_mutex);
-    atomic_store_explicit(&node->has_fired, true, memory_order_release);
+    atomic_store_explicit(&node->has_fired, true, QUERN__HANDSHAKE_RELEASE);
     pthread_cond_broadcast(&jobs->outside_condition);
-    quern__parker_give(&jobs->workers[0].parker);
+    quern__jobs_tell_guests(jobs);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
@@ -195,7 +195,7 @@ static bool counter_is_done(const quern__wait *wait)
 {
     const counter_wait *waiting = wait->target;
     if (!waiting->is_asleep) return quern_counter_is_done(waiting->counter);
-    return atomic_load_explicit(&waiting->node.has_fired, memory_order_acquire);
+    return atomic_load_explicit(&waiting->node.has_fired, QUERN__HANDSHAKE_ACQUIRE);
 }
 
 static void make_sleeper(quern__node *node, quern_jobs *jobs, quern__worker *worker)
@@ -222,9 +222,9 @@ static void wait_inside(quern__worker *worker, quern_counter *counter)
     quern__worker_wait(worker, &wait);
 }
 
-/* Until the node has fired or there is no worker 0. The predicate's first half changes under the mutex;
- * for the other see quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look
- * at is_entered are a handshake that pairs with quern__jobs_leave. The look at the node is relaxed:
+/* Until the node has fired or there is a place. The predicate's first half changes under the mutex; for the
+ * other see quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look for a
+ * place are a handshake that pairs with quern__jobs_leave. The look at the node is relaxed:
  * counter_is_done acquires. Counting down is relaxed: one broadcast too many does no harm. */
 static void sleep_outside(quern_jobs *jobs, const quern__node *node)
 {
@@ -232,13 +232,13 @@ static void sleep_outside(quern_jobs *jobs, const quern__node *node)
     quern__jobs_sleeper_fence(jobs);
     pthread_mutex_lock(&jobs->outside_mutex);
     while (!atomic_load_explicit(&node->has_fired, memory_order_relaxed) &&
-           atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst))
+           !quern__jobs_has_place(jobs))
         pthread_cond_wait(&jobs->outside_condition, &jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);
 }
 
-/* Another thread is worker 0: sleeps, and takes its place when it has left. */
+/* All places are taken: sleeps, and takes one that becomes free. */
 static void wait_outside(quern_jobs *jobs, quern_counter *counter)
 {
     counter_wait waiting = {.counter = counter, .is_asleep = true};
@@ -246,8 +246,9 @@ static void wait_outside(quern_jobs *jobs, quern_counter *counter)
     make_sleeper(&waiting.node, jobs, NULL);
     quern__counter_add_node(counter, &waiting.node, NULL);
     while (!counter_is_done(&wait)) {
-        if (quern__jobs_try_enter(jobs)) {
-            quern__worker_wait(&jobs->workers[0], &wait);
+        quern__worker *guest = quern__jobs_try_enter(jobs);
+        if (guest != NULL) {
+            quern__worker_wait(guest, &wait);
             quern__jobs_leave(jobs);
         } else {
             sleep_outside(jobs, &waiting.node);
@@ -268,12 +269,13 @@ quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
     } else if (!quern_counter_is_done(counter)) {
         quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_wait");
         if (result != QUERN_OK) return result;
-        bool has_entered = quern__jobs_try_enter(jobs);
-        if (has_entered)
-            wait_inside(&jobs->workers[0], counter);
-        else
+        worker = quern__jobs_try_enter(jobs);
+        if (worker != NULL) {
+            wait_inside(worker, counter);
+            quern__jobs_leave(jobs);
+        } else {
             wait_outside(jobs, counter);
-        if (has_entered) quern__jobs_leave(jobs);
+        }
     }
     return QUERN_OK;
 }

@@ -11,10 +11,14 @@ static bool has_bit(const quern__mask *mask, uint32_t index)
     return (atomic_load_explicit(&mask->words[index / 64], memory_order_relaxed) >> (index % 64) & 1) != 0;
 }
 
+static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
+{
+    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> quern__guest_place(guest) & 1) != 0;
+}
+
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
 {
-    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_relaxed);
-    if (worker->index == 0 && !is_entered) return "outside";
+    if (quern__worker_is_guest(worker) && !is_inside(jobs, worker)) return "outside";
     if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
     if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
     if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
@@ -29,10 +33,12 @@ static uint32_t count_queue(const quern_jobs *jobs, quern__queue_index index)
 
 static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
 {
+    const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
     quern__print(
         printer,
-        "pool '%s': %u threads, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
-        jobs->name, (unsigned)jobs->thread_count,
+        "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
+        jobs->name, (unsigned)jobs->thread_count, (unsigned)__builtin_popcount(inside),
+        (unsigned)jobs->guest_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),
         (unsigned)count_queue(jobs, QUERN__QUEUE_HIGH), (unsigned)count_queue(jobs, QUERN__QUEUE_NORMAL),
         (unsigned)count_queue(jobs, QUERN__QUEUE_LOW), (unsigned)count_queue(jobs, QUERN__QUEUE_CALLER));
@@ -56,7 +62,7 @@ quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink sink)
     quern__printer printer;
     quern__printer_open(&printer, sink);
     describe_pool(&printer, jobs);
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
         describe_worker(&printer, jobs, &jobs->workers[index]);
     return quern__printer_close(&printer, "quern_jobs_describe");
 }

@@ -2,7 +2,27 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/jobs/jobs.h"
 
-/* Threads from outside the pool: one at a time comes in as worker 0, and others may wait for its place. */
+/* Guests: threads from outside the pool that are workers of it until they leave.
+ *
+ * There is a place for each guest. A place is one worker: the first is worker 0, the others come behind the
+ * pool's own threads. `guests` says which places are taken, and all of it is in one word:
+ *
+ *     |reserved: 31 ... 1 0|inside: 31 ... 1 0|     who comes in sets a bit on the right, by a swap, where
+ *                                                   neither half has one; who leaves clears it
+ *
+ * So no two threads are the same worker at a time. Who comes in acquires what the last one at this place
+ * released when it left: all other changes of the word are swaps, so what it reads goes back to that.
+ *
+ * Who sleeps because somebody else will go on relies on the guests inside, and so on each that leaves:
+ *
+ *     leaves                          sleeps in a wait (wait.c), or outside (counter.c)
+ *     inside &= ~me                   blocked_count or outside_count += 1
+ *     fence                           fence
+ *     read both counts;               read guests (and blocked_count): sleep unless this is the last one
+ *     if not 0: wake somebody         that is awake, or a place is free
+ *
+ * One of the two sees the other. Of several that leave, the last one in the order of the word sees that
+ * all others are gone, and what they have pushed. */
 
 /* ------------------------------------------------------------------------------------ forked processes */
 
@@ -28,14 +48,57 @@ quern__worker *quern__jobs_outer_worker(const quern_jobs *jobs)
     return worker;
 }
 
-bool quern__jobs_try_enter(quern_jobs *jobs)
+static uint32_t places_of(const quern_jobs *jobs)
 {
-    /* Acquire pairs with the release in leave: worker 0 passes from one thread to the next. seq_cst: see
-     * is_last_one in wait.c. */
-    if (atomic_exchange_explicit(&jobs->is_entered, true, memory_order_seq_cst)) return false;
-    quern__worker *caller = &jobs->workers[0];
-    caller->outer = quern__current_worker;
-    quern__current_worker = caller;
+    return UINT32_MAX >> (QUERN_MAX_GUESTS - jobs->guest_count);
+}
+
+static uint32_t free_places(const quern_jobs *jobs, uint64_t guests)
+{
+    return places_of(jobs) & ~(uint32_t)(guests | guests >> 32);
+}
+
+/* seq_cst: the read of the handshake of a sleeper outside with quern__jobs_leave. */
+bool quern__jobs_has_place(const quern_jobs *jobs)
+{
+    return free_places(jobs, atomic_load_explicit(&jobs->guests, memory_order_seq_cst)) != 0;
+}
+
+static quern__worker *become(quern__worker *guest)
+{
+    guest->outer = quern__current_worker;
+    quern__current_worker = guest;
+    return guest;
+}
+
+quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
+{
+    /* Relaxed: the swap checks it. */
+    uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    for (;;) {
+        uint32_t places = free_places(jobs, guests);
+        if (places == 0) return NULL;
+        uint32_t place = (uint32_t)__builtin_ctz(places);
+        /* Acquire pairs with the release in leave: a worker passes from one thread to the next. seq_cst:
+         * see is_last_one in wait.c. */
+        if (atomic_compare_exchange_strong_explicit(&jobs->guests, &guests, guests | (uint64_t)1 << place,
+                                                    memory_order_seq_cst, memory_order_relaxed))
+            return become(quern__jobs_guest(jobs, place));
+    }
+}
+
+/* The others count as reserved, not as inside: nobody is there who could do a job. The first look is
+ * relaxed: the swap checks it. That is seq_cst, and acquires, as in try_enter. */
+bool quern__jobs_try_enter_alone(quern_jobs *jobs)
+{
+    uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    if ((uint32_t)guests != 0) return false;
+    uint64_t alone = (uint64_t)places_of(jobs) << 32 | 1;
+    if (!atomic_compare_exchange_strong_explicit(&jobs->guests, &guests, alone, memory_order_seq_cst,
+                                                 memory_order_relaxed))
+        return false;
+    jobs->reserved_before = guests;
+    become(&jobs->workers[0]);
     return true;
 }
 
@@ -53,14 +116,14 @@ quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
                            jobs->name);
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
-    if (quern__jobs_try_enter(jobs)) return QUERN_OK;
+    if (quern__jobs_try_enter(jobs) != NULL) return QUERN_OK;
     return quern__fail(QUERN_ERROR_POOL_BUSY,
-                       "%s: another thread is running work on job pool '%s'; one outside thread at a time "
-                       "may",
-                       function, jobs->name);
+                       "%s: as many outside threads as may (%u) are running work on job pool '%s'; allow "
+                       "more with .guest_count",
+                       function, (unsigned)jobs->guest_count, jobs->name);
 }
 
-/* Worker 0 has left. All others may be asleep in waits, and jobs be left that it might have run; and a
+/* A guest has left. All others may be asleep in waits, and jobs be left that it might have run; and a
  * thread that waits outside may come in and help. */
 static void tell_others(quern_jobs *jobs)
 {
@@ -70,24 +133,54 @@ static void tell_others(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* The store pairs with the exchange in try_enter; the loads, with the counts in sleep_outside and
- * sleep_in_wait. */
+/* Where there is one place, nobody else changes the word while it is taken. Release: pairs with the acquire
+ * in try_enter. Acquire: the last to leave sees what the others have pushed. */
+static void give_place_back(quern_jobs *jobs, const quern__worker *guest)
+{
+    uint64_t kept = ~((uint64_t)1 << quern__guest_place(guest));
+    if (jobs->guest_count == 1)
+        atomic_store_explicit(&jobs->guests,
+                              atomic_load_explicit(&jobs->guests, memory_order_relaxed) & kept,
+                              QUERN__HANDSHAKE_RELEASE);
+    else
+        atomic_fetch_and_explicit(&jobs->guests, kept, memory_order_seq_cst);
+}
+
+/* The write, and the loads, are a handshake with the counts in sleep_outside and sleep_in_wait. */
 void quern__jobs_leave(quern_jobs *jobs)
 {
-    quern__worker *caller = &jobs->workers[0];
-    if (caller->again_count > 0) {
-        caller->again_count--;
-        caller->is_resting = true;
+    quern__worker *guest = quern__jobs_current_worker(jobs);
+    if (guest->again_count > 0) {
+        guest->again_count--;
+        guest->is_resting = true;
         return;
     }
-    quern__worker_settle(caller);
-    quern__current_worker = caller->outer;
-    atomic_store_explicit(&jobs->is_entered, false, QUERN__HANDSHAKE_RELEASE);
-    /* The write and the read of a handshake with those who sleep while there is a worker 0; they make up
-     * for a fence that is missing. */
+    quern__worker_settle(guest);
+    quern__current_worker = guest->outer;
+    give_place_back(jobs, guest);
+    /* Those who sleep while there are guests make up for a fence that is missing. */
     if (!jobs->is_asymmetric) quern__handshake_fence();
     atomic_signal_fence(memory_order_seq_cst);
     uint32_t sleepers = atomic_load_explicit(&jobs->blocked_count, QUERN__HANDSHAKE_RELAXED) |
                         atomic_load_explicit(&jobs->outside_count, QUERN__HANDSHAKE_RELAXED);
     if (QUERN__UNLIKELY(sleepers != 0)) tell_others(jobs);
+}
+
+/* The places can be taken again before this guest leaves, so that it tells those who wait for one. Relaxed:
+ * leaving orders it. */
+void quern__jobs_leave_alone(quern_jobs *jobs)
+{
+    uint64_t closed = (uint64_t)places_of(jobs) << 32 & ~jobs->reserved_before;
+    atomic_fetch_and_explicit(&jobs->guests, ~closed, memory_order_relaxed);
+    quern__jobs_leave(jobs);
+}
+
+/* A thread that comes in later, or has come in but is not seen here, sees the write before it sleeps: its
+ * fence is in sleep_in_wait. */
+void quern__jobs_tell_guests(quern_jobs *jobs)
+{
+    quern__handshake_fence(); /* between the write and the look at guests */
+    uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, QUERN__HANDSHAKE_RELAXED);
+    for (; inside != 0; inside &= inside - 1)
+        quern__parker_give(&quern__jobs_guest(jobs, (uint32_t)__builtin_ctz(inside))->parker);
 }

@@ -58,7 +58,7 @@ static uint32_t list_taken(const quern__worker *worker, uint32_t *processors)
 {
     const quern_jobs *jobs = worker->jobs;
     uint32_t count = 0;
-    for (uint32_t index = 0; index < jobs->thread_count; index++) {
+    for (uint32_t index = 0; index < jobs->worker_count; index++) {
         const quern__worker *other = &jobs->workers[index];
         if (other == worker || is_dry(other)) continue;
         const uint32_t processor = atomic_load_explicit(&other->place.processor, memory_order_relaxed);
@@ -81,7 +81,7 @@ static void count_given_way(quern__worker *worker)
 
 static bool may_move(const quern__worker *worker)
 {
-    return worker->index != 0 && worker->jobs->host_threads.submit == NULL && !worker->jobs->pin_threads;
+    return !quern__worker_is_guest(worker) && worker->jobs->host_threads.submit == NULL && !worker->jobs->pin_threads;
 }
 
 typedef enum place_state { PLACE_OWN, PLACE_LEFT, PLACE_SHARED } place_state;
@@ -100,7 +100,7 @@ static place_state settle(quern__worker *worker)
 static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern__worker *other))
 {
     const quern_jobs *jobs = worker->jobs;
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
         if (index != worker->index && is_so(&jobs->workers[index])) return true;
     return false;
 }

@@ -129,12 +129,12 @@ static void run_task_offer(quern__job *job, quern__worker *worker)
     if (list != NULL) run_ready(graph, worker, list);
 }
 
-static void start_loop(quern__graph_task *starting, const quern__range *range, uint32_t thread_count)
+static void start_loop(quern__graph_task *starting, const quern__range *range)
 {
     quern_graph *graph = starting->graph;
     quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
     quern__loop_init(&starting->loop, run_task_offer, quern__scope_close(graph), range, slots,
-                     thread_count);
+                     graph->caller);
     starting->loop.wake = graph->wake;
     /* The starter's own. Relaxed: nobody else knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
@@ -160,9 +160,9 @@ static void run_plain(const quern__graph_node *node, quern__worker *worker)
 static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     const quern__graph_node *node = node_of(task);
-    uint32_t thread_count = worker->jobs->thread_count;
-    if (node->range.function != NULL && !quern__range_is_plain(&node->range, thread_count)) {
-        start_loop(task, &node->range, thread_count);
+    if (node->range.function != NULL &&
+        !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
+        start_loop(task, &node->range);
         return run_loop(task, worker, list);
     }
     run_plain(node, worker);
@@ -363,11 +363,11 @@ void quern__graph_release_tasks(quern_graph *graph)
     graph->slots_per_task = 0;
 }
 
-static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t thread_count)
+static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t worker_count)
 {
-    size_t slots_bytes = (size_t)capacity * thread_count * sizeof(quern__slot);
+    size_t slots_bytes = (size_t)capacity * worker_count * sizeof(quern__slot);
     graph->task_capacity = capacity;
-    graph->slots_per_task = thread_count;
+    graph->slots_per_task = worker_count;
     graph->tasks = quern__allocate(&graph->allocator, capacity * sizeof(quern__graph_task),
                                    _Alignof(quern__graph_task));
     graph->slots = quern__allocate(&graph->allocator, slots_bytes, _Alignof(quern__slot));
@@ -376,15 +376,15 @@ static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t threa
     return false;
 }
 
-/* Memory for running on that many threads; kept for later runs. */
-static quern_result prepare(quern_graph *graph, uint32_t thread_count)
+/* Memory for running with that many workers; kept for later runs. */
+static quern_result prepare(quern_graph *graph, uint32_t worker_count)
 {
-    if (graph->node_count <= graph->task_capacity && thread_count <= graph->slots_per_task) return QUERN_OK;
+    if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
     quern__graph_release_tasks(graph);
-    if (!allocate_tasks(graph, graph->node_capacity, thread_count))
+    if (!allocate_tasks(graph, graph->node_capacity, worker_count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_graph_run: no memory to run %u nodes on %u threads",
-                           (unsigned)graph->node_count, (unsigned)thread_count);
+                           "quern_graph_run: no memory to run %u nodes on %u workers",
+                           (unsigned)graph->node_count, (unsigned)worker_count);
     for (uint32_t index = 0; index < graph->task_capacity; index++) {
         graph->tasks[index].graph = graph;
         graph->tasks[index].index = index;
@@ -401,7 +401,7 @@ static quern_result run_on(quern_graph *graph, quern__worker *caller)
     if (caller->jobs->thread_count == 1 || graph->node_count == 0) {
         run_serial(graph, caller->index);
     } else {
-        result = prepare(graph, caller->jobs->thread_count);
+        result = prepare(graph, caller->jobs->worker_count);
         if (result == QUERN_OK) run_timed(graph, caller);
     }
     caller->floor = floor;

@@ -88,22 +88,35 @@ void quern__jobs_lend(void *argument)
 
 /* -------------------------------------------------------------------------------------------- lifetime */
 
-static quern_result check_thread_count(uint32_t thread_count, const char *function)
+static quern_result check_thread_count(uint32_t thread_count, uint32_t guest_count, const char *function)
 {
-    if (thread_count <= QUERN_MAX_THREADS) return QUERN_OK;
+    if (guest_count > QUERN_MAX_GUESTS)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: places for %u guests asked for; the limit is %d (QUERN_MAX_GUESTS)",
+                           function, (unsigned)guest_count, QUERN_MAX_GUESTS);
+    if (thread_count <= QUERN_MAX_THREADS + 1 - guest_count) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: %u threads asked for; the limit is %d (QUERN_MAX_THREADS)", function,
-                       (unsigned)thread_count, QUERN_MAX_THREADS);
+                       "%s: %u threads asked for, and places for %u guests; the limit is %d workers "
+                       "(QUERN_MAX_THREADS), of which the first guest is one of the threads",
+                       function, (unsigned)thread_count, (unsigned)guest_count, QUERN_MAX_THREADS);
 }
 
-static uint32_t choose_thread_count(uint32_t asked_count, const quern_processors *processors)
+static uint32_t choose_thread_count(uint32_t asked_count, uint32_t guest_count,
+                                    const quern_processors *processors)
 {
     if (asked_count != 0) return asked_count;
     uint32_t processor_count = quern__processors_beside_caller(processors);
-    return processor_count < QUERN_MAX_THREADS ? processor_count : QUERN_MAX_THREADS;
+    uint32_t most = QUERN_MAX_THREADS + 1 - guest_count;
+    return processor_count < most ? processor_count : most;
 }
 
 /* --------------------------------------------------------------------------------------------- workers */
+
+/* The first guest is one of the threads. */
+static uint32_t count_workers(uint32_t thread_count, uint32_t guest_count)
+{
+    return thread_count - 1 + guest_count;
+}
 
 static void release_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count, uint32_t parker_count)
 {
@@ -142,7 +155,7 @@ static quern__worker *make_workers(quern_jobs *jobs, uint32_t count)
 static quern_result fail_workers(const char *function, const char *name, uint32_t count)
 {
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                       "%s: no memory for job pool '%s' of %u threads (%zu bytes)", function, name,
+                       "%s: no memory for job pool '%s' of %u workers (%zu bytes)", function, name,
                        (unsigned)count, sizeof(quern_jobs) + count * sizeof(quern__worker));
 }
 
@@ -155,17 +168,25 @@ static void clear_mask(quern__mask *mask)
         atomic_store_explicit(&mask->words[word], 0, memory_order_relaxed);
 }
 
+static void set_thread_count(quern_jobs *jobs, uint32_t thread_count)
+{
+    jobs->thread_count = thread_count;
+    jobs->worker_count = count_workers(thread_count, jobs->guest_count);
+}
+
 /* What follows from the number of threads. Nobody else is in the pool. So its stores are relaxed; starting
  * the threads publishes them. */
-static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t count)
+static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t thread_count)
 {
     quern__watch_forks();
     jobs->fork_count = quern__fork_count;
     jobs->workers = workers;
-    jobs->worker_capacity = count;
-    jobs->thread_count = count;
-    jobs->spin_ns = count > quern__processors_beside_caller(&jobs->processors) ? 0 : jobs->asked_spin_ns;
-    jobs->is_asymmetric = (count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
+    set_thread_count(jobs, thread_count);
+    jobs->worker_capacity = jobs->worker_count;
+    jobs->processor_count = quern_processor_count();
+    jobs->spin_ns =
+        thread_count > quern__processors_beside_caller(&jobs->processors) ? 0 : jobs->asked_spin_ns;
+    jobs->is_asymmetric = (jobs->worker_count == 1 || jobs->spin_ns != 0) && quern__can_fence_all_threads();
     clear_mask(&jobs->idle);
     clear_mask(&jobs->blocked);
     atomic_store_explicit(&jobs->sleeper_count, 0, memory_order_relaxed);
@@ -283,7 +304,7 @@ static bool try_enter_alone(quern_jobs *jobs)
 {
     if (quern__jobs_current_worker(jobs) != NULL) return false;
     wait_for_outside_calls(jobs);
-    return quern__jobs_try_enter(jobs);
+    return quern__jobs_try_enter_alone(jobs);
 }
 
 /* ------------------------------------------------------------------------------------------- the calls */
@@ -335,14 +356,16 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     jobs->thread_start = def->thread_start;
     jobs->thread_stop = def->thread_stop;
     jobs->user_data = def->user_data;
+    jobs->guest_count = def->guest_count;
     snprintf(jobs->name, sizeof jobs->name, "%s", def->name);
-    quern__worker *workers = make_workers(jobs, def->thread_count);
+    const uint32_t worker_count = count_workers(def->thread_count, def->guest_count);
+    quern__worker *workers = make_workers(jobs, worker_count);
     if (workers != NULL && init_locks(jobs)) {
         set_workers(jobs, workers, def->thread_count);
         quern__observer_add_user(jobs->observer);
         return jobs;
     }
-    if (workers != NULL) release_workers(jobs, workers, def->thread_count, def->thread_count);
+    if (workers != NULL) release_workers(jobs, workers, worker_count, worker_count);
     quern__release(&def->allocator, jobs, sizeof *jobs, _Alignof(quern_jobs));
     return NULL;
 }
@@ -350,7 +373,7 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
 /* Nothing was submitted yet. The count is read relaxed: this thread has started them all. */
 static void give_up(quern_jobs *jobs)
 {
-    if (quern__jobs_try_enter(jobs)) {
+    if (quern__jobs_try_enter_alone(jobs)) {
         end_workers(jobs, atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1);
         quern__jobs_leave(jobs);
     }
@@ -362,7 +385,9 @@ static quern_result complete_def(quern_jobs_def *def)
 {
     if (def->name == NULL) def->name = "quern";
     quern_result result = quern__check_name(def->name, "job pool");
-    if (result == QUERN_OK) result = check_thread_count(def->thread_count, "quern_jobs_create");
+    if (def->guest_count == 0) def->guest_count = 1;
+    if (result == QUERN_OK)
+        result = check_thread_count(def->thread_count, def->guest_count, "quern_jobs_create");
     if (result == QUERN_OK && def->no_spin && def->spin_ns != 0)
         result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                              "quern_jobs_create: job pool '%s' is to spin for %u ns and not at all; leave "
@@ -371,7 +396,8 @@ static quern_result complete_def(quern_jobs_def *def)
     if (result == QUERN_OK) result = quern__jobs_check_own_threads(def);
     const quern_allocator given = def->allocator;
     if (result == QUERN_OK) result = quern__choose_allocator(&given, "quern_jobs_create", &def->allocator);
-    def->thread_count = choose_thread_count(def->thread_count, &def->processors);
+    if (result == QUERN_OK)
+        def->thread_count = choose_thread_count(def->thread_count, def->guest_count, &def->processors);
     if (def->spin_ns == 0 && !def->no_spin) def->spin_ns = DEFAULT_SPIN_NS;
     return result;
 }
@@ -383,7 +409,9 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
     quern_result result = complete_def(&complete);
     if (result != QUERN_OK) return result;
     quern_jobs *jobs = allocate_pool(&complete);
-    if (jobs == NULL) return fail_workers("quern_jobs_create", complete.name, complete.thread_count);
+    if (jobs == NULL)
+        return fail_workers("quern_jobs_create", complete.name,
+                            count_workers(complete.thread_count, complete.guest_count));
     result = start_workers(jobs, "quern_jobs_create");
     if (result == QUERN_OK)
         *out_jobs = jobs;
@@ -414,37 +442,43 @@ void quern_jobs_destroy(quern_jobs *jobs)
 /* The count is read relaxed: this thread has started them all. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
-    quern__worker *workers = make_workers(jobs, thread_count);
+    const uint32_t worker_count = count_workers(thread_count, jobs->guest_count);
+    quern__worker *workers = make_workers(jobs, worker_count);
     if (workers == NULL) {
-        quern__jobs_leave(jobs);
-        return fail_workers("quern_jobs_resize", jobs->name, thread_count);
+        quern__jobs_leave_alone(jobs);
+        return fail_workers("quern_jobs_resize", jobs->name, worker_count);
     }
     end_workers(jobs, jobs->thread_count);
-    quern__jobs_leave(jobs);
+    quern__jobs_leave_alone(jobs);
     release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
     set_workers(jobs, workers, thread_count);
     quern_result result = start_workers(jobs, "quern_jobs_resize");
     if (result != QUERN_OK)
-        jobs->thread_count = atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1;
+        set_thread_count(jobs, atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1);
     return result;
 }
 
 quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
 {
     if (jobs == NULL) return quern__fail_null("quern_jobs_resize", "jobs");
-    quern_result result = check_thread_count(thread_count, "quern_jobs_resize");
+    quern_result result = check_thread_count(thread_count, jobs->guest_count, "quern_jobs_resize");
     if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_jobs_resize");
     if (result != QUERN_OK) return result;
-    thread_count = choose_thread_count(thread_count, &jobs->processors);
+    thread_count = choose_thread_count(thread_count, jobs->guest_count, &jobs->processors);
     if (!try_enter_alone(jobs))
         return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' is running work",
                            jobs->name);
     if (thread_count != jobs->thread_count) return replace_workers(jobs, thread_count);
-    quern__jobs_leave(jobs);
+    quern__jobs_leave_alone(jobs);
     return QUERN_OK;
 }
 
 uint32_t quern_jobs_thread_count(const quern_jobs *jobs)
 {
     return jobs != NULL ? jobs->thread_count : 0;
+}
+
+uint32_t quern_jobs_worker_count(const quern_jobs *jobs)
+{
+    return jobs != NULL ? jobs->worker_count : 0;
 }

@@ -53,7 +53,8 @@ typedef struct quern__worker_place {
     _Atomic uint32_t given_way_count;  /* how often it has given way, over and over */
 } quern__worker_place;
 
-/* One participant of a pool. Worker 0 is the outside thread that is using the pool, whichever it is. */
+/* One participant of a pool: one of its own threads, or the outside thread that has this place for a guest,
+ * whichever it is. */
 struct quern__worker {
     quern__deque deque;
     _Alignas(QUERN__APART_BYTES) quern__parker parker;
@@ -75,9 +76,9 @@ struct quern__worker {
     uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
     bool has_slept;         /* since it last searched */
     bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
-    bool is_resting; /* of worker 0: inside the pool, but with no job on its stack; it may enter again */
-    uint32_t again_count; /* of worker 0: how often it has entered again */
-    quern__thread thread; /* not of worker 0 */
+    bool is_resting; /* of a guest: inside the pool, but with no job on its stack; it may enter again */
+    uint32_t again_count; /* of a guest: how often it has entered again */
+    quern__thread thread; /* not of a guest */
     uint64_t loop_end_ns; /* when the last shared loop of this worker ended */
     uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
@@ -96,7 +97,10 @@ struct quern_jobs {
     quern_host_threads host_threads;
     quern__observer *observer; /* or NULL */
     _Atomic bool is_watched;   /* somebody wants to know for how long workers are without a job */
-    uint32_t thread_count;
+    uint32_t thread_count; /* its own threads, and one guest: how many usually share work */
+    uint32_t guest_count;  /* places for guests */
+    uint32_t worker_count; /* its own threads, and all guests: indices of workers are below it */
+    uint32_t processor_count;
     uint32_t asked_spin_ns; /* the threads may be too many for it */
     uint64_t spin_ns;
     bool pin_threads;
@@ -108,14 +112,17 @@ struct quern_jobs {
     bool is_asymmetric; /* pushers need no fence, see search.c */
     char name[QUERN__THREAD_NAME_BYTES];
     quern__worker *workers;   /* [worker_capacity] */
-    uint32_t worker_capacity; /* more than thread_count when the system refused a thread */
+    uint32_t worker_capacity; /* more than worker_count when the system refused a thread */
     _Atomic bool is_stopping;
     _Atomic uint32_t lent_count; /* calls asked of the host's threads that have not returned */
     uint32_t fork_count;         /* of the process, when the threads were started */
     pthread_mutex_t outside_mutex;
-    pthread_cond_t outside_condition; /* a sleeper from outside has fired, or worker 0 has left */
+    pthread_cond_t outside_condition; /* a sleeper from outside has fired, or a guest has left */
     quern__queues queues;
-    _Alignas(QUERN__APART_BYTES) _Atomic bool is_entered; /* an outside thread is worker 0 */
+    /* Of each place for guests, a bit in the low half: a thread is inside, as that worker; and one in the
+     * high half: nobody else may come in there. See enter.c. */
+    _Alignas(QUERN__APART_BYTES) _Atomic uint64_t guests;
+    uint64_t reserved_before; /* of a guest that is alone: the high half, as it was */
     /* Bits in idle and blocked, or more while bits are set and cleared: 0 only when both are empty. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
     quern__mask idle;    /* workers that sleep, or are about to, because they found no job */
@@ -145,18 +152,52 @@ static inline quern__worker *quern__jobs_current_worker(const quern_jobs *jobs)
     return worker == NULL || worker->jobs == jobs ? worker : quern__jobs_outer_worker(jobs);
 }
 
-/* An outside thread becomes worker 0, until it leaves. `function` names the public call in the message.
- * Errors: POOL_BUSY. */
+/* An outside thread becomes a worker (quern__jobs_current_worker), until it leaves. `function` names the
+ * public call in the message. Errors: POOL_BUSY. */
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function);
 void quern__jobs_leave(quern_jobs *jobs);
 
-/* The same without a message: false when another thread is worker 0. */
-bool quern__jobs_try_enter(quern_jobs *jobs);
+/* The same without a message: which worker it is; NULL when all places are taken. */
+quern__worker *quern__jobs_try_enter(quern_jobs *jobs);
 
-/* Whether they are in the process that this one was forked from. */
+/* Comes in as worker 0 and keeps all others out; false when somebody is inside. leave_alone undoes it. */
+bool quern__jobs_try_enter_alone(quern_jobs *jobs);
+void quern__jobs_leave_alone(quern_jobs *jobs);
+
+/* Whether an outside thread would find a place. seq_cst: see enter.c. */
+bool quern__jobs_has_place(const quern_jobs *jobs);
+
+/* The worker that a thread at this place is. */
+static inline quern__worker *quern__jobs_guest(const quern_jobs *jobs, uint32_t place)
+{
+    return &jobs->workers[place == 0 ? 0 : jobs->thread_count - 1 + place];
+}
+
+static inline bool quern__worker_is_guest(const quern__worker *worker)
+{
+    return worker->index == 0 || worker->index >= worker->jobs->thread_count;
+}
+
+static inline uint32_t quern__guest_place(const quern__worker *guest)
+{
+    return guest->index == 0 ? 0 : guest->index + 1 - guest->jobs->thread_count;
+}
+
+/* Its own threads and the guests inside: all who may do a job now or later. seq_cst: pairs with the swap in
+ * quern__jobs_try_enter; see is_last_one in wait.c. */
+static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
+{
+    uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_seq_cst);
+    return jobs->thread_count - 1 + (uint32_t)__builtin_popcount((uint32_t)guests);
+}
+
+/* Gives a permit to each guest inside, after a write that guests look for before they sleep. */
+void quern__jobs_tell_guests(quern_jobs *jobs);
+
+/* Whether threads that may be working for it are in the process that this one was forked from. */
 static inline bool quern__jobs_has_threads_elsewhere(const quern_jobs *jobs)
 {
-    return jobs->thread_count > 1 && jobs->fork_count != quern__fork_count;
+    return jobs->worker_count > 1 && jobs->fork_count != quern__fork_count;
 }
 
 /* THREAD when the process was forked after the pool had started threads: they are in its parent alone. To
@@ -235,7 +276,7 @@ void quern__worker_run_own(quern__worker *worker, quern__job *job);
 /* Sleeps until there may be work or the worker has a permit. */
 void quern__worker_sleep(quern__worker *worker);
 
-/* Whether there is any job, but for those that worker 0 alone may run. The read of a handshake. */
+/* Whether there is any job, but for those that guests alone may run. The read of a handshake. */
 bool quern__jobs_any(const quern_jobs *jobs);
 
 /* Sets or clears a worker's bit of a mask. Clear returns whether it was set: of several, one gets true. */

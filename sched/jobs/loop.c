@@ -149,9 +149,19 @@ static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
 
 /* ---------------------------------------------------------------------------------------- participants */
 
-void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
-                      const void *scope, const quern__range *range, quern__slot *slots, uint32_t slot_count)
+static void init_slot(quern__slot *slot, uint64_t begin, uint64_t end)
 {
+    atomic_init(&slot->items, pack((uint32_t)begin, (uint32_t)end));
+    atomic_init(&slot->is_owned, false);
+}
+
+/* The first share is for the guest whose loop it is, or for worker 0, who may well be there; other guests
+ * get none: they come or they do not. */
+void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
+                      const void *scope, const quern__range *range, quern__slot *slots,
+                      const quern__worker *caller)
+{
+    const uint32_t thread_count = caller->jobs->thread_count;
     loop->offer.run = run;
     loop->offer.scope = scope;
     loop->offer.target = loop;
@@ -163,18 +173,21 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->grain = range->grain != 0 ? range->grain : 1;
     loop->wake = true;
     loop->slots = slots;
-    loop->slot_count = slot_count;
+    loop->slot_count = caller->jobs->worker_count;
     uint64_t grain_count = 1 + (uint64_t)(range->count - range->first - 1) / loop->grain;
-    uint64_t share_count = grain_count < slot_count ? grain_count : slot_count;
+    uint64_t share_count = grain_count < thread_count ? grain_count : thread_count;
     atomic_init(&loop->references, 0);
     atomic_init(&loop->invitation_count, (uint32_t)share_count - 1);
+    for (uint32_t index = thread_count; index < loop->slot_count; index++)
+        init_slot(&slots[index], 0, 0);
+    const uint32_t own = quern__worker_is_guest(caller) ? caller->index : 0;
+    if (own != 0) init_slot(&slots[0], 0, 0);
     uint64_t begin = range->first;
-    for (uint64_t index = 0; index < slot_count; index++) {
+    for (uint64_t share = 0; share < thread_count; share++) {
         uint64_t end = begin;
-        if (index < share_count) end = range->first + grain_count * (index + 1) / share_count * loop->grain;
+        if (share < share_count) end = range->first + grain_count * (share + 1) / share_count * loop->grain;
         if (end > range->count) end = range->count;
-        atomic_init(&slots[index].items, pack((uint32_t)begin, (uint32_t)end));
-        atomic_init(&slots[index].is_owned, false);
+        init_slot(&slots[share == 0 ? own : share], begin, end);
         begin = end;
     }
 }

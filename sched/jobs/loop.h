@@ -34,7 +34,7 @@ typedef struct quern__loop {
     uint32_t grain;      /* range.grain; 1 when automatic */
     bool wake;           /* offers wake sleepers */
     quern__slot *slots;  /* [slot_count] */
-    uint32_t slot_count; /* the pool's threads */
+    uint32_t slot_count; /* the pool's workers */
     /* Offers lying in deques and workers taking part (not the caller of parallel_for). At 0 nobody else
      * will touch the loop again. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t references;
@@ -48,10 +48,11 @@ bool quern__range_is_plain(const quern__range *range, uint32_t thread_count);
 void quern__range_run(const quern__range *range, uint32_t worker_index);
 
 /* run: what a worker does with an offer; the offer's target is the loop. scope: what the loop is a part of,
- * or the loop itself. slots: one per thread of the pool. */
+ * or the loop itself. slots: one per worker of the pool. caller: for whom it is; a guest gets a share, as
+ * the pool's own threads do. */
 void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__worker *worker),
                       const void *scope, const quern__range *range, quern__slot *slots,
-                      uint32_t slot_count);
+                      const quern__worker *caller);
 
 /* What one participant did of a loop. */
 typedef struct quern__part {

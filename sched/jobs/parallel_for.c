@@ -15,8 +15,8 @@
  * with QUERN_CHECKS every loop is shared: there, finding races matters more than time. docs/jobs.md
  * says what each part of this is worth. */
 
-#ifndef QUERN__FEW_THREADS
-#define QUERN__FEW_THREADS 16 /* with no more, slots take 1 KiB of stack per nested call */
+#ifndef QUERN__FEW_WORKERS
+#define QUERN__FEW_WORKERS 16 /* with no more, slots take 1 KiB of stack per nested call */
 #endif
 
 enum {
@@ -81,7 +81,7 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
     quern__wait wait = {
         .scope = scope, .target = loop, .is_done = all_left, .help = help_loop, .announce = announce_loop};
     awaited.caller = caller;
-    quern__loop_init(loop, run_awaited_offer, scope, range, slots, caller->jobs->thread_count);
+    quern__loop_init(loop, run_awaited_offer, scope, range, slots, caller);
     loop->wake = wake;
     uint32_t withdrawn_count = quern__loop_join(loop, caller, own);
     if (withdrawn_count != 0)
@@ -93,7 +93,7 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
 __attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
                                                      bool wake, quern__part *own)
 {
-    quern__slot slots[QUERN__FEW_THREADS];
+    quern__slot slots[QUERN__FEW_WORKERS];
     run_shared(caller, range, slots, wake, own);
 }
 
@@ -108,7 +108,7 @@ __attribute__((noinline)) static void run_shared_many(quern__worker *caller, con
 static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
 {
     quern__worker_note_processor(caller);
-    if (caller->jobs->thread_count <= QUERN__FEW_THREADS)
+    if (caller->jobs->worker_count <= QUERN__FEW_WORKERS)
         run_shared_few(caller, range, wake, own);
     else
         run_shared_many(caller, range, wake, own);
@@ -238,7 +238,7 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     }
     quern_result result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    run_on(&jobs->workers[0], range);
+    run_on(quern__current_worker, range);
     quern__jobs_leave(jobs);
     return QUERN_OK;
 }

@@ -19,7 +19,7 @@ typedef enum quern__queue_index {
     QUERN__QUEUE_HIGH,
     QUERN__QUEUE_NORMAL,
     QUERN__QUEUE_LOW,
-    QUERN__QUEUE_CALLER, /* what worker 0 alone may run */
+    QUERN__QUEUE_CALLER, /* what guests alone may run */
     QUERN__QUEUE_COUNT
 } quern__queue_index;
 

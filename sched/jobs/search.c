@@ -69,7 +69,7 @@ void quern__jobs_sleeper_fence(const quern_jobs *jobs)
 bool quern__jobs_any(const quern_jobs *jobs)
 {
     if (!quern__queues_look_empty(&jobs->queues)) return true;
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
         if (!quern__deque_looks_empty(&jobs->workers[index].deque)) return true;
     return false;
 }
@@ -108,9 +108,9 @@ static bool wake_idle(quern_jobs *jobs)
  * seq_cst: pairs with sleep_in_wait and quern__jobs_try_enter; see is_last_one in wait.c. */
 static bool all_are_blocked(const quern_jobs *jobs)
 {
-    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
+    uint32_t participant_count = quern__jobs_participant_count(jobs);
     uint32_t blocked_count = atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst);
-    return blocked_count >= jobs->thread_count - (is_entered ? 0 : 1) && blocked_count != 0;
+    return blocked_count >= participant_count && blocked_count != 0;
 }
 
 /* Relaxed: a wrong answer wakes one too many, or leaves it to all_are_blocked. */
@@ -124,7 +124,7 @@ static bool waits_for(const quern__worker *worker, const void *serving, const vo
  * in a wait. */
 static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *scope, bool any)
 {
-    for (uint32_t word = 0; word < (jobs->thread_count + 63) / 64; word++) {
+    for (uint32_t word = 0; word < (jobs->worker_count + 63) / 64; word++) {
         uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_RELAXED);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
@@ -199,13 +199,13 @@ static bool steal_any(quern__worker *worker, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
     worker->random = worker->random * 1664525u + 1013904223u;
-    uint32_t victim = (worker->random >> 16) % jobs->thread_count;
-    for (uint32_t turn = 0; turn < jobs->thread_count; turn++) {
+    uint32_t victim = (worker->random >> 16) % jobs->worker_count;
+    for (uint32_t turn = 0; turn < jobs->worker_count; turn++) {
         quern__deque *deque = &jobs->workers[victim].deque;
         if (victim != worker->index && !quern__deque_looks_empty(deque) &&
             quern__deque_steal(deque, out_job))
             return true;
-        if (++victim == jobs->thread_count) victim = 0;
+        if (++victim == jobs->worker_count) victim = 0;
     }
     return false;
 }

@@ -34,19 +34,20 @@ quern_result quern_jobs_run(quern_jobs *jobs, quern_job_function *function, void
     }
     quern_result result = quern__jobs_enter(jobs, "quern_jobs_run");
     if (result != QUERN_OK) return result;
-    quern__worker_note_processor(&jobs->workers[0]);
-    run_here(&jobs->workers[0], function, user_data);
+    worker = quern__current_worker;
+    quern__worker_note_processor(worker);
+    run_here(worker, function, user_data);
     quern__jobs_leave(jobs);
     return QUERN_OK;
 }
 
-static uint32_t run_caller_jobs(quern__worker *caller)
+static uint32_t run_caller_jobs(quern__worker *guest)
 {
     uint32_t count = 0;
     quern__job job;
-    for (; quern__queues_take(&caller->jobs->queues, QUERN__QUEUE_CALLER, NULL, &job); count++)
-        quern__worker_run(caller, &job);
-    quern__worker_settle(caller);
+    for (; quern__queues_take(&guest->jobs->queues, QUERN__QUEUE_CALLER, NULL, &job); count++)
+        quern__worker_run(guest, &job);
+    quern__worker_settle(guest);
     return count;
 }
 
@@ -54,13 +55,14 @@ quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count)
 {
     if (out_count != NULL) *out_count = 0;
     if (jobs == NULL) return quern__fail_null("quern_jobs_run_caller_jobs", "jobs");
-    quern__worker *worker = quern__jobs_current_worker(jobs);
+    bool is_outside = quern__jobs_current_worker(jobs) == NULL;
     quern_result result = QUERN_OK;
-    if (worker == NULL) result = quern__jobs_enter(jobs, "quern_jobs_run_caller_jobs");
+    if (is_outside) result = quern__jobs_enter(jobs, "quern_jobs_run_caller_jobs");
     if (result != QUERN_OK) return result;
-    uint32_t count = worker == NULL || worker->index == 0 ? run_caller_jobs(&jobs->workers[0]) : 0;
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    uint32_t count = quern__worker_is_guest(worker) ? run_caller_jobs(worker) : 0;
     if (out_count != NULL) *out_count = count;
-    if (worker == NULL) quern__jobs_leave(jobs);
+    if (is_outside) quern__jobs_leave(jobs);
     return QUERN_OK;
 }
 
@@ -158,7 +160,7 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
     bool is_for_caller = node->queue == QUERN__QUEUE_CALLER;
     quern__queues_push(&jobs->queues, node);
     if (is_for_caller)
-        quern__parker_give(&jobs->workers[0].parker);
+        quern__jobs_tell_guests(jobs);
     else
         quern__jobs_notify(jobs, NULL, scope);
 }
@@ -244,9 +246,9 @@ static quern_result submit_outside(quern_jobs *jobs, const quern_job_def *def)
     quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit");
     if (result != QUERN_OK) return result;
     quern__jobs_begin_outside_call(jobs);
-    bool has_entered = is_plain && quern__jobs_try_enter(jobs);
-    result = has_entered ? submit_to(&jobs->workers[0], def) : submit_to_queue(jobs, def);
-    if (has_entered) quern__jobs_leave(jobs);
+    quern__worker *guest = is_plain ? quern__jobs_try_enter(jobs) : NULL;
+    result = guest != NULL ? submit_to(guest, def) : submit_to_queue(jobs, def);
+    if (guest != NULL) quern__jobs_leave(jobs);
     quern__jobs_end_outside_call(jobs);
     return result;
 }

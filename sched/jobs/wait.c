@@ -29,7 +29,7 @@
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
  * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
  * of depth. Only nodes of graphs have to wait for it: what somebody waits for inside a node must not
- * depend on other nodes. A pusher that finds all of them asleep wakes one (search.c), and a caller that
+ * depend on other nodes. A pusher that finds all of them asleep wakes one (search.c), and a guest that
  * leaves looks, too. */
 
 enum {
@@ -132,7 +132,7 @@ static bool steal_part(quern__worker *worker, const void *awaited, quern__job *o
     scopes set = {.items = {awaited}, .count = 1};
     if (take_awaited(worker, awaited, out_job)) return true;
     for (uint32_t i = 0; i < set.count; i++)
-        for (uint32_t index = 0; index < jobs->thread_count; index++)
+        for (uint32_t index = 0; index < jobs->worker_count; index++)
             if (index != worker->index &&
                 take_part(&jobs->workers[index], set.items[i], &set, awaited, out_job))
                 return true;
@@ -148,7 +148,8 @@ static bool take_from_queues(quern_jobs *jobs, const void *scope, quern__job *ou
 
 static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (worker->index == 0 && quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
+    if (quern__worker_is_guest(worker) &&
+        quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
         return true;
     return steal_part(worker, wait->scope, out_job);
 }
@@ -197,13 +198,12 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
     return true;
 }
 
-/* seq_cst: pairs with the count in sleep_in_wait and the exchange in quern__jobs_try_enter, all of which
- * have one order. */
+/* seq_cst: pairs with the count in sleep_in_wait and the swap in quern__jobs_try_enter, all of which have
+ * one order. Participants first: one that comes in after that look sees this one blocked. */
 static bool is_last_one(const quern_jobs *jobs)
 {
-    bool is_entered = atomic_load_explicit(&jobs->is_entered, memory_order_seq_cst);
-    return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >=
-           jobs->thread_count - (is_entered ? 0 : 1);
+    uint32_t participant_count = quern__jobs_participant_count(jobs);
+    return atomic_load_explicit(&jobs->blocked_count, memory_order_seq_cst) >= participant_count;
 }
 
 /* Any job that may run where this worker waits, if it can be reached without taking others. The newest of
@@ -214,7 +214,7 @@ static bool take_allowed(quern__worker *worker, const void *awaited, quern__job 
 {
     quern_jobs *jobs = worker->jobs;
     if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_own(worker, out_job)) return true;
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
         if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
             return true;
     return false;
@@ -222,7 +222,7 @@ static bool take_allowed(quern__worker *worker, const void *awaited, quern__job 
 
 static bool steal_oldest(quern_jobs *jobs, quern__job *out_job)
 {
-    for (uint32_t index = 0; index < jobs->thread_count; index++)
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
         if (quern__deque_steal(&jobs->workers[index].deque, out_job)) return true;
     return false;
 }

@@ -195,7 +195,7 @@ static void *wait_outside_the_pool(void *argument)
 void counter_outside(void)
 {
     make_counter(1);
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     start(wait_outside_the_pool, 0);
     start(release, 0);
     join_all();
@@ -225,7 +225,7 @@ static void *steal_and_run(void *argument)
 void counter_fork(void)
 {
     set_up(2);
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     quern_fork *fork = malloc(sizeof *fork);
     start(steal_and_run, 1);

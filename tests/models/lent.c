@@ -58,7 +58,7 @@ static void set_up_lent(uint32_t worker_count, bool is_asymmetric)
     set_up(worker_count);
     pool.is_asymmetric = is_asymmetric;
     pool.host_threads.submit = submit;
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     offer_workers(&pool);
 }
 

@@ -54,7 +54,7 @@ static void run_loop(uint32_t item_count, uint32_t grain, uint32_t thief_count)
 {
     const quern__range range = {.function = run_items, .count = item_count, .grain = grain};
     set_up(thief_count + 1);
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     for (uint32_t index = 1; index <= thief_count; index++)
         start(take_offer, &workers[index]);
@@ -104,9 +104,9 @@ void loop_help(void)
 {
     const quern__range range = {.function = run_items, .count = 3, .grain = 1};
     set_up(2);
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
-    quern__loop_init(&awaited.loop, run_awaited_offer, &awaited.loop, &range, slots, 2);
+    quern__loop_init(&awaited.loop, run_awaited_offer, &awaited.loop, &range, slots, &workers[0]);
     awaited.caller = &workers[0];
     atomic_store_explicit(&slots[0].items, pack(0, 0), memory_order_relaxed);
     atomic_store_explicit(&slots[0].is_owned, true, memory_order_relaxed);

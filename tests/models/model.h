@@ -21,7 +21,7 @@
 #define QUERN__NODE_BLOCK_COUNT 2
 #define QUERN__COST_COUNT       1
 #define QUERN__LOOKS_PER_CLOCK  1
-#define QUERN__FEW_THREADS      3
+#define QUERN__FEW_WORKERS      3
 #define QUERN_MAX_THREADS       4
 
 #undef NDEBUG /* the assertions are what it is about */

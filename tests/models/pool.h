@@ -59,17 +59,24 @@ static quern_jobs pool;
 static quern__worker workers[MAX_WORKERS];
 
 /* A pool as quern_jobs_create leaves it, without its threads: these are up to the scenario. */
-static void set_up(uint32_t thread_count)
+static void set_up_guests(uint32_t thread_count, uint32_t guest_count)
 {
     pool.workers = workers;
     pool.thread_count = thread_count;
+    pool.guest_count = guest_count;
+    pool.worker_count = thread_count - 1 + guest_count;
     pthread_mutex_init(&pool.outside_mutex, NULL);
     pthread_mutex_init(&pool.queues.mutex, NULL);
-    for (uint32_t index = 0; index < thread_count; index++) {
+    for (uint32_t index = 0; index < pool.worker_count; index++) {
         workers[index].jobs = &pool;
         workers[index].index = index;
         workers[index].random = index;
     }
+}
+
+static void set_up(uint32_t thread_count)
+{
+    set_up_guests(thread_count, 1);
 }
 
 /* ------------------------------------------------------------------------------------------- sleep */
@@ -139,7 +146,7 @@ static _Thread_local uint32_t asker; /* the worker that this thread is; 0: none 
 static void pass_fence_point(void)
 {
     if (!is_fenceless) return;
-    for (uint32_t index = 1; index < pool.thread_count; index++) {
+    for (uint32_t index = 1; index < pool.worker_count; index++) {
         int asked = atomic_load_explicit(&asked_fences[index], memory_order_acquire);
         if (asked == seen_fences[index]) continue;
         seen_fences[index] = asked;

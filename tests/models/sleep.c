@@ -81,7 +81,7 @@ static void check(void)
 static void run(void *(*push)(void *argument), uint32_t searcher_count)
 {
     pthread_t pusher, searchers[MAX_WORKERS];
-    atomic_store_explicit(&pool.is_entered, true, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     pthread_create(&pusher, NULL, push, NULL);
     for (uint32_t index = 1; index <= searcher_count; index++)
         pthread_create(&searchers[index], NULL, work_once, &workers[index]);

@@ -79,9 +79,9 @@ static void *submit_and_leave(void *argument)
 {
     quern__current_worker = NULL;
     begin_fenceless();
-    bool has_entered = quern__jobs_try_enter(&pool);
-    assert(has_entered);
-    push_end(&workers[0], NULL);
+    quern__worker *guest = quern__jobs_try_enter(&pool);
+    assert(guest == &workers[0]);
+    push_end(guest, NULL);
     quern__jobs_leave(&pool);
     end_fenceless();
     return argument;
@@ -123,7 +123,7 @@ static void set_up_waits(bool is_entered, bool is_asymmetric)
 {
     set_up(2);
     pool.is_asymmetric = is_asymmetric;
-    atomic_store_explicit(&pool.is_entered, is_entered, memory_order_relaxed);
+    atomic_store_explicit(&pool.guests, is_entered, memory_order_relaxed);
     quern_counter_hold(&counters[0]);
     quern_counter_hold(&counters[1]);
 }

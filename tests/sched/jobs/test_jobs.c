@@ -576,7 +576,7 @@ Test(jobs, who_helps_in_a_wait_leaves_nothing_in_its_slot)
     quern__range range = {.function = count_calls, .user_data = counts, .count = 64, .grain = 1};
     quern__slot slots[2];
     quern__loop loop;
-    quern__loop_init(&loop, NULL, &loop, &range, slots, 2);
+    quern__loop_init(&loop, NULL, &loop, &range, slots, &jobs->workers[0]);
     atomic_store(&slots[1].is_owned, true);
     cr_assert(quern__loop_help(&loop, &jobs->workers[0]));
     for (uint32_t i = 0; i < 64; i++)

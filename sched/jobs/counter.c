@@ -231,8 +231,7 @@ static void sleep_outside(quern_jobs *jobs, const quern__node *node)
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs);
     pthread_mutex_lock(&jobs->outside_mutex);
-    while (!atomic_load_explicit(&node->has_fired, memory_order_relaxed) &&
-           !quern__jobs_has_place(jobs))
+    while (!atomic_load_explicit(&node->has_fired, memory_order_relaxed) && !quern__jobs_has_place(jobs))
         pthread_cond_wait(&jobs->outside_condition, &jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);

@@ -13,7 +13,8 @@ static bool has_bit(const quern__mask *mask, uint32_t index)
 
 static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
 {
-    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> quern__guest_place(guest) & 1) != 0;
+    return (atomic_load_explicit(&jobs->guests, memory_order_relaxed) >> quern__guest_place(guest) & 1) !=
+           0;
 }
 
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
@@ -36,7 +37,8 @@ static void describe_pool(quern__printer *printer, const quern_jobs *jobs)
     const uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
     quern__print(
         printer,
-        "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, %u for the caller\n",
+        "pool '%s': %u threads, %u of %u guests inside, %u searching; queued: %u high, %u normal, %u low, "
+        "%u for the caller\n",
         jobs->name, (unsigned)jobs->thread_count, (unsigned)__builtin_popcount(inside),
         (unsigned)jobs->guest_count,
         (unsigned)atomic_load_explicit(&jobs->searching_count, memory_order_relaxed),

@@ -58,7 +58,7 @@ static uint32_t free_places(const quern_jobs *jobs, uint64_t guests)
     return places_of(jobs) & ~(uint32_t)(guests | guests >> 32);
 }
 
-/* seq_cst: the read of the handshake of a sleeper outside with quern__jobs_leave. */
+/* seq_cst: as the read of a handshake it pairs with quern__jobs_leave. */
 bool quern__jobs_has_place(const quern_jobs *jobs)
 {
     return free_places(jobs, atomic_load_explicit(&jobs->guests, memory_order_seq_cst)) != 0;
@@ -88,7 +88,7 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 }
 
 /* The others count as reserved, not as inside: nobody is there who could do a job. The first look is
- * relaxed: the swap checks it. That is seq_cst, and acquires, as in try_enter. */
+ * relaxed: the swap checks it. That is seq_cst, and acquires: it pairs with the release in leave. */
 bool quern__jobs_try_enter_alone(quern_jobs *jobs)
 {
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
@@ -146,7 +146,7 @@ static void give_place_back(quern_jobs *jobs, const quern__worker *guest)
         atomic_fetch_and_explicit(&jobs->guests, kept, memory_order_seq_cst);
 }
 
-/* The write, and the loads, are a handshake with the counts in sleep_outside and sleep_in_wait. */
+/* The write and the loads are a handshake that pairs with the counts in sleep_outside and sleep_in_wait. */
 void quern__jobs_leave(quern_jobs *jobs)
 {
     quern__worker *guest = quern__jobs_current_worker(jobs);
@@ -175,8 +175,8 @@ void quern__jobs_leave_alone(quern_jobs *jobs)
     quern__jobs_leave(jobs);
 }
 
-/* A thread that comes in later, or has come in but is not seen here, sees the write before it sleeps: its
- * fence is in sleep_in_wait. */
+/* The look pairs with the swap in try_enter: a thread that comes in later, or has come in but is not seen
+ * here, sees the write before it sleeps, for its fence is in sleep_in_wait. */
 void quern__jobs_tell_guests(quern_jobs *jobs)
 {
     quern__handshake_fence(); /* between the write and the look at guests */

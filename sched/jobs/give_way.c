@@ -81,7 +81,8 @@ static void count_given_way(quern__worker *worker)
 
 static bool may_move(const quern__worker *worker)
 {
-    return !quern__worker_is_guest(worker) && worker->jobs->host_threads.submit == NULL && !worker->jobs->pin_threads;
+    return !quern__worker_is_guest(worker) && worker->jobs->host_threads.submit == NULL &&
+           !worker->jobs->pin_threads;
 }
 
 typedef enum place_state { PLACE_OWN, PLACE_LEFT, PLACE_SHARED } place_state;

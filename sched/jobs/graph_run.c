@@ -160,8 +160,7 @@ static void run_plain(const quern__graph_node *node, quern__worker *worker)
 static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
 {
     const quern__graph_node *node = node_of(task);
-    if (node->range.function != NULL &&
-        !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
+    if (node->range.function != NULL && !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
         start_loop(task, &node->range);
         return run_loop(task, worker, list);
     }

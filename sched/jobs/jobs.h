@@ -97,9 +97,9 @@ struct quern_jobs {
     quern_host_threads host_threads;
     quern__observer *observer; /* or NULL */
     _Atomic bool is_watched;   /* somebody wants to know for how long workers are without a job */
-    uint32_t thread_count; /* its own threads, and one guest: how many usually share work */
-    uint32_t guest_count;  /* places for guests */
-    uint32_t worker_count; /* its own threads, and all guests: indices of workers are below it */
+    uint32_t thread_count;     /* its own threads, and one guest: how many usually share work */
+    uint32_t guest_count;      /* places for guests */
+    uint32_t worker_count;     /* its own threads, and all guests: indices of workers are below it */
     uint32_t processor_count;
     uint32_t asked_spin_ns; /* the threads may be too many for it */
     uint64_t spin_ns;

@@ -2,14 +2,19 @@
 # Copyright (c) 2026 The Quern authors
 
 # cmake -DDOCUMENT=... -DSOURCE=... -P quote_parts.cmake: fails unless every block of C in the document
-# stands word for word in the source file, or in a source of the folder, and there is at least one.
+# stands word for word in the source file, or in a source of the folder, and there is at least one. SOURCE may
+# be a list.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${DOCUMENT}" left)
-if(IS_DIRECTORY "${SOURCE}")
-  file(GLOB files "${SOURCE}/*.[ch]")
-else()
-  set(files "${SOURCE}")
-endif()
+set(files)
+foreach(place IN LISTS SOURCE)
+  if(IS_DIRECTORY "${place}")
+    file(GLOB found "${place}/*.[ch]")
+    list(APPEND files ${found})
+  else()
+    list(APPEND files "${place}")
+  endif()
+endforeach()
 foreach(file IN LISTS files)
   file(READ "${file}" text)
   string(APPEND source "${text}")

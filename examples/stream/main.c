@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* A level is streamed from files while frames run, and no worker ever waits for a file. docs/jobs.md,
+ * "Waiting for files", explains it. Some of the files are missing, cut short or damaged: that is said, and
+ * the level goes on. */
+#include "level.h"
+
+#include <quern/quern.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LEVEL_PIECES = 48, /* around and around */
+    AHEAD = 4,         /* pieces on their way */
+    DEFAULT_WINDOW = 32,
+    ROWS_PER_FRAME = 1024, /* that come, and that go: what a frame has time for */
+    FRAME_NS = 3000000,
+    DEFAULT_ROUNDS = 5,
+    MISSING_PIECE = 5,
+    CUT_PIECE = 18,
+    EMPTY_PIECE = 22,
+    DAMAGED_PIECE = 31
+};
+
+typedef struct Times {
+    uint64_t *ns;
+    uint32_t count, capacity;
+} Times;
+
+/* Pieces are numbered along the way, which goes around the level: those from `left` to `entered` stand in
+ * the world, those up to `asked` are on their way. Each has the slot of its number. */
+typedef struct Game {
+    quern_world *world;
+    quern_jobs *jobs;
+    quern_schedule *schedule;
+    quern_query *placed;
+    quern_component placement, sway;
+    level level;
+    uint32_t window; /* pieces in the world */
+    piece *slots;
+    quern_entity (*entities)[PIECE_ROWS]; /* of each slot */
+    uint32_t left, entered, asked;
+    uint32_t rows_gone, rows_come; /* of the pieces at both ends */
+    uint32_t left_out_count;
+    bool is_reported[LEVEL_PIECES];
+    uint64_t next_frame_ns;
+} Game;
+
+static char folder[256];
+
+static void check(quern_result result)
+{
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s: %s\n", quern_result_string(result), quern_error_message());
+    exit(EXIT_FAILURE);
+}
+
+static _Noreturn void fail(const char *what)
+{
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* --------------------------------------------------------------------------------------------- files */
+
+static void remove_files(void)
+{
+    char path[512];
+    for (uint32_t number = 0; number < LEVEL_PIECES; number++) {
+        level_piece_path(folder, number, path, sizeof path);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static bool is_wrong(uint32_t number)
+{
+    return number == MISSING_PIECE || number == CUT_PIECE || number == EMPTY_PIECE ||
+           number == DAMAGED_PIECE;
+}
+
+static void write_level(void)
+{
+    const char *temporary = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/quern-stream-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    if (mkdtemp(folder) == NULL) fail(folder);
+    atexit(remove_files);
+    for (uint32_t number = 0; number < LEVEL_PIECES; number++) {
+        const uint32_t kept = number == CUT_PIECE ? 3000 : number == EMPTY_PIECE ? 0 : UINT32_MAX;
+        if (number != MISSING_PIECE && !level_write_piece(folder, number, kept, number == DAMAGED_PIECE))
+            fail("writing the level");
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- the world */
+
+/* Grass and trees sway with a wind that comes in waves. */
+static void blow(quern_context *context, const quern_view *view)
+{
+    const float phase = (float)(quern_context_frame_index(context) % 100) * 0.01f;
+    const Placement *placements = QUERN_COLUMN(view, 0, const Placement);
+    Sway *sways = QUERN_COLUMN(view, 1, Sway);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const float wave = phase + (float)((placements[i].x + placements[i].y) & 0x3FF) * (1.0f / 1024);
+        const float gust = wave - (float)(int32_t)wave;
+        sways[i].speed += gust * (1 - gust) * 0.1f;
+    }
+}
+
+static void swing(quern_context *context, const quern_view *view)
+{
+    const float dt = (float)quern_context_delta_seconds(context);
+    Sway *sways = QUERN_COLUMN(view, 0, Sway);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        sways[i].speed -= (sways[i].lean * sways[i].stiffness + sways[i].speed * 0.2f) * dt;
+        sways[i].lean += sways[i].speed * dt;
+    }
+}
+
+/* Jobs of low priority need a thread that is not the caller's, who is away between frames. */
+static void open_game(Game *game)
+{
+    const quern_jobs_def jobs_def = {.thread_count = quern_processor_count() < 2 ? 2 : 0};
+    check(quern_jobs_create(&jobs_def, &game->jobs));
+    check(quern_world_create(NULL, &game->world));
+    check(QUERN_COMPONENT_REGISTER(game->world, &game->placement, Placement));
+    check(QUERN_COMPONENT_REGISTER(game->world, &game->sway, Sway));
+    const quern_query_def placed = {.terms = {quern_term_read(game->placement)}};
+    check(quern_query_create(game->world, &placed, &game->placed));
+    check(quern_schedule_create(game->world, NULL, &game->schedule));
+    const quern_system_def systems[] = {
+        {.name = "blow",
+         .run = blow,
+         .terms = {quern_term_read(game->placement), quern_term_write(game->sway)}},
+        {.name = "swing", .run = swing, .terms = {quern_term_write(game->sway)}},
+    };
+    for (uint32_t i = 0; i < sizeof systems / sizeof systems[0]; i++)
+        check(quern_schedule_add_system(game->schedule, &systems[i], NULL));
+
+    game->level = (level){.folder = folder, .jobs = game->jobs, .files = reader_start(game->jobs)};
+    game->slots = calloc(game->window + AHEAD, sizeof *game->slots);
+    game->entities = calloc(game->window + AHEAD, sizeof *game->entities);
+    if (game->level.files == NULL || game->slots == NULL || game->entities == NULL)
+        fail("opening the game");
+}
+
+static void close_game(Game *game)
+{
+    reader_stop(game->level.files);
+    quern_schedule_destroy(game->schedule);
+    quern_jobs_destroy(game->jobs);
+    quern_query_destroy(game->placed);
+    quern_world_destroy(game->world);
+    free(game->entities);
+    free(game->slots);
+}
+
+/* ------------------------------------------------------------------------------------- between frames */
+
+static piece *piece_at(const Game *game, uint32_t number)
+{
+    return &game->slots[number % (game->window + AHEAD)];
+}
+
+static quern_entity *entities_at(const Game *game, uint32_t number)
+{
+    return game->entities[number % (game->window + AHEAD)];
+}
+
+static void leave_out(Game *game, const piece *failed)
+{
+    game->left_out_count++;
+    if (!game->is_reported[failed->number]) level_report(failed, stdout);
+    game->is_reported[failed->number] = true;
+}
+
+/* The next rows of a piece that is ready; those of a piece that failed are none. */
+static void let_enter(Game *game, uint32_t row_count)
+{
+    piece *next = piece_at(game, game->entered);
+    if (next->failure == PIECE_IS_SOUND) {
+        const quern_component components[] = {game->placement, game->sway};
+        const void *columns[] = {&next->placements[game->rows_come], &next->sways[game->rows_come]};
+        check(quern_entity_create_many(game->world, components, columns, 2, row_count,
+                                       &entities_at(game, game->entered)[game->rows_come]));
+        game->rows_come += row_count;
+        if (game->rows_come < PIECE_ROWS) return;
+    } else {
+        leave_out(game, next);
+    }
+    game->rows_come = 0;
+    game->entered++;
+}
+
+static void let_leave(Game *game, uint32_t row_count)
+{
+    if (piece_at(game, game->left)->failure == PIECE_IS_SOUND) {
+        check(quern_entity_destroy_many(game->world, &entities_at(game, game->left)[game->rows_gone],
+                                        row_count));
+        game->rows_gone += row_count;
+        if (game->rows_gone < PIECE_ROWS) return;
+    }
+    game->rows_gone = 0;
+    game->left++;
+}
+
+/* Nothing in here waits: a piece that is not ready is asked for again in the next frame. */
+static void hand_over(Game *game)
+{
+    if (game->entered < game->asked && quern_counter_is_done(&piece_at(game, game->entered)->ready))
+        let_enter(game, ROWS_PER_FRAME);
+    if (game->entered - game->left > game->window) let_leave(game, ROWS_PER_FRAME);
+}
+
+/* Wakes the reader, so it comes after the frame, when there is time for what it does. */
+static void ask_ahead(Game *game, uint32_t goal)
+{
+    while (game->asked < goal && game->asked - game->left < game->window + AHEAD) {
+        check(level_ask(&game->level, game->asked % LEVEL_PIECES, piece_at(game, game->asked)));
+        game->asked++;
+    }
+}
+
+/* A level begins with a picture that says so: here the caller may wait, and helps. */
+static void load_window(Game *game)
+{
+    ask_ahead(game, game->window);
+    while (game->entered < game->window) {
+        check(quern_jobs_wait(game->jobs, &piece_at(game, game->entered)->ready));
+        let_enter(game, PIECE_ROWS);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- frames */
+
+static void note_time(Times *times, uint64_t ns)
+{
+    if (times->count == times->capacity) {
+        times->capacity = times->capacity == 0 ? 1024 : 2 * times->capacity;
+        times->ns = realloc(times->ns, times->capacity * sizeof times->ns[0]);
+        if (times->ns == NULL) fail("noting times");
+    }
+    times->ns[times->count++] = ns;
+}
+
+static void run_frame(Game *game, uint32_t goal, Times *times)
+{
+    uint64_t begin_ns = now_ns();
+    if (begin_ns < game->next_frame_ns) {
+        const uint64_t pause_ns = game->next_frame_ns - begin_ns;
+        nanosleep(&(struct timespec){.tv_nsec = (long)pause_ns}, NULL);
+        begin_ns = now_ns();
+    }
+    game->next_frame_ns = begin_ns + FRAME_NS;
+    hand_over(game);
+    check(quern_schedule_run(game->schedule, game->jobs, (double)FRAME_NS / 1e9));
+    ask_ahead(game, goal);
+    note_time(times, now_ns() - begin_ns);
+}
+
+/* Once around the level. */
+static void run_streaming(Game *game, Times *times)
+{
+    const uint32_t goal = game->entered + LEVEL_PIECES;
+    times->count = 0;
+    while (game->entered < goal || game->entered - game->left > game->window)
+        run_frame(game, goal, times);
+}
+
+static void run_still(Game *game, Times *times, uint32_t frame_count)
+{
+    times->count = 0;
+    while (times->count < frame_count)
+        run_frame(game, game->asked, times);
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static double percentile_ms(Times *times, uint32_t percent)
+{
+    const uint64_t nearest = (uint64_t)(times->count - 1) * percent / 100;
+    qsort(times->ns, times->count, sizeof times->ns[0], compare_times);
+    return (double)times->ns[nearest] / 1e6;
+}
+
+/* Without and with streaming in turn, so that what else the machine does meets both. */
+static void run_rounds(Game *game, uint32_t round_count)
+{
+    Times times = {0}, worst_still = {0}, worst_streaming = {0};
+    uint32_t frame_count = LEVEL_PIECES * PIECE_ROWS / ROWS_PER_FRAME;
+    puts("milliseconds of a frame   median  99 of 100 below");
+    for (uint32_t round = 0; round < round_count; round++) {
+        run_still(game, &times, frame_count);
+        note_time(&worst_still, (uint64_t)(percentile_ms(&times, 99) * 1e6));
+        printf("without streaming         %6.3f           %6.3f\n", percentile_ms(&times, 50),
+               percentile_ms(&times, 99));
+        run_streaming(game, &times);
+        frame_count = times.count;
+        note_time(&worst_streaming, (uint64_t)(percentile_ms(&times, 99) * 1e6));
+        printf("with streaming            %6.3f           %6.3f\n", percentile_ms(&times, 50),
+               percentile_ms(&times, 99));
+    }
+    printf("99 of 100 below, medians of the rounds: %.3f and %.3f, that is %.2f times as long\n",
+           percentile_ms(&worst_still, 50), percentile_ms(&worst_streaming, 50),
+           percentile_ms(&worst_streaming, 50) / percentile_ms(&worst_still, 50));
+    free(times.ns);
+    free(worst_still.ns);
+    free(worst_streaming.ns);
+}
+
+/* -------------------------------------------------------------------------------------------- checks */
+
+static uint64_t sum_of_world(const Game *game, uint64_t *out_count)
+{
+    uint64_t sum = 0;
+    *out_count = 0;
+    quern_query_iterator iterator = quern_query_iterate(game->placed);
+    while (quern_query_next(&iterator)) {
+        sum += placement_sum(QUERN_COLUMN(&iterator.view, 0, const Placement), iterator.view.count);
+        *out_count += iterator.view.count;
+    }
+    check(iterator.result);
+    return sum;
+}
+
+/* Made anew by the rule that the level was made by, without files. */
+static uint64_t sum_of_window(const Game *game, uint64_t *out_count)
+{
+    Placement rows[BLOCK_ROWS];
+    uint64_t sum = 0;
+    *out_count = 0;
+    for (uint32_t number = game->left; number < game->entered; number++) {
+        if (is_wrong(number % LEVEL_PIECES)) continue;
+        for (uint32_t block = 0; block < PIECE_BLOCKS; block++) {
+            piece_make_block(number % LEVEL_PIECES, block, rows);
+            sum += placement_sum(rows, BLOCK_ROWS);
+        }
+        *out_count += PIECE_ROWS;
+    }
+    return sum;
+}
+
+static uint32_t count_wrong(uint32_t end)
+{
+    uint32_t count = 0;
+    for (uint32_t number = 0; number < end; number++)
+        count += is_wrong(number % LEVEL_PIECES);
+    return count;
+}
+
+static bool is_as_written(const Game *game)
+{
+    uint64_t count, expected_count;
+    const uint64_t sum = sum_of_world(game, &count), expected = sum_of_window(game, &expected_count);
+    printf("%u pieces streamed, %u left out; %llu entities, ", game->entered, game->left_out_count,
+           (unsigned long long)count);
+    const bool is_right =
+        sum == expected && count == expected_count && game->left_out_count == count_wrong(game->entered);
+    puts(is_right ? "as they were written" : "NOT as they were written");
+    return is_right;
+}
+
+/* stream [ROUNDS [PIECES]]: how often to go around the level, and how many pieces the world has. */
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : DEFAULT_ROUNDS;
+    const int window = argc > 2 ? atoi(argv[2]) : DEFAULT_WINDOW;
+    if (rounds < 1 || rounds > 1000 || window < 1 || window > 1000) {
+        fprintf(stderr, "usage: stream [ROUNDS [PIECES]], each 1 to 1000\n");
+        return 2;
+    }
+    Game game = {.window = (uint32_t)window};
+    write_level();
+    open_game(&game);
+    load_window(&game);
+    run_rounds(&game, (uint32_t)rounds);
+    const bool is_right = is_as_written(&game);
+    close_game(&game);
+    return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}

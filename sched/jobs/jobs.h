@@ -4,8 +4,9 @@
 #define QUERN_SCHED_JOBS_JOBS_H
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
- * What the definition says of the pool's threads is in own_threads.c. Outside threads come in by enter.c. Submitted jobs (submit.c) with their counters (counter.c), forks
- * (fork.c), loops (loop.h) and graphs (graph.h) are built from that. That two workers do not share a
+ * What the definition says of the pool's threads is in own_threads.c. Outside threads come in by enter.c.
+ * Submitted jobs (submit.c) with their counters (counter.c), forks (fork.c), loops (loop.h) and graphs
+ * (graph.h) are built from that; requests to stop are in cancel.c. That two workers do not share a
  * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
 
 #include "core/base/base.h"
@@ -354,7 +355,29 @@ typedef struct quern__wait {
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
 
-/* ------------------------------------------------------------------------------------- submit.c: nodes */
+/* -------------------------------------------------------------------------------------------- requests */
+
+/* quern_cancel_is_requested, where it is asked often. Acquire: pairs with the release of
+ * quern_cancel_request. */
+static inline bool quern__cancel_is_requested(const quern_cancel *cancel)
+{
+    return cancel != NULL && atomic_load_explicit(&cancel->is_requested, memory_order_acquire) != 0;
+}
+
+/* ----------------------------------------------------------------------------- submit.c: jobs and nodes */
+
+/* The name that a job was given; NULL: none. Of one that the caller has taken out and not yet run. */
+const char *quern__job_name(const quern__job *job);
+
+/* Submits a job that is made: what its run needs is in it, its scope is its counter, which this counts up,
+ * and run counts it down. `function` names the public call in messages. Any thread. Errors, with nothing
+ * submitted: OUT_OF_MEMORY, THREAD. */
+quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                               const char *function);
+
+/* A node of the pool's store for such a job. Errors: OUT_OF_MEMORY. */
+quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                              const char *function, quern__node **out_node);
 
 /* Puts a node's job where workers find it, and tells one. worker: the calling one, in whichever pool, or
  * NULL. */

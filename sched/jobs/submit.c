@@ -68,35 +68,120 @@ quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count)
 
 /* ----------------------------------------------------------------------------------- from a definition */
 
+static uint32_t payload_room(const quern_job_def *def)
+{
+    uint32_t extra_count = (uint32_t)(def->cancel != NULL) + (uint32_t)(def->name != NULL);
+    return QUERN_JOB_PAYLOAD_BYTES - extra_count * (uint32_t)sizeof(uintptr_t);
+}
+
 static quern_result refuse_def(const quern_jobs *jobs, const quern_job_def *def, const char *function)
 {
     if (jobs == NULL) return quern__fail_null(function, "jobs");
     if (def == NULL) return quern__fail_null(function, "def");
     if (def->function == NULL) return quern__fail_null(function, "def->function");
-    if (def->payload_bytes > QUERN_JOB_PAYLOAD_BYTES)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: a payload of %u bytes; a job has room for %d (QUERN_JOB_PAYLOAD_BYTES)",
-                           function, (unsigned)def->payload_bytes, QUERN_JOB_PAYLOAD_BYTES);
+    if (def->payload_bytes > payload_room(def))
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: a payload of %u bytes; there is room for %u: QUERN_JOB_PAYLOAD_BYTES, less %u "
+            "for each of .cancel and .name",
+            function, (unsigned)def->payload_bytes, (unsigned)payload_room(def),
+            (unsigned)sizeof(uintptr_t));
     if (def->payload_bytes != 0 && def->payload == NULL) return quern__fail_null(function, "def->payload");
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no priority %d", function, (int)def->priority);
 }
 
-static bool is_good(const quern_jobs *jobs, const quern_job_def *def)
+static bool has_extras(const quern_job_def *def)
+{
+    return ((uintptr_t)def->cancel | (uintptr_t)def->name) != 0;
+}
+
+/* Whether it asks for more than plain jobs do, in one test for all of it. */
+static bool is_special(const quern_job_def *def)
+{
+    return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
+            (uintptr_t)def->caller_only) != 0;
+}
+
+/* Of one that is not special. */
+static bool is_good_and_plain(const quern_jobs *jobs, const quern_job_def *def)
 {
     return jobs != NULL && def != NULL && def->function != NULL &&
            def->payload_bytes <= QUERN_JOB_PAYLOAD_BYTES &&
-           (def->payload_bytes == 0 || def->payload != NULL) &&
-           (uint32_t)def->priority <= QUERN_PRIORITY_LOW;
+           (def->payload_bytes == 0 || def->payload != NULL);
 }
 
-static void run_submitted(quern__job *job, quern__worker *worker)
+static bool is_good(const quern_jobs *jobs, const quern_job_def *def)
+{
+    return is_good_and_plain(jobs, def) && (uint32_t)def->priority <= QUERN_PRIORITY_LOW &&
+           def->payload_bytes <= payload_room(def);
+}
+
+static void run_payload(quern__job *job, const quern__worker *worker)
 {
     quern_job_function *function = (quern_job_function *)(uintptr_t)job->target;
     function(job->data, worker->index);
+}
+
+static void count_down(const quern__job *job, quern__worker *worker)
+{
     if (job->scope == NULL) return;
     if (worker->done_counter != job->scope) quern__worker_settle(worker);
     worker->done_counter = job->scope;
     worker->done_count++;
+}
+
+static void run_submitted(quern__job *job, quern__worker *worker)
+{
+    run_payload(job, worker);
+    count_down(job, worker);
+}
+
+/* What few jobs have stands in the last words of their data, behind the payload, and which of it is told by
+ * the function that runs them. So all others know nothing of it. */
+enum {
+    LAST_WORD = QUERN__JOB_DATA_WORDS - 1,               /* the name; of a job without one the request */
+    SECOND_LAST_WORD = LAST_WORD > 0 ? LAST_WORD - 1 : 0 /* the request, of a job with a name */
+};
+
+static bool is_cancelled(const quern__job *job, uint32_t word)
+{
+    return quern__cancel_is_requested((const quern_cancel *)job->data[word]);
+}
+
+static void run_cancellable(quern__job *job, quern__worker *worker)
+{
+    if (!is_cancelled(job, LAST_WORD)) run_payload(job, worker);
+    count_down(job, worker);
+}
+
+static void run_named(quern__job *job, quern__worker *worker)
+{
+    run_submitted(job, worker);
+}
+
+static void run_named_cancellable(quern__job *job, quern__worker *worker)
+{
+    if (!is_cancelled(job, SECOND_LAST_WORD)) run_payload(job, worker);
+    count_down(job, worker);
+}
+
+const char *quern__job_name(const quern__job *job)
+{
+    bool is_named = job->run == run_named || job->run == run_named_cancellable;
+    return is_named ? (const char *)job->data[LAST_WORD] : NULL;
+}
+
+/* Casts: nobody writes through these words. */
+static void add_extras(const quern_job_def *def, quern__job *job)
+{
+    if (def->name == NULL) {
+        job->run = run_cancellable;
+        job->data[LAST_WORD] = (uintptr_t)def->cancel;
+        return;
+    }
+    job->run = def->cancel != NULL ? run_named_cancellable : run_named;
+    job->data[LAST_WORD] = (uintptr_t)def->name;
+    if (def->cancel != NULL) job->data[SECOND_LAST_WORD] = (uintptr_t)def->cancel;
 }
 
 _Static_assert(sizeof(uintptr_t) * QUERN__JOB_DATA_WORDS >= QUERN_JOB_PAYLOAD_BYTES,
@@ -117,23 +202,31 @@ static void copy_payload(const quern_job_def *def, uintptr_t *data)
         memcpy(&data[word_count], payload + word_count * sizeof(uintptr_t), rest);
 }
 
-static void make_job(const quern_job_def *def, quern__job *job)
+/* Returns how many words of the data are in use. */
+static uint32_t make_plain_job(const quern_job_def *def, quern__job *job)
 {
     job->run = run_submitted;
     job->scope = def->counter;
     job->target = (void *)(uintptr_t)def->function;
     copy_payload(def, job->data);
-}
-
-static uint32_t data_words(const quern_job_def *def)
-{
     return (uint32_t)((def->payload_bytes + sizeof(uintptr_t) - 1) / sizeof(uintptr_t));
 }
 
-/* Relaxed: whoever sees the counter above zero learns nothing else from it. */
-static void count_job(const quern_job_def *def)
+static void make_job(const quern_job_def *def, quern__job *job)
 {
-    if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
+    *job = (quern__job){.run = NULL};
+    (void)make_plain_job(def, job);
+    if (has_extras(def)) add_extras(def, job);
+}
+
+static quern__queue_index queue_of(const quern_job_def *def)
+{
+    static const quern__queue_index queues[] = {
+        [QUERN_PRIORITY_NORMAL] = QUERN__QUEUE_NORMAL,
+        [QUERN_PRIORITY_HIGH] = QUERN__QUEUE_HIGH,
+        [QUERN_PRIORITY_LOW] = QUERN__QUEUE_LOW,
+    };
+    return def->caller_only ? QUERN__QUEUE_CALLER : queues[def->priority];
 }
 
 /* --------------------------------------------------------------------------------------- where it goes */
@@ -165,33 +258,35 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         quern__jobs_notify(jobs, NULL, scope);
 }
 
-static quern__node *make_node(quern_jobs *jobs, const quern_job_def *def)
+quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                              const char *function, quern__node **out_node)
 {
-    static const quern__queue_index queues[] = {
-        [QUERN_PRIORITY_NORMAL] = QUERN__QUEUE_NORMAL,
-        [QUERN_PRIORITY_HIGH] = QUERN__QUEUE_HIGH,
-        [QUERN_PRIORITY_LOW] = QUERN__QUEUE_LOW,
-    };
     quern__node *node = quern__queues_take_node(&jobs->queues);
-    if (node == NULL) return NULL;
-    node->job = (quern__job){.run = NULL};
-    make_job(def, &node->job);
-    node->queue = def->caller_only ? QUERN__QUEUE_CALLER : queues[def->priority];
+    if (node == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
+    quern__job_copy(&node->job, job);
+    node->queue = queue;
     node->jobs = jobs;
     node->worker = NULL;
-    return node;
+    *out_node = node;
+    return QUERN_OK;
 }
 
-static quern_result fail_memory(const char *function)
+/* Relaxed: whoever sees the counter above zero learns nothing else from it. Cast: the scope of a submitted
+ * job is its counter. */
+static void count_job(const quern__job *job)
 {
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
+    quern_counter *counter = (quern_counter *)(uintptr_t)job->scope;
+    if (counter != NULL) atomic_fetch_add_explicit(&counter->pending, 1, memory_order_relaxed);
 }
 
-static quern_result submit_to_queue(quern_jobs *jobs, const quern_job_def *def)
+static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                                    const char *function)
 {
-    quern__node *node = make_node(jobs, def);
-    if (node == NULL) return fail_memory("quern_jobs_submit");
-    count_job(def);
+    quern__node *node;
+    quern_result result = quern__node_make(jobs, job, queue, function, &node);
+    if (result != QUERN_OK) return result;
+    count_job(job);
     quern__node_submit(node, NULL);
     return QUERN_OK;
 }
@@ -211,55 +306,76 @@ static bool has_room(quern__worker *worker)
 }
 
 /* Counted like any other, since it may add to its counter, or submit what has to wait for that. */
-static void run_at_once(quern__worker *worker, const quern_job_def *def)
+static void run_at_once(quern__worker *worker, const quern__job *job)
 {
-    uintptr_t data[QUERN__JOB_DATA_WORDS];
-    copy_payload(def, data);
-    quern_counter *counter = def->counter;
-    count_job(def);
+    quern__job copy;
+    bool was_resting = worker->is_resting;
+    quern__job_copy(&copy, job);
+    count_job(job);
+    worker->is_resting = false;
     worker->at_once_depth++;
-    run_here(worker, def->function, data);
+    quern__worker_run_own(worker, &copy);
     worker->at_once_depth--;
-    if (counter != NULL) quern__counter_finish(counter, 1, worker);
+    worker->is_resting = was_resting;
+    quern__worker_settle(worker);
 }
 
 /* A full deque means that there is enough for all to do, so this worker does the job itself; but jobs that
  * submit jobs that submit jobs must not use up its stack. */
-static quern_result submit_to(quern__worker *worker, const quern_job_def *def)
+static inline quern_result submit_to(quern__worker *worker, const quern__job *job, uint32_t word_count,
+                                     const char *function)
 {
     if (!has_room(worker)) {
-        if (worker->at_once_depth == MAX_AT_ONCE_DEPTH) return submit_to_queue(worker->jobs, def);
-        run_at_once(worker, def);
+        if (worker->at_once_depth == MAX_AT_ONCE_DEPTH)
+            return submit_to_queue(worker->jobs, job, QUERN__QUEUE_NORMAL, function);
+        run_at_once(worker, job);
         return QUERN_OK;
     }
-    quern__job job;
-    make_job(def, &job);
-    count_job(def);
-    quern__deque_push(&worker->deque, &job, data_words(def));
-    quern__jobs_notify(worker->jobs, worker, def->counter);
+    count_job(job);
+    quern__deque_push(&worker->deque, job, word_count);
+    quern__jobs_notify(worker->jobs, worker, job->scope);
     return QUERN_OK;
 }
 
-static quern_result submit_outside(quern_jobs *jobs, const quern_job_def *def)
+static quern_result submit_outside(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                                   const char *function)
 {
-    bool is_plain = def->priority == QUERN_PRIORITY_NORMAL && !def->caller_only;
-    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit");
+    quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
     quern__jobs_begin_outside_call(jobs);
-    quern__worker *guest = is_plain ? quern__jobs_try_enter(jobs) : NULL;
-    result = guest != NULL ? submit_to(guest, def) : submit_to_queue(jobs, def);
+    quern__worker *guest = queue == QUERN__QUEUE_NORMAL ? quern__jobs_try_enter(jobs) : NULL;
+    result = guest != NULL ? submit_to(guest, job, QUERN__JOB_DATA_WORDS, function)
+                           : submit_to_queue(jobs, job, queue, function);
     if (guest != NULL) quern__jobs_leave(jobs);
     quern__jobs_end_outside_call(jobs);
     return result;
 }
 
+quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                               const char *function)
+{
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker == NULL) return submit_outside(jobs, job, queue, function);
+    if (queue != QUERN__QUEUE_NORMAL) return submit_to_queue(jobs, job, queue, function);
+    return submit_to(worker, job, QUERN__JOB_DATA_WORDS, function);
+}
+
+static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
+{
+    quern__job job;
+    if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
+    make_job(def, &job);
+    return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");
+}
+
 quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def)
 {
-    if (QUERN__UNLIKELY(!is_good(jobs, def))) return refuse_def(jobs, def, "quern_jobs_submit");
+    if (QUERN__UNLIKELY(!is_good_and_plain(jobs, def))) return refuse_def(jobs, def, "quern_jobs_submit");
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker == NULL) return submit_outside(jobs, def);
-    if (def->priority != QUERN_PRIORITY_NORMAL || def->caller_only) return submit_to_queue(jobs, def);
-    return submit_to(worker, def);
+    if (worker == NULL || is_special(def)) return submit_special(jobs, def);
+    quern__job job;
+    uint32_t word_count = make_plain_job(def, &job);
+    return submit_to(worker, &job, word_count, "quern_jobs_submit");
 }
 
 quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def, quern_counter *after)
@@ -273,9 +389,12 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             "its own end. Count it with another counter");
     quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit_after");
     if (result != QUERN_OK) return result;
-    quern__node *node = make_node(jobs, def);
-    if (node == NULL) return fail_memory("quern_jobs_submit_after");
-    count_job(def);
+    quern__job job;
+    quern__node *node;
+    make_job(def, &job);
+    result = quern__node_make(jobs, &job, queue_of(def), "quern_jobs_submit_after", &node);
+    if (result != QUERN_OK) return result;
+    count_job(&job);
     quern__counter_add_node(after, node, quern__jobs_current_worker(jobs));
     return QUERN_OK;
 }

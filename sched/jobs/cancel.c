@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+/* Requests to stop. A request is one word that whoever runs something looks at before he begins; so nobody
+ * has to be found who might have to be told. */
+
+/* Release: pairs with the acquire in quern__cancel_is_requested. */
+void quern_cancel_request(quern_cancel *cancel)
+{
+    if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 1, memory_order_release);
+}
+
+bool quern_cancel_is_requested(const quern_cancel *cancel)
+{
+    return quern__cancel_is_requested(cancel);
+}
+
+/* Relaxed: nobody looks at it meanwhile, and what is submitted with it later comes after. */
+void quern_cancel_reset(quern_cancel *cancel)
+{
+    if (cancel != NULL) atomic_store_explicit(&cancel->is_requested, 0, memory_order_relaxed);
+}

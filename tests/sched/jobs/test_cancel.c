@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+#include "tests/sched/jobs/board.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+TestSuite(cancel, .timeout = 120);
+
+/* ------------------------------------------------------------------------------------------- the request */
+
+Test(cancel, a_request_is_seen_until_it_is_reset)
+{
+    quern_cancel cancel = {0};
+    cr_assert_not(quern_cancel_is_requested(&cancel));
+    quern_cancel_request(&cancel);
+    quern_cancel_request(&cancel);
+    cr_assert(quern_cancel_is_requested(&cancel));
+    quern_cancel_reset(&cancel);
+    cr_assert_not(quern_cancel_is_requested(&cancel));
+}
+
+Test(cancel, null_is_never_requested)
+{
+    quern_cancel_request(NULL);
+    quern_cancel_reset(NULL);
+    cr_assert_not(quern_cancel_is_requested(NULL));
+}
+
+/* ------------------------------------------------------------------------------------------ single jobs */
+
+static quern_job_def cancellable(const ticket *payload, quern_counter *counter, quern_cancel *cancel)
+{
+    quern_job_def def = job_of(count_run, payload, counter);
+    def.cancel = cancel;
+    return def;
+}
+
+/* Every way on which a job comes to a worker: the deque, each queue, and a counter's list. */
+static void submit_each_way(board *of, const ticket *payload, quern_cancel *cancel)
+{
+    quern_job_def def = cancellable(payload, &of->counter, cancel);
+    quern_counter never = {0};
+    for (int priority = QUERN_PRIORITY_NORMAL; priority <= QUERN_PRIORITY_LOW; priority++) {
+        def.priority = (quern_priority)priority;
+        cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+        cr_assert_eq(quern_jobs_submit_after(of->jobs, &def, &never), QUERN_OK);
+    }
+    def.caller_only = true;
+    cr_assert_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+}
+
+enum { WAYS = 7 };
+
+Test(cancel, jobs_that_have_not_begun_do_not_begin)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        board of = {.jobs = open_pool(thread_counts[t])};
+        ticket mine = {&of, 0};
+        quern_cancel cancel = {0};
+        quern_cancel_request(&cancel);
+        submit_each_way(&of, &mine, &cancel);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        cr_assert(quern_counter_is_done(&of.counter));
+        cr_assert_eq(atomic_load(&of.run_count), 0u);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
+Test(cancel, jobs_run_as_long_as_nobody_asks_and_again_after_a_reset)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        board of = {.jobs = open_pool(thread_counts[t])};
+        ticket mine = {&of, 0};
+        quern_cancel cancel = {0};
+        submit_each_way(&of, &mine, &cancel);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        cr_assert_eq(atomic_load(&of.run_count), WAYS);
+        quern_cancel_request(&cancel);
+        quern_cancel_reset(&cancel);
+        submit_each_way(&of, &mine, &cancel);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        cr_assert_eq(atomic_load(&of.run_count), 2 * WAYS);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
+/* One job holds the only other worker; what is submitted meanwhile is asked to stop before it can begin. */
+Test(cancel, a_request_reaches_jobs_that_lie_in_queues_already)
+{
+    board of = {.jobs = open_pool(2)};
+    quern_counter gate = {0};
+    ticket mine = {&of, 0};
+    quern_cancel cancel = {0};
+    quern_job_def block = job_of(block_until_gate, &mine, &gate),
+                  low = cancellable(&mine, &of.counter, &cancel);
+    block.priority = QUERN_PRIORITY_HIGH;
+    low.priority = QUERN_PRIORITY_LOW;
+    cr_assert_eq(quern_jobs_submit(of.jobs, &block), QUERN_OK);
+    while (atomic_load(&of.order) == 0)
+        sleep_ms(1);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_assert_eq(quern_jobs_submit(of.jobs, &low), QUERN_OK);
+    quern_cancel_request(&cancel);
+    open_gate(&of);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &gate), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 1u); /* the one that held the worker */
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(cancel, one_request_is_for_all_that_share_it_and_for_nobody_else)
+{
+    board of = {.jobs = open_pool(3)};
+    ticket mine = {&of, 0};
+    quern_cancel asked = {0}, other = {0};
+    quern_cancel_request(&asked);
+    quern_counter first = {0}, second = {0};
+    for (uint32_t i = 0; i < 300; i++) {
+        quern_job_def def = cancellable(&mine, i % 2 == 0 ? &first : &second, i % 3 == 0 ? &other : &asked);
+        cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    }
+    cr_assert_eq(quern_jobs_wait(of.jobs, &first), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &second), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 100u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* Jobs that have to run inside the call that submits them, since the deque is full. */
+static void submit_many_cancelled(void *argument, uint32_t worker_index)
+{
+    board *of = argument;
+    ticket mine = {of, 0};
+    quern_cancel cancel = {0};
+    quern_cancel_request(&cancel);
+    quern_job_def def = cancellable(&mine, &of->counter, &cancel);
+    (void)worker_index;
+    for (uint32_t i = 0; i < 2000; i++)
+        cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    cr_expect(quern_jobs_wait(of->jobs, &of->counter) == QUERN_OK);
+}
+
+Test(cancel, jobs_that_find_the_deque_full_do_not_begin_either)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        board of = {.jobs = open_pool(thread_counts[t])};
+        cr_assert_eq(quern_jobs_run(of.jobs, submit_many_cancelled, &of), QUERN_OK);
+        cr_assert(quern_counter_is_done(&of.counter));
+        cr_assert_eq(atomic_load(&of.run_count), 0u);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
+Test(cancel, a_continuation_of_cancelled_jobs_runs)
+{
+    board of = {.jobs = open_pool(2)};
+    ticket mine = {&of, 0};
+    quern_cancel cancel = {0};
+    quern_counter last = {0};
+    quern_cancel_request(&cancel);
+    quern_counter_hold(&of.counter);
+    submit_each_way(&of, &mine, &cancel);
+    quern_job_def after = job_of(count_run, &mine, &last);
+    cr_assert_eq(quern_jobs_submit_after(of.jobs, &after, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &last), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* --------------------------------------------------------------------------------- jobs that ask themselves */
+
+typedef struct question {
+    quern_cancel *cancel;
+    _Atomic bool has_begun;
+    uint32_t note; /* plain: written before the request */
+    uint32_t seen;
+} question;
+
+static void run_until_asked(void *argument, uint32_t worker_index)
+{
+    question *of = *(question **)argument;
+    (void)worker_index;
+    atomic_store(&of->has_begun, true);
+    while (!quern_cancel_is_requested(of->cancel))
+        sleep_ms(1);
+    of->seen = of->note;
+}
+
+Test(cancel, a_running_job_asks_and_sees_what_was_written_before_the_request)
+{
+    board of = {.jobs = open_pool(2)};
+    quern_cancel cancel = {0};
+    question asked = {.cancel = &cancel}, *payload = &asked;
+    quern_job_def def = {.function = run_until_asked,
+                         .payload = &payload,
+                         .payload_bytes = sizeof payload,
+                         .priority = QUERN_PRIORITY_HIGH,
+                         .counter = &of.counter,
+                         .cancel = &cancel};
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    while (!atomic_load(&asked.has_begun))
+        sleep_ms(1);
+    asked.note = 7;
+    quern_cancel_request(&cancel);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(asked.seen, 7u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* --------------------------------------------------------------------------- the payload, and what is left */
+
+enum { WORD_BYTES = sizeof(uintptr_t) };
+
+static void check_bytes(void *argument, uint32_t worker_index)
+{
+    const unsigned char *bytes = argument;
+    (void)worker_index;
+    for (uint32_t i = 1; i < bytes[0]; i++)
+        cr_expect(bytes[i] == (unsigned char)(bytes[0] + i), "byte %u of %u", i, bytes[0]);
+}
+
+static void submit_sizes(quern_jobs *jobs, quern_job_def *def, uint32_t room)
+{
+    unsigned char bytes[QUERN_JOB_PAYLOAD_BYTES];
+    def->payload = bytes;
+    for (uint32_t size = 1; size <= room; size++) {
+        bytes[0] = (unsigned char)size;
+        for (uint32_t i = 1; i < size; i++)
+            bytes[i] = (unsigned char)(size + i);
+        def->payload_bytes = size;
+        cr_assert_eq(quern_jobs_submit(jobs, def), QUERN_OK);
+        memset(bytes, 0xFF, sizeof bytes);
+    }
+    def->payload_bytes = room + 1;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(jobs, def));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_jobs_submit_after(jobs, def, &(quern_counter){0}));
+}
+
+Test(cancel, each_of_request_and_name_takes_a_pointer_of_the_payload)
+{
+    quern_jobs *jobs = open_pool(2);
+    quern_counter counter = {0};
+    quern_cancel cancel = {0};
+    quern_job_def def = {.function = check_bytes, .counter = &counter};
+    for (int priority = QUERN_PRIORITY_NORMAL; priority <= QUERN_PRIORITY_LOW; priority++) {
+        def.priority = (quern_priority)priority;
+        def.cancel = &cancel, def.name = NULL;
+        submit_sizes(jobs, &def, QUERN_JOB_PAYLOAD_BYTES - WORD_BYTES);
+        def.cancel = NULL, def.name = "check";
+        submit_sizes(jobs, &def, QUERN_JOB_PAYLOAD_BYTES - WORD_BYTES);
+        def.cancel = &cancel;
+        submit_sizes(jobs, &def, QUERN_JOB_PAYLOAD_BYTES - 2 * WORD_BYTES);
+    }
+    cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
+    quern_jobs_destroy(jobs);
+}
+
+Test(cancel, a_job_with_a_name_can_be_cancelled_too)
+{
+    board of = {.jobs = open_pool(2)};
+    ticket mine = {&of, 0};
+    quern_cancel cancel = {0};
+    quern_job_def def = cancellable(&mine, &of.counter, &cancel);
+    def.name = "counted";
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    quern_cancel_request(&cancel);
+    cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_assert_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* Taken out of the queue by hand, as workers do. */
+Test(cancel, a_job_knows_its_name)
+{
+    static const char name[] = "streaming";
+    board of = {.jobs = open_pool(1)};
+    ticket mine = {&of, 0};
+    quern_cancel cancel = {0};
+    for (uint32_t kind = 0; kind < 4; kind++) {
+        quern__job job;
+        quern_job_def def = cancellable(&mine, &of.counter, kind % 2 == 0 ? NULL : &cancel);
+        def.name = kind < 2 ? NULL : name;
+        def.priority = QUERN_PRIORITY_LOW;
+        cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+        cr_assert(quern__queues_take(&of.jobs->queues, QUERN__QUEUE_LOW, NULL, &job));
+        cr_assert_eq(quern__job_name(&job), kind < 2 ? NULL : name);
+        quern__counter_finish(&of.counter, 1, NULL); /* it will not run */
+    }
+    quern_jobs_destroy(of.jobs);
+}

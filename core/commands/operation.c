@@ -7,14 +7,6 @@
 
 enum { ITEM_ALIGNMENT_BYTES = 8 };
 
-const quern__operation quern__operation_destroy = {
-    .key = QUERN__OPERATION_DESTROY,
-    .item_bytes = sizeof(quern__item),
-    .alignment_bytes = ITEM_ALIGNMENT_BYTES,
-    .command_count = 1,
-    .kind = QUERN__OPERATION_DESTROY,
-    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
-
 static size_t operation_bytes(uint32_t operand_count)
 {
     return sizeof(quern__operation) + operand_count * sizeof(quern__operand);
@@ -94,6 +86,7 @@ static void finish_layout(quern__operation *operation)
     if (is_plain && operation->kind == QUERN__OPERATION_CREATE) operation->traits |= QUERN__TRAIT_TURNOVER;
     if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
         operation->traits |= QUERN__TRAIT_IN_PLACE;
+    operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
 }

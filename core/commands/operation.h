@@ -52,12 +52,13 @@ typedef struct quern__operation {
     uint8_t kind;
     bool has_destroy;                       /* some given value has to be destroyed when nobody wants it */
     bool has_entity_fields;                 /* of a value that is given */
+    bool is_copied;                         /* no type has hooks, no given value has handles */
     uint8_t traits;                         /* quern__trait */
     struct quern__operation *next_same_key; /* in the recorder's list */
     quern__operand operands[];
 } quern__operation;
 
-extern const quern__operation quern__operation_destroy;
+extern const quern__operation quern__operation_destroy; /* record.c */
 
 /* Variants of operations on one component. */
 typedef enum quern__operation_variant {

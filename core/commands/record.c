@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/commands/record.h"
+#include "core/commands/place.h"
 
 #include <quern/world.h>
 
-enum { BLOCK_BYTES = 64 * 1024, BLOCK_ALIGNMENT_BYTES = 64 };
-
-_Static_assert(sizeof(quern__run) == 16, "a run's head is 16 bytes");
-
-/* One item of a create with as many components and bytes as fit a chunk must fit a block, with a head
- * before it, a jump after it, and padding. */
-_Static_assert(2 * sizeof(quern__run) + sizeof(quern__item) +
-                       (size_t)(QUERN_MAX_ENTITY_COMPONENTS + 3) * (QUERN_MAX_ALIGNMENT_BYTES + 1) +
-                       QUERN__CHUNK_BYTES <
-                   BLOCK_BYTES,
-               "blocks are too small");
+/* It stands here so that what destroys ask of it is known when they are compiled. */
+const quern__operation quern__operation_destroy = {
+    .key = QUERN__OPERATION_DESTROY,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_DESTROY,
+    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
@@ -23,38 +20,19 @@ void quern__commands_init(quern_commands *commands, quern__storage *storage)
     *commands = (quern_commands){.storage = storage};
 }
 
-static void blocks_trim(quern_commands *commands, uint32_t keep_count)
-{
-    while (commands->blocks.count > keep_count)
-        quern__release(&commands->storage->allocator,
-                       commands->blocks.items[--commands->blocks.count].memory, BLOCK_BYTES,
-                       BLOCK_ALIGNMENT_BYTES);
-    if (keep_count == 0) commands->next = commands->end = NULL;
-}
-
 void quern__commands_release(quern_commands *commands)
 {
     quern__commands_reset(commands);
     const quern_allocator *allocator = &commands->storage->allocator;
-    blocks_trim(commands, 0);
+    quern__blocks_trim(commands, 0);
     quern__array_release(allocator, &commands->blocks);
     quern__array_release(allocator, &commands->streams);
     quern__operations_release(&commands->operations, allocator);
 }
 
-/* The open run gets no more items: counting now spares every command a counter. */
-static void close_run(quern_commands *commands)
-{
-    if (commands->operation == NULL) return;
-    quern__stream *stream = commands->open;
-    stream->command_count += (uint64_t)commands->run->item_count * commands->operation->command_count;
-    stream->item_count += commands->run->item_count;
-    commands->operation = NULL;
-}
-
 void quern__commands_close(quern_commands *commands)
 {
-    close_run(commands);
+    quern__run_close(commands);
     commands->open = NULL;
 }
 
@@ -94,13 +72,6 @@ void quern__stream_destroy_values(const quern__stream *stream)
     }
 }
 
-static void use_block(quern_commands *commands, uint32_t index)
-{
-    commands->block_index = index;
-    commands->next = commands->blocks.items[index].memory;
-    commands->end = commands->next + BLOCK_BYTES - sizeof(quern__run);
-}
-
 void quern__commands_reset(quern_commands *commands)
 {
     quern__commands_close(commands);
@@ -108,147 +79,7 @@ void quern__commands_reset(quern_commands *commands)
         quern__stream_destroy_values(&commands->streams.items[i]);
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
-    if (commands->blocks.count > 0) use_block(commands, 0);
-}
-
-/* -------------------------------------------------------------------------------------- the arena */
-
-static bool block_add(quern_commands *commands)
-{
-    const quern_allocator *allocator = &commands->storage->allocator;
-    if (!quern__array_reserve(allocator, &commands->blocks, commands->blocks.count + 1)) return false;
-    char *memory = quern__allocate(allocator, BLOCK_BYTES, BLOCK_ALIGNMENT_BYTES);
-    if (memory == NULL) return false;
-    commands->blocks.items[commands->blocks.count++] = (quern__block){.memory = memory};
-    if (commands->blocks.count == 1) use_block(commands, 0);
-    return true;
-}
-
-static uint32_t left_bytes(const quern_commands *commands)
-{
-    return (uint32_t)(commands->end - commands->next);
-}
-
-/* A run of one item takes at most so many bytes, at an address with an alignment of 8. */
-static uint32_t run_bytes(const quern__operation *operation)
-{
-    return (uint32_t)sizeof(quern__run) + operation->alignment_bytes - 8 + operation->item_bytes;
-}
-
-/* How many items of one run fit into so many bytes. */
-static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes)
-{
-    if (bytes < run_bytes(operation)) return 0;
-    return 1 + (bytes - run_bytes(operation)) / operation->item_bytes;
-}
-
-/* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that
- * was not before. */
-static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
-{
-    if (count == 1 && left_bytes(commands) >= run_bytes(operation)) return true;
-    uint32_t fitting = items_that_fit(operation, left_bytes(commands));
-    if (fitting >= count) return true;
-    uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
-    assert(per_block > 0);
-    uint32_t blocks = (count - fitting - 1) / per_block + 1;
-    uint32_t held = commands->blocks.count;
-    uint32_t used = held > 0 ? commands->block_index + 1 : 0;
-    while (commands->blocks.count - used < blocks)
-        if (!block_add(commands)) {
-            blocks_trim(commands, held);
-            return false;
-        }
-    return true;
-}
-
-static quern_result fail_memory(quern_commands *commands)
-{
-    commands->failed = QUERN_ERROR_OUT_OF_MEMORY;
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
-}
-
-static QUERN__SLOW_PATH quern_result fail_foreign(const quern_commands *commands, const char *function)
-{
-    const char *name = commands->origin.name;
-    return quern__violation(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "%s: a recorder of commands was used outside the callback that it was got from, or on another "
-        "thread%s%s%s: ask quern_context_commands (or, between frames, quern_world_commands) for it again, "
-        "and use it there alone",
-        function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
-}
-
-/* Makes sure that `count` more items can be recorded without failing. */
-static quern_result prepare(quern_commands *commands, const quern__operation *operation, uint32_t count,
-                            const char *function)
-{
-    if (QUERN__UNLIKELY(commands->holder == NULL)) return fail_foreign(commands, function);
-    if (!reserve_blocks(commands, operation, count) ||
-        (commands->open == NULL && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
-                                                         commands->streams.count + 1)))
-        return fail_memory(commands);
-    return QUERN_OK;
-}
-
-/* Leaves the block in use for the next one; a stream that goes on there gets a jump. */
-static void next_block(quern_commands *commands)
-{
-    quern__run *jump = (quern__run *)(void *)commands->next;
-    use_block(commands, commands->block_index + 1);
-    *jump = (quern__run){.next = (quern__run *)(void *)commands->next};
-}
-
-static void begin_stream(quern_commands *commands, quern__run *first)
-{
-    commands->open = &commands->streams.items[commands->streams.count++];
-    *commands->open = (quern__stream){.origin = commands->origin,
-                                      .first = first,
-                                      .traits = UINT8_MAX,
-                                      .structure_version = commands->storage->structure_version};
-}
-
-/* Begins a run, and the stream where it is the first, in room that has been prepared. */
-static void begin_run(quern_commands *commands, const quern__operation *operation)
-{
-    close_run(commands);
-    if (QUERN__UNLIKELY(left_bytes(commands) < run_bytes(operation))) next_block(commands);
-    quern__run *run = (quern__run *)(void *)commands->next;
-    uintptr_t head_end = (uintptr_t)(run + 1);
-    size_t padding = quern__align_up(head_end, operation->alignment_bytes) - head_end;
-    *run = (quern__run){.operation = operation, .first_item_bytes = (uint32_t)(sizeof *run + padding)};
-    if (QUERN__UNLIKELY(commands->open == NULL)) begin_stream(commands, run);
-    commands->open->run_count++;
-    commands->open->traits &= operation->traits;
-    commands->run = run;
-    commands->operation = operation;
-    commands->next += run->first_item_bytes;
-}
-
-static inline bool has_room(const quern_commands *commands, const quern__operation *operation)
-{
-    return commands->operation == operation &&
-           (size_t)(commands->end - commands->next) >= operation->item_bytes;
-}
-
-/* Whether one more item needs no preparation: the open run has room for it, or another run can begin in
- * this block. A stream that is open is that of the callback that runs. */
-static inline bool is_ready(const quern_commands *commands, const quern__operation *operation)
-{
-    return has_room(commands, operation) ||
-           (commands->open != NULL && left_bytes(commands) >= run_bytes(operation));
-}
-
-/* One more item, in room that has been prepared or that is there; its values are for the caller to give. */
-static inline char *append_item(quern_commands *commands, const quern__operation *operation,
-                                const quern__item *head)
-{
-    if (QUERN__UNLIKELY(!has_room(commands, operation))) begin_run(commands, operation);
-    char *item = commands->next;
-    commands->next += operation->item_bytes;
-    commands->run->item_count++;
-    memcpy(item, head, sizeof *head);
-    return item;
+    quern__blocks_rewind(commands);
 }
 
 /* Copies the i-th value into an item. */
@@ -257,7 +88,7 @@ static inline void give_value(const quern__operation *operation, char *item, uin
     const quern__operand *operand = &operation->operands[i];
     char *target = item + operand->offset_bytes;
     if (operand->is_plain) {
-        quern__copy_value(target, value, operand->size_bytes);
+        quern__copy_new_value(target, value, operand->size_bytes);
         return;
     }
     quern__type_copy(operand->type, target, value, 1);
@@ -273,7 +104,7 @@ static void forget_living(const quern__operation *operation, char *item)
 /* ----------------------------------------------------------------------------------------- checks */
 
 /* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
- * thread. Without checks prepare sees whether it runs, on the way that leads there. */
+ * thread. Without checks preparing sees whether it runs, on the way that leads there. */
 static inline bool is_held(const quern_commands *commands)
 {
     return !QUERN_CHECKS || commands->holder == quern__this_thread();
@@ -281,7 +112,7 @@ static inline bool is_held(const quern_commands *commands)
 
 static inline quern_result check_holder(const quern_commands *commands, const char *function)
 {
-    return is_held(commands) ? QUERN_OK : fail_foreign(commands, function);
+    return is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
 }
 
 /* For the end of a command that failed. */
@@ -363,20 +194,25 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
-/* A create, in room that has been prepared or that is there, with the i-th values. */
+/* A create whose values stand, or will stand, in this place. */
 static inline quern_entity append_create(quern_commands *commands, const quern__operation *operation,
-                                         const void *const *values, uint32_t i)
+                                         char *place)
 {
-    char *item = append_item(commands, operation, &(quern__item){0});
+    quern__item *item = quern__place_take(commands, operation, place);
     assert(commands->open != NULL);
     const uint32_t number = commands->open->create_count++;
     const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
-    ((quern__item *)(void *)item)->entity = entity;
+    *item = (quern__item){.entity = entity};
+    return entity;
+}
+
+static void give_values(const quern__operation *operation, char *item, const void *const *values,
+                        uint32_t i)
+{
     forget_living(operation, item);
     for (uint32_t k = 0; k < operation->operand_count; k++)
         if (operation->operands[k].offset_bytes != 0)
             give_value(operation, item, k, given_value(operation, values, k, i));
-    return entity;
 }
 
 /* count creates; values[i] are the values of the i-th component, one after the other. */
@@ -384,10 +220,13 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
                                    const void *const *values, uint32_t count, quern_entity *out_entities,
                                    const char *function)
 {
-    quern_result result = prepare(commands, operation, count, function);
+    quern_result result = quern__places_prepare(commands, operation, count, function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
-        const quern_entity entity = append_create(commands, operation, values, i);
+        char *place = quern__place_find(commands, operation);
+        if (place == NULL) place = quern__place_open(commands, operation);
+        const quern_entity entity = append_create(commands, operation, place);
+        give_values(operation, place, values, i);
         if (out_entities != NULL) out_entities[i] = entity;
     }
     return QUERN_OK;
@@ -438,24 +277,39 @@ quern_result quern_commands_create_many(quern_commands *commands, const quern_co
                        "quern_commands_create_many");
 }
 
-/* Whether a create is like the last one, without handles in its values, and needs no preparation. */
-static inline bool is_create_ready(const quern_commands *commands, const quern_component *components,
-                                   const void *const *values, uint32_t count)
+/* Where a create goes that is like the last one and asks for nothing but copying. Its values stand there then,
+ * and it cannot fail any more. NULL: it is another, or its place takes preparing. */
+static inline char *give_known_values(const quern_commands *commands, const quern__operation *operation,
+                                      const quern_component *components, const void *const *values,
+                                      uint32_t count)
 {
-    if (commands == NULL || !is_held(commands) || components == NULL || values == NULL) return false;
-    const quern__operation *operation = commands->operations.last_create;
-    return operation != NULL && !operation->has_entity_fields && is_ready(commands, operation) &&
-           quern__operation_has_list(operation, components, values, count) &&
-           commands->open->create_count < QUERN_MAX_ENTITIES;
+    if (operation == NULL || !operation->is_copied || operation->operand_count != count) return NULL;
+    char *place = quern__place_find(commands, operation);
+    if (place == NULL || commands->open->create_count >= QUERN_MAX_ENTITIES) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__operand *operand = &operation->operands[i];
+        const char *value = values[i];
+        if (operand->component.bits != components[i].bits) return NULL;
+        if (operand->offset_bytes == 0) {
+            if (value != NULL && operand->size_bytes > 0) return NULL;
+            continue;
+        }
+        if (value == NULL) return NULL;
+        quern__copy_new_value(place + operand->offset_bytes, value, operand->size_bytes);
+    }
+    return place;
 }
 
 quern_entity quern_commands_create_with(quern_commands *commands, const quern_component *components,
                                         const void *const *values, uint32_t count)
 {
     static const char function[] = "quern_commands_create_with";
+    char *place = NULL;
+    if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL && is_held(commands)))
+        place = give_known_values(commands, commands->operations.last_create, components, values, count);
+    if (QUERN__LIKELY(place != NULL))
+        return append_create(commands, commands->operations.last_create, place);
     quern_entity entity = quern_entity_null();
-    if (QUERN__LIKELY(is_create_ready(commands, components, values, count)))
-        return append_create(commands, commands->operations.last_create, values, 0);
     create_many(commands, components, values, count, 1, &entity, function);
     return entity;
 }
@@ -477,18 +331,32 @@ quern_entity quern_commands_create(quern_commands *commands)
     return entity;
 }
 
-quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
+/* Where the entity is not one that lives, or nothing is ready for one more item. */
+static __attribute__((noinline)) quern_result destroy_carefully(quern_commands *commands,
+                                                                quern_entity entity)
 {
     static const char function[] = "quern_commands_destroy";
     if (commands == NULL) return quern__fail_null(function, "commands");
     const quern__operation *operation = &quern__operation_destroy;
+    char *place = NULL;
     quern__item head;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
-    if (result == QUERN_OK && !is_ready(commands, operation))
-        result = prepare(commands, operation, 1, function);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    append_item(commands, operation, &head);
+    *quern__place_take(commands, operation, place) = head;
+    return QUERN_OK;
+}
+
+quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
+{
+    const quern__operation *operation = &quern__operation_destroy;
+    if (QUERN__UNLIKELY(commands == NULL || !is_held(commands))) return destroy_carefully(commands, entity);
+    const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
+    char *place = quern__place_find(commands, operation);
+    if (record == NULL || place == NULL) return destroy_carefully(commands, entity);
+    *quern__place_take(commands, operation, place) =
+        (quern__item){.entity = entity, .location = record->location};
     return QUERN_OK;
 }
 
@@ -503,7 +371,7 @@ static quern_result make_operation(quern_commands *commands, quern_component com
     *out_operation =
         quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
                                  quern__component_index(component), variant);
-    return *out_operation != NULL ? QUERN_OK : fail_memory(commands);
+    return *out_operation != NULL ? QUERN_OK : quern__record_fail_memory(commands);
 }
 
 static inline quern_result find_operation(quern_commands *commands, quern_component component,
@@ -525,16 +393,16 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
 {
     const quern__operation *operation;
     quern__item head;
+    char *place = NULL;
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
         result = check_value(commands, operation->operands[0].type, value, function);
-    if (result == QUERN_OK && !is_ready(commands, operation))
-        result = prepare(commands, operation, 1, function);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
-    char *item = append_item(commands, operation, &head);
-    if (value != NULL && operation->operands[0].offset_bytes != 0) give_value(operation, item, 0, value);
+    *quern__place_take(commands, operation, place) = head;
+    if (value != NULL && operation->operands[0].offset_bytes != 0) give_value(operation, place, 0, value);
     return QUERN_OK;
 }
 

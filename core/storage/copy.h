@@ -90,6 +90,23 @@ static inline void quern__copy_value(char *target, const char *source, size_t si
     if (size_bytes & 1) *target = *source;
 }
 
+/* The same for a value that its owner has just written. Steps are no longer than the numbers that such values
+ * most often consist of: a load that spans two stores waits until both have reached the cache. */
+static inline void quern__copy_new_value(char *target, const char *source, size_t size_bytes)
+{
+    if (QUERN__UNLIKELY(size_bytes > 16 || size_bytes % 4 != 0)) {
+        quern__copy_value(target, source, size_bytes);
+        return;
+    }
+    memcpy(target, source, 4);
+    if (size_bytes <= 4) return;
+    memcpy(target + 4, source + 4, 4);
+    if (size_bytes <= 8) return;
+    memcpy(target + 8, source + 8, 4);
+    if (size_bytes <= 12) return;
+    memcpy(target + 12, source + 12, 4);
+}
+
 /* The steps of one group. to and from: where the row would be in a column at offset 0; step_bytes
  * is a constant. */
 static inline void quern__copy_steps(const quern__copy_word *word, const quern__copy_word *end, char *to,

@@ -172,6 +172,10 @@ Test(copy, values_by_themselves_are_copied_whole)
         memcpy(expected + 100, source + 200, size_bytes);
         quern__copy_value(target + 100, source + 200, size_bytes);
         cr_assert_arr_eq(target, expected, sizeof expected, "%u bytes", size_bytes);
+        if (size_bytes == 0) continue;
+        memset(target + 100, 0, size_bytes);
+        quern__copy_new_value(target + 100, source + 200, size_bytes);
+        cr_assert_arr_eq(target, expected, sizeof expected, "%u bytes that are new", size_bytes);
     }
     failing_allocator_close(memory);
 }

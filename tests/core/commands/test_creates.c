@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/random.h"
+
+#include <quern/bulk.h>
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* Creates with all kinds of lists and values, among other commands: each entity gets its own. Which way a
+ * create is recorded depends on the one before it, so most are like that one, and some differ in a component
+ * or in whether a value is given. */
+
+enum { CREATE_COUNT = 6000, LIST_COUNT = 5, VALUE_BYTES = 48 };
+
+static const uint32_t sizes[] = {1, 2, 4, 6, 8, 12, 16, 20, 48, 0};
+enum { SIZE_COUNT = sizeof sizes / sizeof *sizes };
+
+static quern_world *world;
+static quern_component number, mark, sized[SIZE_COUNT];
+static quern_entity victims[CREATE_COUNT];
+
+/* What one create asks for: components by their place in `sized`, and whether a value is given. */
+typedef struct wish {
+    uint32_t count;
+    uint32_t which[LIST_COUNT];
+    bool is_given[LIST_COUNT];
+} wish;
+
+static wish wishes[CREATE_COUNT];
+
+static bool wants(const wish *it, uint32_t which)
+{
+    for (uint32_t i = 0; i < it->count; i++)
+        if (it->which[i] == which) return true;
+    return false;
+}
+
+static void draw_list(wish *it, random_source *random)
+{
+    it->count = 0;
+    const uint32_t count = random_below(random, LIST_COUNT + 1);
+    while (it->count < count) {
+        const uint32_t which = random_below(random, SIZE_COUNT);
+        if (wants(it, which)) continue;
+        it->is_given[it->count] = random_chance(random, 80);
+        it->which[it->count++] = which;
+    }
+}
+
+/* Most are as the one before, or nearly so. */
+static void draw_wishes(void)
+{
+    random_source random = {14};
+    draw_list(&wishes[0], &random);
+    for (uint32_t i = 1; i < CREATE_COUNT; i++) {
+        wish *it = &wishes[i];
+        *it = wishes[i - 1];
+        if (random_chance(&random, 20)) draw_list(it, &random);
+        if (it->count == 0 || !random_chance(&random, 20)) continue;
+        const uint32_t place = random_below(&random, it->count), which = random_below(&random, SIZE_COUNT);
+        if (random_chance(&random, 50))
+            it->is_given[place] = !it->is_given[place];
+        else if (!wants(it, which))
+            it->which[place] = which;
+    }
+}
+
+static void make_value(unsigned char *value, uint32_t create, uint32_t which)
+{
+    for (uint32_t i = 0; i < VALUE_BYTES; i++)
+        value[i] = (unsigned char)(1 + (create * 31 + which * 7 + i) % 255);
+}
+
+static void record_wish(quern_commands *commands, uint32_t create)
+{
+    const wish *it = &wishes[create];
+    _Alignas(16) unsigned char bytes[LIST_COUNT][VALUE_BYTES];
+    quern_component list[LIST_COUNT + 1] = {number};
+    const void *values[LIST_COUNT + 1] = {&create};
+    for (uint32_t i = 0; i < it->count; i++) {
+        list[i + 1] = sized[it->which[i]];
+        make_value(bytes[i], create, it->which[i]);
+        values[i + 1] = it->is_given[i] ? bytes[i] : NULL;
+    }
+    cr_assert_not(quern_entity_is_null(quern_commands_create_with(commands, list, values, it->count + 1)),
+                  "%s", quern_error_message());
+}
+
+static void record_all(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < CREATE_COUNT; i++) {
+        if (i % 3 == 0) cr_assert_eq(quern_commands_destroy(commands, victims[i]), QUERN_OK);
+        if (i % 7 == 0) cr_assert_eq(quern_commands_add(commands, victims[i], mark, &i), QUERN_OK);
+        record_wish(commands, i);
+    }
+}
+
+static void assert_wish(quern_entity entity, uint32_t create)
+{
+    const wish *it = &wishes[create];
+    static const unsigned char zeros[VALUE_BYTES];
+    unsigned char value[VALUE_BYTES];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < SIZE_COUNT; i++)
+        found += quern_entity_has(world, entity, sized[i]);
+    cr_assert_eq(found, it->count, "create %u", create);
+    for (uint32_t i = 0; i < it->count; i++) {
+        const uint32_t which = it->which[i];
+        cr_assert(quern_entity_has(world, entity, sized[which]), "create %u", create);
+        if (sizes[which] == 0) continue;
+        make_value(value, create, which);
+        cr_assert_arr_eq(quern_entity_get(world, entity, sized[which]), it->is_given[i] ? value : zeros,
+                         sizes[which], "create %u, %u bytes", create, sizes[which]);
+    }
+}
+
+static void assert_wishes(void)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    uint32_t created = 0;
+    while (quern_query_next(&it)) {
+        const uint32_t *creates = quern_view_read(&it.view, 0);
+        for (uint32_t i = 0; i < it.view.count; i++)
+            assert_wish(it.view.entities[i], creates[i]);
+        created += it.view.count;
+    }
+    cr_assert_eq(created, (uint32_t)CREATE_COUNT);
+    quern_query_destroy(query);
+}
+
+Test(creates, each_entity_gets_its_own_components_and_values)
+{
+    world = setup_world();
+    number = setup_component(world, "number", sizeof(uint32_t), _Alignof(uint32_t));
+    mark = setup_component(world, "mark", sizeof(uint32_t), _Alignof(uint32_t));
+    for (uint32_t i = 0; i < SIZE_COUNT; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "sized %u", i);
+        sized[i] = setup_component(world, name, sizes[i], sizes[i] == 16 ? 16 : 1);
+    }
+    draw_wishes();
+    for (uint32_t round = 0; round < 2; round++) { /* the second records where other values stood */
+        for (uint32_t i = 0; i < CREATE_COUNT; i++)
+            victims[i] = setup_entity(world);
+        run_once(world, record_all);
+        assert_wishes();
+        assert_valid(world);
+        quern_query *created = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);
+        cr_assert_eq(quern_entity_destroy_matching(created, NULL), QUERN_OK);
+        quern_query_destroy(created);
+    }
+    quern_world_destroy(world);
+}

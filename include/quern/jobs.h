@@ -218,7 +218,7 @@ QUERN_API void quern_cancel_reset(quern_cancel *cancel);
  * it. */
 typedef struct quern_counter {
     QUERN__ATOMIC(uint32_t) pending; /* all fields are internal */
-    QUERN__ATOMIC(void *) nodes;
+    void *links;
 } quern_counter;
 
 /** When a submitted job has its turn. */
@@ -238,6 +238,9 @@ typedef enum quern_priority {
     40 /* another number needs another QUERN__JOB_DATA_WORDS: sched/jobs/deque.h */
 #endif
 
+/** The most counters that something submitted may come after. */
+#define QUERN_MAX_AFTER 64
+
 /** Describes a job. It needs a function; one definition may be used for many jobs. */
 typedef struct quern_job_def {
     /** Gets the address of a writable copy of the payload, aligned to 8. */
@@ -250,7 +253,12 @@ typedef struct quern_job_def {
     /** The job runs on a guest, whichever comes first: while that waits in any call of this pool, or in
      * quern_jobs_run_caller_jobs. In order; priority has no meaning then. */
     bool caller_only QUERN__ZERO;
-    quern_counter *counter QUERN__ZERO; /**< Counts this job; NULL: nothing does. */
+    /** Counts this job from the call that submits it; NULL: nothing does. */
+    quern_counter *counter QUERN__ZERO;
+    /** The job begins when each of these has come to zero, at this call or later; what becomes of it then
+     * makes no difference. Read by the call alone; counter must not be among them. */
+    quern_counter *const *after QUERN__ZERO;
+    uint32_t after_count QUERN__ZERO; /**< 0 to QUERN_MAX_AFTER. */
     /** When it is requested before the job begins, the job does not run; its counter is counted down all
      * the same. NULL: it always runs. */
     quern_cancel *cancel QUERN__ZERO;
@@ -262,15 +270,15 @@ typedef struct quern_job_def {
  * the job inside this call.
  *
  * A job of normal priority needs no lock and no memory when a job submits it, or an outside thread while
- * there is a place for it in the pool. All others take a lock, and memory when more jobs wait than ever before:
- * those of high or low priority, for the caller, or from other threads, and those that find the deque full
- * 64 calls deep. Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD.
- * Threads: any, also from inside jobs. */
+ * there is a place for it in the pool. All others take a lock, and memory when more jobs wait than ever
+ * before: those of high or low priority, after counters, for the caller, or from other threads, and those
+ * that find the deque full 64 calls deep. Errors, with nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, THREAD. Threads: any, also from inside jobs. */
 QUERN_API quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def);
 
-/** Submits a job when `after` next comes to zero, or now if it is zero: a continuation. def->counter counts
- * the job from now on, and must be another counter. Takes a lock. Errors and threads: as
- * quern_jobs_submit. */
+/** Submits a job when `after` next comes to zero, or now if it is zero: a continuation, as with def->after,
+ * which must be empty. def->counter counts the job from now on, and must be another counter. Errors and
+ * threads: as quern_jobs_submit. */
 QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
                                                quern_counter *after);
 

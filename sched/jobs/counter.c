@@ -4,108 +4,95 @@
 
 /* Counters.
  *
- * A counter is one word, how many are pending, and a list of nodes: jobs to submit when it comes to zero,
- * and workers that sleep until then.
+ * A counter is one word, how many are pending, and a list of links: to nodes whose jobs start when it comes
+ * to zero, and to workers that sleep until then (see queue.h).
  *
- *     pending:  | HAS_NODES | how many jobs and holds |   0: finished; nobody will touch the counter again
+ *     pending:  | HAS_LINKS | IS_LOCKED | how many jobs and holds |   0: finished; nobody will touch it
  *
- * The last point is what lets a counter live on the stack of whoever waits for it. Whoever takes the last
- * one off does not write 0 while there are nodes: it swaps the word to 1 instead, a hold of its own without
- * HAS_NODES, takes the list, and takes its hold off. That may meet nodes that came meanwhile: then all of
- * it again. Only when nothing of the counter is left in its hands does it fire the nodes, which live
- * elsewhere. A node is added under a hold, too.
+ * The last point is what lets a counter live on the stack of whoever waits for it. So the word is not 0
+ * while anybody has to do with the list. Whoever reads or writes that has locked it, with a bit in the same
+ * word:
+ *
+ *     adds or removes a link:   locks the list unless the word is 0; unlocks it
+ *     takes the last one off:   no links, not locked: the word becomes 0, and that is all
+ *                               links, not locked:    locks the list in the same step, and finishes
+ *                               locked:               leaves it at that; who has locked it finishes
+ *
+ * Who finishes, instead of unlocking, takes all links out, and makes the word 0 only then. When nothing of
+ * the counter is left in its hands it fires the nodes, which live elsewhere. Taking off never waits for a
+ * lock. Who adds or removes does, but only as long as another thread links one in or looks for one.
  *
  * Whoever fires a node makes somebody go on, who may destroy the pool of that node next. A worker of this
  * pool is waited for by quern_jobs_destroy; a thread that is none says that it is there (outside_calls),
- * from before it fires until it is done with the pool. The same holds for a thread that submits.
+ * from before the word becomes 0 until it is done with the pool. The same holds for a thread that submits.
  *
  * Workers keep finished jobs back and take several off a counter at once, because the word is contended.
  * They may, as long as the next job that they run is counted by the same counter, since until then it
  * cannot finish anyway. Before anything else runs, and when there is nothing to run, they settle. */
 
-#define HAS_NODES (1u << 31)
+#define HAS_LINKS  (1u << 31)
+#define IS_LOCKED  (1u << 30)
+#define COUNT_MASK (IS_LOCKED - 1)
 
-/* --------------------------------------------------------------------------------------- counting down */
-
-/* Writes that come from jobs and holds are released; the last one acquires them all and hands them on.
- * Returns whether this call has to fire the nodes: then one is left pending. Acquire and release: each
- * pairs with all others of the same counter, and with the acquire in quern_counter_is_done. The first look
- * is relaxed: the swap checks it. */
-static bool take_off(quern_counter *counter, uint32_t count)
-{
-    uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
-    uint32_t left;
-    do
-        left = pending == (HAS_NODES | count) ? 1 : pending - count;
-    while (!atomic_compare_exchange_weak_explicit(&counter->pending, &pending, left, memory_order_acq_rel,
-                                                  memory_order_relaxed));
-    return pending == (HAS_NODES | count);
-}
+/* ---------------------------------------------------------------------------------------------- firing */
 
 static bool is_inside(const quern__node *node, const quern__worker *worker)
 {
     return worker != NULL && worker->jobs == node->jobs;
 }
 
-/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes. */
-static quern__node *announce_calls(quern__node *list, const quern__worker *worker)
+/* Relaxed: whoever has added the link published it under the lock. */
+static quern__node *node_of(const quern__link *link)
 {
-    for (const quern__node *node = list; node != NULL; node = node->next)
-        if (!is_inside(node, worker)) quern__jobs_begin_outside_call(node->jobs);
-    return list;
+    return atomic_load_explicit(&link->node, memory_order_relaxed);
+}
+
+/* Before the counter is out of hand: from then on somebody may go on and destroy the pools of the nodes. */
+static void announce_calls(const quern__link *list, const quern__worker *worker)
+{
+    for (const quern__link *link = list; link != NULL; link = link->next)
+        if (!is_inside(node_of(link), worker)) quern__jobs_begin_outside_call(node_of(link)->jobs);
 }
 
 /* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
- * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in counter_is_done. */
-static void fire_outside(quern__node *node)
+ * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in has_fired. */
+static void fire_outside(quern__link *link, quern_jobs *jobs)
 {
-    quern_jobs *jobs = node->jobs;
     pthread_mutex_lock(&jobs->outside_mutex);
-    atomic_store_explicit(&node->has_fired, true, QUERN__HANDSHAKE_RELEASE);
+    atomic_store_explicit(&link->node, NULL, QUERN__HANDSHAKE_RELEASE);
     pthread_cond_broadcast(&jobs->outside_condition);
     quern__jobs_tell_guests(jobs);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-static void wake_sleeper(quern__node *node)
+/* Release pairs with counter_is_done; then the link is gone. */
+static void wake_sleeper(quern__link *link, quern__worker *sleeper)
 {
-    quern__worker *sleeper = node->worker;
-    /* Release pairs with counter_is_done; then the node is gone. */
-    atomic_store_explicit(&node->has_fired, true, memory_order_release);
+    atomic_store_explicit(&link->node, NULL, memory_order_release);
     quern__parker_give(&sleeper->parker);
 }
 
 /* Ends the call that announce_calls has begun. */
-static void fire(quern__node *node, quern__worker *worker)
+static void fire(quern__link *link, quern__worker *worker)
 {
+    quern__node *node = node_of(link);
     quern_jobs *jobs = node->jobs;
     bool is_call = !is_inside(node, worker);
     if (node->job.run != NULL)
-        quern__node_submit(node, worker);
-    else if (node->worker == NULL)
-        fire_outside(node);
+        quern__node_count_down(node, 1, worker);
+    else if (node->job.target == NULL)
+        fire_outside(link, jobs);
     else
-        wake_sleeper(node);
+        wake_sleeper(link, node->job.target);
     if (is_call) quern__jobs_end_outside_call(jobs);
 }
 
-/* Both lists have their newest first. */
-static quern__node *join_lists(quern__node *newer, quern__node *older)
-{
-    if (newer == NULL) return older;
-    quern__node *last = newer;
-    while (last->next != NULL)
-        last = last->next;
-    last->next = older;
-    return newer;
-}
-
 /* In the order in which they were added. */
-static quern__node *reverse(quern__node *list)
+static quern__link *reverse(quern__link *list)
 {
-    quern__node *reversed = NULL;
+    quern__link *reversed = NULL;
     while (list != NULL) {
-        quern__node *next = list->next;
+        quern__link *next = list->next;
         list->next = reversed;
         reversed = list;
         list = next;
@@ -113,35 +100,40 @@ static quern__node *reverse(quern__node *list)
     return reversed;
 }
 
-void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker *worker)
+/* By who has locked the list, when nobody is pending any more. Acquire and release: it pairs with the same
+ * as take_off. Who has come back to the counter too early finds its own count. */
+static void finish_locked(quern_counter *counter, quern__worker *worker)
 {
-    quern__node *nodes = NULL;
-    bool has_nodes = take_off(counter, count);
-    while (has_nodes) {
-        /* Acquire pairs with the release in add_node. */
-        quern__node *newer = atomic_exchange_explicit(&counter->nodes, NULL, memory_order_acquire);
-        nodes = join_lists(announce_calls(newer, worker), nodes);
-        has_nodes = take_off(counter, 1);
-    }
-    for (quern__node *node = reverse(nodes), *next; node != NULL; node = next) {
-        next = node->next;
-        fire(node, worker);
+    quern__link *list = counter->links;
+    counter->links = NULL;
+    announce_calls(list, worker);
+    atomic_fetch_and_explicit(&counter->pending, COUNT_MASK, memory_order_acq_rel);
+    for (quern__link *link = reverse(list), *next; link != NULL; link = next) {
+        next = link->next;
+        fire(link, worker);
     }
 }
 
-/* The add pairs with take_off. What is relaxed is checked by the swap, or is ordered by the hold: nobody
- * takes the list before that is off. */
-void quern__counter_add_node(quern_counter *counter, quern__node *node, quern__worker *worker)
+/* --------------------------------------------------------------------------------------- counting down */
+
+/* Writes that come from jobs and holds are released; the last one acquires them all and hands them on.
+ * Returns whether this call has locked the list, to finish. Acquire and release: each pairs with all others
+ * of the same counter, and with the acquire in quern_counter_is_done. The first look is relaxed: the swap
+ * checks it. */
+static bool take_off(quern_counter *counter, uint32_t count)
 {
-    /* Acquire: what the jobs wrote, when it was zero. */
-    atomic_fetch_add_explicit(&counter->pending, 1, memory_order_acq_rel);
-    void *next = atomic_load_explicit(&counter->nodes, memory_order_relaxed);
+    uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
+    uint32_t left;
     do
-        node->next = next;
-    while (!atomic_compare_exchange_weak_explicit(&counter->nodes, &next, node, memory_order_release,
+        left = pending == (HAS_LINKS | count) ? IS_LOCKED : pending - count;
+    while (!atomic_compare_exchange_weak_explicit(&counter->pending, &pending, left, memory_order_acq_rel,
                                                   memory_order_relaxed));
-    atomic_fetch_or_explicit(&counter->pending, HAS_NODES, memory_order_relaxed);
-    quern__counter_finish(counter, 1, worker);
+    return pending == (HAS_LINKS | count);
+}
+
+void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker *worker)
+{
+    if (take_off(counter, count)) finish_locked(counter, worker);
 }
 
 void quern__worker_settle_slowly(quern__worker *worker)
@@ -152,6 +144,48 @@ void quern__worker_settle_slowly(quern__worker *worker)
     worker->done_counter = NULL;
     worker->done_count = 0;
     quern__counter_finish(counter, count, worker);
+}
+
+/* ------------------------------------------------------------------------------------------- the links */
+
+/* False when the counter is at zero. Acquire: pairs with the release in unlock, for the list, and with that
+ * in take_off. Who holds the lock does not wait for anything, so it is unlocked soon. */
+static bool lock_unless_zero(quern_counter *counter)
+{
+    uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_acquire);
+    for (uint32_t look = 0; pending != 0;) {
+        if ((pending & IS_LOCKED) != 0) {
+            quern__thread_wait_for_another(look++);
+            pending = atomic_load_explicit(&counter->pending, memory_order_acquire);
+        } else if (atomic_compare_exchange_weak_explicit(&counter->pending, &pending, pending | IS_LOCKED,
+                                                         memory_order_acquire, memory_order_acquire)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Release: pairs with the acquire in lock_unless_zero and in take_off. The first look is relaxed: the swap
+ * checks it. */
+static void unlock(quern_counter *counter, quern__worker *worker)
+{
+    uint32_t flag = counter->links != NULL ? HAS_LINKS : 0;
+    uint32_t pending = atomic_load_explicit(&counter->pending, memory_order_relaxed);
+    while ((pending & COUNT_MASK) != 0)
+        if (atomic_compare_exchange_weak_explicit(&counter->pending, &pending,
+                                                  (pending & COUNT_MASK) | flag, memory_order_release,
+                                                  memory_order_relaxed))
+            return;
+    finish_locked(counter, worker);
+}
+
+bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker)
+{
+    if (!lock_unless_zero(counter)) return false;
+    link->next = counter->links;
+    counter->links = link;
+    unlock(counter, worker);
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------ the public calls */
@@ -186,32 +220,40 @@ quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter)
 
 typedef struct counter_wait {
     quern_counter *counter;
-    quern__node node;
-    bool is_asleep; /* the node is in the list: then the wait ends with it */
+    quern__node node; /* its first link is the counter's */
+    bool is_asleep;   /* the link is in the list: then the wait ends with it */
 } counter_wait;
 
 /* Acquire: pairs with the release in wake_sleeper and fire_outside. */
+static bool has_fired(const quern__link *link)
+{
+    return atomic_load_explicit(&link->node, QUERN__HANDSHAKE_ACQUIRE) == NULL;
+}
+
 static bool counter_is_done(const quern__wait *wait)
 {
     const counter_wait *waiting = wait->target;
     if (!waiting->is_asleep) return quern_counter_is_done(waiting->counter);
-    return atomic_load_explicit(&waiting->node.has_fired, QUERN__HANDSHAKE_ACQUIRE);
+    return has_fired(&waiting->node.links[0]);
 }
 
-static void make_sleeper(quern__node *node, quern_jobs *jobs, quern__worker *worker)
+/* worker is NULL for a thread from outside. Relaxed: the counter's lock publishes the link; at zero nobody
+ * else knows it. */
+static void fall_asleep(counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
 {
-    node->job.run = NULL;
-    node->jobs = jobs;
-    node->worker = worker;
-    atomic_init(&node->has_fired, false);
+    quern__link *link = &waiting->node.links[0];
+    waiting->node.job.run = NULL;
+    waiting->node.job.target = worker;
+    waiting->node.jobs = jobs;
+    waiting->is_asleep = true;
+    atomic_store_explicit(&link->node, &waiting->node, memory_order_relaxed);
+    if (!quern__counter_add_link(waiting->counter, link, worker))
+        atomic_store_explicit(&link->node, NULL, memory_order_relaxed);
 }
 
 static void announce_counter(const quern__wait *wait, quern__worker *worker)
 {
-    counter_wait *waiting = wait->target;
-    make_sleeper(&waiting->node, worker->jobs, worker);
-    waiting->is_asleep = true;
-    quern__counter_add_node(waiting->counter, &waiting->node, worker);
+    fall_asleep(wait->target, worker->jobs, worker);
 }
 
 static void wait_inside(quern__worker *worker, quern_counter *counter)
@@ -222,16 +264,16 @@ static void wait_inside(quern__worker *worker, quern_counter *counter)
     quern__worker_wait(worker, &wait);
 }
 
-/* Until the node has fired or there is a place. The predicate's first half changes under the mutex; for the
+/* Until the link has fired or there is a place. The predicate's first half changes under the mutex; for the
  * other see quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look for a
- * place are a handshake that pairs with quern__jobs_leave. The look at the node is relaxed:
+ * place are a handshake that pairs with quern__jobs_leave. The look at the link is relaxed:
  * counter_is_done acquires. Counting down is relaxed: one broadcast too many does no harm. */
-static void sleep_outside(quern_jobs *jobs, const quern__node *node)
+static void sleep_outside(quern_jobs *jobs, const quern__link *link)
 {
     atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs);
     pthread_mutex_lock(&jobs->outside_mutex);
-    while (!atomic_load_explicit(&node->has_fired, memory_order_relaxed) && !quern__jobs_has_place(jobs))
+    while (node_of(link) != NULL && !quern__jobs_has_place(jobs))
         pthread_cond_wait(&jobs->outside_condition, &jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
     atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);
@@ -240,20 +282,19 @@ static void sleep_outside(quern_jobs *jobs, const quern__node *node)
 /* All places are taken: sleeps, and takes one that becomes free. */
 static void wait_outside(quern_jobs *jobs, quern_counter *counter)
 {
-    counter_wait waiting = {.counter = counter, .is_asleep = true};
+    counter_wait waiting = {.counter = counter};
     quern__wait wait = {.scope = counter, .target = &waiting, .is_done = counter_is_done};
-    make_sleeper(&waiting.node, jobs, NULL);
-    quern__counter_add_node(counter, &waiting.node, NULL);
+    fall_asleep(&waiting, jobs, NULL);
     while (!counter_is_done(&wait)) {
         quern__worker *guest = quern__jobs_try_enter(jobs);
         if (guest != NULL) {
             quern__worker_wait(guest, &wait);
             quern__jobs_leave(jobs);
         } else {
-            sleep_outside(jobs, &waiting.node);
+            sleep_outside(jobs, &waiting.node.links[0]);
         }
     }
-    /* Whoever fired the node is done with it; see fire_outside. */
+    /* Whoever fired the link is done with it; see fire_outside. */
     pthread_mutex_lock(&jobs->outside_mutex);
     pthread_mutex_unlock(&jobs->outside_mutex);
 }

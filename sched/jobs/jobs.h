@@ -5,8 +5,8 @@
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
  * What the definition says of the pool's threads is in own_threads.c. Outside threads come in by enter.c.
- * Submitted jobs (submit.c) with their counters (counter.c), forks (fork.c), loops (loop.h) and graphs
- * (graph.h) are built from that; requests to stop are in cancel.c. That two workers do not share a
+ * Submitted jobs (submit.c, after.c) with their counters (counter.c), forks (fork.c), loops (loop.h) and
+ * graphs (graph.h) are built from that; requests to stop are in cancel.c. That two workers do not share a
  * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
 
 #include "core/base/base.h"
@@ -383,14 +383,41 @@ quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__qu
  * NULL. */
 void quern__node_submit(quern__node *node, quern__worker *worker);
 
+/* --------------------------------------------------------------------- after.c: nodes after counters */
+
+/* Refuses a list that a definition names: too long, with a NULL, or with what itself counts the submitted
+ * thing. function names the public call in the message. Errors: NULL_ARGUMENT, INVALID_ARGUMENT. */
+quern_result quern__check_after(quern_counter *const *after, uint32_t count, const quern_counter *counter,
+                                const char *function);
+
+/* Room for so many links. False when there is no memory. Needs jobs of the node. */
+bool quern__node_add_room(quern__node *node, uint32_t count);
+
+/* Submits a node that has room when each of these counters has come to zero since this call; now if all are
+ * there. Needs job, jobs and queue of the node, and what the job counts as. The same counter twice is
+ * harmless. worker: as above. */
+void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker);
+
+/* Both. False: no memory; nothing was done, and the node is still the caller's. */
+static inline bool quern__node_submit_after(quern__node *node, quern_counter *const *after, uint32_t count,
+                                            quern__worker *worker)
+{
+    if (!quern__node_add_room(node, count)) return false;
+    quern__node_add_links(node, after, worker);
+    return true;
+}
+
+/* So many of the counters that it waits for have come to zero; after the last one it is submitted. */
+void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker);
+
 /* --------------------------------------------------------------------------------- counter.c: counters */
 
 /* Takes so many off, and fires the counter's nodes when it comes to zero. worker: the calling one, in
  * whichever pool, or NULL. */
 void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker *worker);
 
-/* Fires the node when the counter comes to zero; at once when it is there. */
-void quern__counter_add_node(quern_counter *counter, quern__node *node, quern__worker *worker);
+/* Fires the link when the counter comes to zero. False, with nothing done, when it is there. */
+bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker);
 
 /* Takes the finished jobs that were kept back off their counter. */
 void quern__worker_settle_slowly(quern__worker *worker);

@@ -28,27 +28,18 @@ void quern__queues_release(quern__queues *queues)
     }
 }
 
-static void add_block(quern__queues *queues)
+static bool add_block(quern__queues *queues)
 {
     quern__node_block *block =
         quern__allocate(&queues->allocator, sizeof *block, _Alignof(quern__node_block));
-    if (block == NULL) return;
+    if (block == NULL) return false;
     block->next = queues->blocks;
     queues->blocks = block;
     for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT; i++) {
         block->nodes[i].next = queues->free_nodes;
         queues->free_nodes = &block->nodes[i];
     }
-}
-
-quern__node *quern__queues_take_node(quern__queues *queues)
-{
-    pthread_mutex_lock(&queues->mutex);
-    if (queues->free_nodes == NULL) add_block(queues);
-    quern__node *node = queues->free_nodes;
-    if (node != NULL) queues->free_nodes = node->next;
-    pthread_mutex_unlock(&queues->mutex);
-    return node;
+    return true;
 }
 
 static void free_locked(quern__queues *queues, quern__node *node)
@@ -57,11 +48,50 @@ static void free_locked(quern__queues *queues, quern__node *node)
     queues->free_nodes = node;
 }
 
-void quern__queues_give_node(quern__queues *queues, quern__node *node)
+static void free_list_locked(quern__queues *queues, quern__node *list)
+{
+    while (list != NULL) {
+        quern__node *next = list->next;
+        free_locked(queues, list);
+        list = next;
+    }
+}
+
+quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count)
+{
+    quern__node *list = NULL;
+    pthread_mutex_lock(&queues->mutex);
+    for (; count != 0; count--) {
+        if (queues->free_nodes == NULL && !add_block(queues)) break;
+        quern__node *node = queues->free_nodes;
+        queues->free_nodes = node->next;
+        node->next = list;
+        list = node;
+    }
+    if (count != 0) {
+        free_list_locked(queues, list);
+        list = NULL;
+    }
+    pthread_mutex_unlock(&queues->mutex);
+    return list;
+}
+
+quern__node *quern__queues_take_node(quern__queues *queues)
+{
+    return quern__queues_take_nodes(queues, 1);
+}
+
+void quern__queues_give_nodes(quern__queues *queues, quern__node *list)
 {
     pthread_mutex_lock(&queues->mutex);
-    free_locked(queues, node);
+    free_list_locked(queues, list);
     pthread_mutex_unlock(&queues->mutex);
+}
+
+void quern__queues_give_node(quern__queues *queues, quern__node *node)
+{
+    node->next = NULL;
+    quern__queues_give_nodes(queues, node);
 }
 
 /* The store pairs with the looks of those who sleep (quern__queue_looks_empty). The load is relaxed: the

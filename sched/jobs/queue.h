@@ -23,16 +23,30 @@ typedef enum quern__queue_index {
     QUERN__QUEUE_COUNT
 } quern__queue_index;
 
-/* A job in a queue or, waiting for a counter, in its list; or a sleeper in such a list. */
+/* One counter that a node waits for: an element of the counter's list. */
+typedef struct quern__link {
+    struct quern__link *next;
+    _Atomic(struct quern__node *) node; /* whose it is; of a sleeper NULL when it has fired */
+} quern__link;
+
+enum { QUERN__OWN_LINKS = 3 }; /* a node has room for so many; see after.c for more */
+
+/* A job in a queue or, waiting for counters, in their lists; or a sleeper in such lists. */
 typedef struct quern__node {
-    struct quern__node *next;
-    struct quern__node *before;   /* in a queue */
-    uint64_t number;              /* in a queue: how many were pushed before, into any */
-    quern__job job;               /* run is NULL: a sleeper */
-    quern__queue_index queue;     /* where it goes */
-    quern_jobs *jobs;             /* the pool of the job, or that an outside sleeper waits at */
-    struct quern__worker *worker; /* of a sleeper; NULL: a thread from outside */
-    _Atomic bool has_fired;       /* of a sleeper */
+    _Alignas(QUERN__CACHE_LINE_BYTES) quern__job job; /* of a sleeper run is NULL, and target its worker,
+                                                         or NULL: a thread from outside */
+    quern_jobs *jobs;               /* the pool of the job, or that an outside sleeper waits at */
+    quern__queue_index queue;       /* where the job goes */
+    _Atomic uint16_t waiting_count; /* of a job: counters that it still waits for */
+    uint16_t link_count;            /* those that it has waited for */
+    union {
+        struct {
+            struct quern__node *next;   /* in a queue, or free */
+            struct quern__node *before; /* in a queue */
+            uint64_t number;            /* in a queue: how many were pushed before, into any */
+        };
+        quern__link links[QUERN__OWN_LINKS]; /* before */
+    };
 } quern__node;
 
 /* Nodes stand in blocks of this many. */
@@ -70,6 +84,10 @@ void quern__queues_release(quern__queues *queues);
 /* NULL when there is no memory. */
 quern__node *quern__queues_take_node(quern__queues *queues);
 void quern__queues_give_node(quern__queues *queues, quern__node *node);
+
+/* The same for so many at a time, in a list by next: all of them or none. */
+quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
+void quern__queues_give_nodes(quern__queues *queues, quern__node *list);
 
 /* At the end of the queue that the node names. */
 void quern__queues_push(quern__queues *queues, quern__node *node);

@@ -99,7 +99,7 @@ static bool has_extras(const quern_job_def *def)
 static bool is_special(const quern_job_def *def)
 {
     return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
-            (uintptr_t)def->caller_only) != 0;
+            (uintptr_t)def->caller_only | (uintptr_t)def->after_count) != 0;
 }
 
 /* Of one that is not special. */
@@ -267,7 +267,6 @@ quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__qu
     quern__job_copy(&node->job, job);
     node->queue = queue;
     node->jobs = jobs;
-    node->worker = NULL;
     *out_node = node;
     return QUERN_OK;
 }
@@ -360,10 +359,40 @@ quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__q
     return submit_to(worker, job, QUERN__JOB_DATA_WORDS, function);
 }
 
+/* ------------------------------------------------------------------------------------- after counters */
+
+/* Counted before it can run. */
+static quern_result submit_after(quern_jobs *jobs, const quern_job_def *def, quern_counter *const *after,
+                                 uint32_t after_count, const char *function)
+{
+    quern__job job;
+    quern__node *node;
+    quern_result result = quern__jobs_check_threads(jobs, function);
+    if (result != QUERN_OK) return result;
+    make_job(def, &job);
+    result = quern__node_make(jobs, &job, queue_of(def), function, &node);
+    if (result != QUERN_OK) return result;
+    if (!quern__node_add_room(node, after_count)) {
+        quern__queues_give_node(&jobs->queues, node);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                           "%s: no memory for a job that has to wait for %u counters", function,
+                           (unsigned)after_count);
+    }
+    count_job(&job);
+    quern__node_add_links(node, after, quern__jobs_current_worker(jobs));
+    return QUERN_OK;
+}
+
 static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
 {
     quern__job job;
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
+    if (def->after_count != 0) {
+        quern_result result =
+            quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
+        if (result != QUERN_OK) return result;
+        return submit_after(jobs, def, def->after, def->after_count, "quern_jobs_submit");
+    }
     make_job(def, &job);
     return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");
 }
@@ -387,14 +416,10 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->counter is `after` itself; the job would wait for "
             "its own end. Count it with another counter");
-    quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_submit_after");
-    if (result != QUERN_OK) return result;
-    quern__job job;
-    quern__node *node;
-    make_job(def, &job);
-    result = quern__node_make(jobs, &job, queue_of(def), "quern_jobs_submit_after", &node);
-    if (result != QUERN_OK) return result;
-    count_job(&job);
-    quern__counter_add_node(after, node, quern__jobs_current_worker(jobs));
-    return QUERN_OK;
+    if (def->after_count != 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_jobs_submit_after: def->after names counters, too; name all of them there "
+            "and call quern_jobs_submit");
+    return submit_after(jobs, def, &after, 1, "quern_jobs_submit_after");
 }

@@ -24,6 +24,8 @@
 #define HAS_MEMBARRIER 0
 #endif
 
+enum { LOOKS_BEFORE_YIELD = 64 };
+
 /* --------------------------------------------------------------------------------------------- threads */
 
 /* Whole pages: some systems refuse others. */
@@ -173,6 +175,12 @@ bool quern__thread_leave(const uint32_t *processors, uint32_t count)
 void quern__thread_give_way(void)
 {
     sched_yield();
+}
+
+void quern__thread_wait_for_another(uint32_t look)
+{
+    quern__relax();
+    if (look % LOOKS_BEFORE_YIELD == LOOKS_BEFORE_YIELD - 1) sched_yield();
 }
 
 uint32_t quern__fork_count; /* written by a child that has one thread yet */

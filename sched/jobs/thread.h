@@ -57,6 +57,10 @@ bool quern__thread_confine(const quern_processors *processors, uint32_t *out_ref
  * the calling thread may. An empty set stands for all. */
 uint32_t quern__processors_beside_caller(const quern_processors *processors);
 
+/* Between two looks at something that another thread is about to do, within a few instructions. look counts
+ * the looks from 0: when they become many the other thread does not run, and is let run. */
+void quern__thread_wait_for_another(uint32_t look);
+
 /* Moves the calling thread to a processor that is none of these, if it may use one. It may use all that it
  * might use before, then as well: it is not pinned. False when it stays. */
 bool quern__thread_leave(const uint32_t *processors, uint32_t count);

@@ -240,7 +240,6 @@ static bool put_aside(quern__worker *worker)
     }
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = jobs;
-    node->worker = NULL;
     const void *scope = node->job.scope;
     quern__queues_push(&jobs->queues, node);
     quern__jobs_notify(jobs, NULL, scope);

@@ -32,7 +32,7 @@ static void make_counter(uint32_t hold_count)
     set_up(MAX_WORKERS);
     counter = malloc(sizeof *counter);
     atomic_init(&counter->pending, 0);
-    atomic_init(&counter->nodes, NULL);
+    counter->links = NULL;
     expected_count = (int)hold_count;
     for (uint32_t i = 0; i < hold_count; i++)
         quern_counter_hold(counter);
@@ -51,7 +51,7 @@ static void *add_continuation(void *argument)
     node->job.target = argument;
     node->queue = QUERN__QUEUE_NORMAL;
     node->jobs = &pool;
-    quern__counter_add_node(counter, node, NULL);
+    quern__node_submit_after(node, &counter, 1, NULL);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static void check(int continuation_count)
         placed_count += (int)quern__deque_bottom(&workers[index].deque);
     assert(placed_count == continuation_count);
     assert(atomic_load_explicit(&counter->pending, memory_order_relaxed) == 0);
-    assert(atomic_load_explicit(&counter->nodes, memory_order_relaxed) == NULL);
+    assert(counter->links == NULL);
 }
 
 void counter_continuation(void)

@@ -47,6 +47,7 @@ static void wait_for_broadcast(pthread_mutex_t *mutex);
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
+#include "sched/jobs/after.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/enter.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/jobs.c"         /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/parallel_for.c" /* NOLINT(bugprone-suspicious-include) */
@@ -222,6 +223,13 @@ void quern__worker_end_waking(const quern__worker *sleeper)
 void quern__worker_arrive(quern__worker *worker)
 {
     (void)worker;
+}
+
+/* Where the other one is through shows what comes then. */
+void quern__thread_wait_for_another(uint32_t look)
+{
+    (void)look;
+    assume(false);
 }
 
 void quern__worker_let_others_come(quern__worker *worker)

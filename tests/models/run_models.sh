@@ -64,7 +64,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    [ "$3" != loop ] || set -- "$@" --disable-spin-assume
+    case $3 in counter | loop | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

@@ -12,21 +12,20 @@
 /* The shipped sched/jobs/counter.c, with steps of other threads put between its own, where a machine puts
  * them once in a million times. tests/models tries all such orders; this needs no model checker. */
 
-/* After the list of nodes was taken from a counter that has come to zero; once. */
-static void (*between)(void);
-
-static void *exchange_nodes(_Atomic(void *) *nodes, void *value, memory_order order)
-{
-    void *old = atomic_exchange_explicit(nodes, value, order);
-    void (*step)(void) = between;
-    between = NULL;
-    if (step != NULL) step();
-    return old;
-}
-
 static void sleep_ms(long milliseconds)
 {
     nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+}
+
+/* When the list was taken from a counter that has come to zero, before it is unlocked; once. */
+static void (*between)(void);
+
+static uint32_t unlock_late(_Atomic uint32_t *pending, uint32_t mask, memory_order order)
+{
+    void (*step)(void) = between;
+    between = NULL;
+    if (step != NULL) step();
+    return atomic_fetch_and_explicit(pending, mask, order);
 }
 
 /* After a sleeper was told, and before the permit is given: the sleeper gets one from elsewhere. */
@@ -59,8 +58,8 @@ static void end_if_there(quern_jobs *pool)
     if (!atomic_load(&was_gone)) quern__jobs_end_outside_call(pool);
 }
 
-#undef atomic_exchange_explicit
-#define atomic_exchange_explicit(object, value, order) exchange_nodes(object, value, order)
+#undef atomic_fetch_and_explicit
+#define atomic_fetch_and_explicit(object, mask, order) unlock_late(object, mask, order)
 #define quern__parker_give(parker)                     give_late(parker)
 #define quern__jobs_begin_outside_call(jobs)           begin_late(jobs)
 #define quern__jobs_end_outside_call(jobs)             end_if_there(jobs)
@@ -91,9 +90,19 @@ static void continue_with(uint32_t which)
     cr_assert_eq(quern_jobs_submit_after(jobs, &def, &counter), QUERN_OK);
 }
 
-static void continue_with_second(void)
+static pthread_t second;
+
+static void *continue_with_second(void *argument)
 {
     continue_with(1);
+    return argument;
+}
+
+/* Who adds a link meanwhile waits, and finds the counter at zero. */
+static void start_second(void)
+{
+    cr_assert_eq(pthread_create(&second, NULL, continue_with_second, NULL), 0);
+    sleep_ms(50);
 }
 
 Test(counter_race, a_continuation_that_comes_while_others_are_fired_runs)
@@ -101,9 +110,10 @@ Test(counter_race, a_continuation_that_comes_while_others_are_fired_runs)
     open_pool(1);
     quern_counter_hold(&counter);
     continue_with(0);
-    between = continue_with_second;
+    between = start_second;
     cr_assert_eq(quern_jobs_release(jobs, &counter), QUERN_OK);
     cr_assert_null(between);
+    pthread_join(second, NULL);
     cr_assert(quern_counter_is_done(&counter));
     quern_jobs_destroy(jobs);
     cr_assert_eq(atomic_load(&run_counts[0]), 1u);

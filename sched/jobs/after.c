@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+
+/* Jobs after several counters.
+ *
+ * A node that waits for counters has a link in the list of each, and counts those that have not fired yet.
+ * Whoever fires the last one submits the job. A link that is added may fire at once, on another thread; but
+ * the count begins with all of them, and so the node stays as long as its submitter has links to add, and
+ * is not touched after the last one. Counters that are at zero get no link: the submitter counts them in
+ * the end, for all of them together.
+ *
+ *     node:  | job | count | link | link | link |        node:  | job | count | link | link | more |
+ *     up to three counters: nothing else is needed                                             |
+ *                                                        further nodes: | next | link | link | link |
+ *
+ * So each counter counts once, whatever becomes of it afterwards: it may be used again, or be gone. */
+
+quern_result quern__check_after(quern_counter *const *after, uint32_t count, const quern_counter *counter,
+                                const char *function)
+{
+    if (count > QUERN_MAX_AFTER)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: after %u counters; %d at most (QUERN_MAX_AFTER). Let jobs in between come "
+                           "after some of them",
+                           function, (unsigned)count, QUERN_MAX_AFTER);
+    if (count != 0 && after == NULL) return quern__fail_null(function, "def->after");
+    for (uint32_t i = 0; i < count; i++) {
+        if (after[i] == NULL)
+            return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: def->after[%u] is NULL; there are %u",
+                               function, (unsigned)i, (unsigned)count);
+        if (after[i] == counter)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "%s: def->after[%u] is def->counter, and so what is submitted would wait for "
+                "its own end. Count it with another counter",
+                function, (unsigned)i);
+    }
+    return QUERN_OK;
+}
+
+static uint32_t own_count(uint32_t count)
+{
+    return count <= QUERN__OWN_LINKS ? count : QUERN__OWN_LINKS - 1;
+}
+
+/* Further nodes are linked by the target of the job that they do not have. */
+static quern__link *more_of(quern__node *node)
+{
+    return &node->links[QUERN__OWN_LINKS - 1];
+}
+
+/* Relaxed: until it has links nobody else knows the node, and then nobody writes this. */
+bool quern__node_add_room(quern__node *node, uint32_t count)
+{
+    uint32_t more_count = count - own_count(count);
+    node->link_count = (uint16_t)count;
+    if (more_count == 0) return true;
+    uint32_t node_count = (more_count + QUERN__OWN_LINKS - 1) / QUERN__OWN_LINKS;
+    quern__node *list = quern__queues_take_nodes(&node->jobs->queues, node_count);
+    if (list == NULL) return false;
+    atomic_store_explicit(&more_of(node)->node, list, memory_order_relaxed);
+    for (; list != NULL; list = list->next)
+        list->job.target = list->next;
+    return true;
+}
+
+/* Relaxed: see quern__node_add_room. */
+static void give_room(quern__node *node)
+{
+    if (node->link_count <= QUERN__OWN_LINKS) return;
+    quern__node *list = atomic_load_explicit(&more_of(node)->node, memory_order_relaxed);
+    for (quern__node *each = list; each != NULL; each = each->next)
+        each->next = each->job.target;
+    quern__queues_give_nodes(&node->jobs->queues, list);
+}
+
+/* Acquire and release: what came before each of the counters was at zero comes before the job; they pair
+ * with those of the others that count. Whoever finds that the rest is his own is the last. */
+void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker)
+{
+    uint16_t difference = (uint16_t)count;
+    if (atomic_load_explicit(&node->waiting_count, memory_order_acquire) != difference &&
+        atomic_fetch_sub_explicit(&node->waiting_count, difference, memory_order_acq_rel) != difference)
+        return;
+    give_room(node);
+    quern__node_submit(node, worker);
+}
+
+/* Relaxed: the counter's lock publishes the link. */
+static bool add_link(quern_counter *counter, quern__link *link, quern__node *node, quern__worker *worker)
+{
+    atomic_store_explicit(&link->node, node, memory_order_relaxed);
+    return quern__counter_add_link(counter, link, worker);
+}
+
+/* The link after this one, which is not the last. Relaxed: see quern__node_add_room. */
+static quern__link *next_link(quern__node *node, quern__node **holder, uint32_t *index)
+{
+    uint32_t end = *holder == node ? own_count(node->link_count) : QUERN__OWN_LINKS;
+    if (*index == end) {
+        *holder = *holder == node ? atomic_load_explicit(&more_of(node)->node, memory_order_relaxed)
+                                  : (*holder)->job.target;
+        *index = 0;
+    }
+    return &(*holder)->links[(*index)++];
+}
+
+/* Relaxed: adding links publishes the node. */
+void quern__node_add_links(quern__node *node, quern_counter *const *after, quern__worker *worker)
+{
+    uint32_t index = 0, done_count = 0, count = node->link_count;
+    quern__node *holder = node;
+    atomic_store_explicit(&node->waiting_count, (uint16_t)count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++)
+        done_count += !add_link(after[i], next_link(node, &holder, &index), node, worker);
+    if (done_count != 0 || count == 0) quern__node_count_down(node, done_count, worker);
+}

@@ -27,19 +27,39 @@ void standin_register_suite(struct standin_suite *suite)
     suites = suite;
 }
 
-void standin_report(enum standin_outcome outcome, const char *file, int line, const char *text,
-                    const char *format, ...)
+static void report(const char *file, int line, const char *text, const char *format, va_list arguments)
 {
     char message[1024];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
     fprintf(stderr, "[----] %s:%d: %s::%s: %s%s\n", file, line, current->suite, current->name, text,
             message);
-    if (outcome == STANDIN_SKIP) exit(EXIT_SUCCESS);
-    if (outcome == STANDIN_ABORT) exit(EXIT_FAILURE);
+}
+
+void standin_note(const char *file, int line, const char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    report(file, line, text, format, arguments);
+    va_end(arguments);
     current_failed = true;
+}
+
+void standin_abort(const char *file, int line, const char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    report(file, line, text, format, arguments);
+    va_end(arguments);
+    exit(EXIT_FAILURE);
+}
+
+void standin_skip(const char *file, int line, const char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    report(file, line, text, format, arguments);
+    va_end(arguments);
+    exit(EXIT_SUCCESS);
 }
 
 static const struct standin_options *suite_options(const char *name)

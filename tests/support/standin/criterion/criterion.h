@@ -41,11 +41,14 @@ struct standin_suite {
 void standin_register_test(struct standin_test *test);
 void standin_register_suite(struct standin_suite *suite);
 
-enum standin_outcome { STANDIN_CONTINUE, STANDIN_ABORT, STANDIN_SKIP };
-
-/* ABORT and SKIP end the test's process, from whichever thread. */
-void standin_report(enum standin_outcome outcome, const char *file, int line, const char *text,
-                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* note lets a test go on that will have failed. abort and skip end the test's process, from whichever
+ * thread. */
+void standin_note(const char *file, int line, const char *text, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void standin_abort(const char *file, int line, const char *text, const char *format, ...)
+    __attribute__((format(printf, 4, 5), noreturn));
+void standin_skip(const char *file, int line, const char *text, const char *format, ...)
+    __attribute__((format(printf, 4, 5), noreturn));
 
 #define Test(...)      STANDIN_TEST(__VA_ARGS__, .sentinel = 0)
 #define TestSuite(...) STANDIN_SUITE(__VA_ARGS__, .sentinel = 0)
@@ -69,8 +72,7 @@ void standin_report(enum standin_outcome outcome, const char *file, int line, co
     struct standin_suite
 
 /* The message is optional: the space in front of it makes a format of nothing, too. */
-#define STANDIN_REPORT(Outcome, Text, ...) \
-    standin_report(STANDIN_##Outcome, __FILE__, __LINE__, Text, " " __VA_ARGS__)
+#define STANDIN_REPORT(Outcome, Text, ...) standin_##Outcome(__FILE__, __LINE__, Text, " " __VA_ARGS__)
 #define STANDIN_CHECK(Outcome, Passed, Text, ...)                  \
     do {                                                           \
         if (!(Passed)) STANDIN_REPORT(Outcome, Text, __VA_ARGS__); \
@@ -79,28 +81,34 @@ void standin_report(enum standin_outcome outcome, const char *file, int line, co
     STANDIN_CHECK(Outcome, (A)Op(B), #A " " #Op " " #B, __VA_ARGS__)
 #define STANDIN_CLOSE(A, B, Epsilon) ((A) - (B) <= (Epsilon) && (B) - (A) <= (Epsilon))
 
-#define cr_skip_test(...)   STANDIN_REPORT(SKIP, "skipped", __VA_ARGS__)
-#define cr_assert_fail(...) STANDIN_REPORT(ABORT, "fail", __VA_ARGS__)
+#define cr_skip_test(...)   STANDIN_REPORT(skip, "skipped", __VA_ARGS__)
+#define cr_assert_fail(...) STANDIN_REPORT(abort, "fail", __VA_ARGS__)
 
-#define cr_assert(Condition, ...)        STANDIN_CHECK(ABORT, Condition, #Condition, __VA_ARGS__)
-#define cr_assert_not(Condition, ...)    STANDIN_CHECK(ABORT, !(Condition), "!(" #Condition ")", __VA_ARGS__)
-#define cr_assert_null(Pointer, ...)     STANDIN_COMPARE(ABORT, Pointer, ==, NULL, __VA_ARGS__)
-#define cr_assert_not_null(Pointer, ...) STANDIN_COMPARE(ABORT, Pointer, !=, NULL, __VA_ARGS__)
-#define cr_assert_eq(A, B, ...)          STANDIN_COMPARE(ABORT, A, ==, B, __VA_ARGS__)
-#define cr_assert_neq(A, B, ...)         STANDIN_COMPARE(ABORT, A, !=, B, __VA_ARGS__)
-#define cr_assert_lt(A, B, ...)          STANDIN_COMPARE(ABORT, A, <, B, __VA_ARGS__)
-#define cr_assert_leq(A, B, ...)         STANDIN_COMPARE(ABORT, A, <=, B, __VA_ARGS__)
-#define cr_assert_gt(A, B, ...)          STANDIN_COMPARE(ABORT, A, >, B, __VA_ARGS__)
-#define cr_assert_geq(A, B, ...)         STANDIN_COMPARE(ABORT, A, >=, B, __VA_ARGS__)
+#define cr_assert(Condition, ...)        STANDIN_CHECK(abort, Condition, #Condition, __VA_ARGS__)
+#define cr_assert_not(Condition, ...)    STANDIN_CHECK(abort, !(Condition), "!(" #Condition ")", __VA_ARGS__)
+#define cr_assert_null(Pointer, ...)     STANDIN_COMPARE(abort, Pointer, ==, NULL, __VA_ARGS__)
+#define cr_assert_not_null(Pointer, ...) STANDIN_COMPARE(abort, Pointer, !=, NULL, __VA_ARGS__)
+#define cr_assert_eq(A, B, ...)          STANDIN_COMPARE(abort, A, ==, B, __VA_ARGS__)
+#define cr_assert_neq(A, B, ...)         STANDIN_COMPARE(abort, A, !=, B, __VA_ARGS__)
+#define cr_assert_lt(A, B, ...)          STANDIN_COMPARE(abort, A, <, B, __VA_ARGS__)
+#define cr_assert_leq(A, B, ...)         STANDIN_COMPARE(abort, A, <=, B, __VA_ARGS__)
+#define cr_assert_gt(A, B, ...)          STANDIN_COMPARE(abort, A, >, B, __VA_ARGS__)
+#define cr_assert_geq(A, B, ...)         STANDIN_COMPARE(abort, A, >=, B, __VA_ARGS__)
 #define cr_assert_float_eq(A, B, Epsilon, ...) \
-    STANDIN_CHECK(ABORT, STANDIN_CLOSE(A, B, Epsilon), #A " close to " #B, __VA_ARGS__)
-#define cr_assert_str_eq(A, B, ...)        STANDIN_COMPARE(ABORT, strcmp(A, B), ==, 0, __VA_ARGS__)
-#define cr_assert_arr_eq(A, B, Bytes, ...) STANDIN_COMPARE(ABORT, memcmp(A, B, Bytes), ==, 0, __VA_ARGS__)
+    STANDIN_CHECK(abort, STANDIN_CLOSE(A, B, Epsilon), #A " close to " #B, __VA_ARGS__)
+#define cr_assert_str_eq(A, B, ...)        STANDIN_COMPARE(abort, strcmp(A, B), ==, 0, __VA_ARGS__)
+#define cr_assert_arr_eq(A, B, Bytes, ...) STANDIN_COMPARE(abort, memcmp(A, B, Bytes), ==, 0, __VA_ARGS__)
 
-#define cr_expect(Condition, ...) STANDIN_CHECK(CONTINUE, Condition, #Condition, __VA_ARGS__)
-#define cr_expect_not(Condition, ...) \
-    STANDIN_CHECK(CONTINUE, !(Condition), "!(" #Condition ")", __VA_ARGS__)
-#define cr_expect_eq(A, B, ...)  STANDIN_COMPARE(CONTINUE, A, ==, B, __VA_ARGS__)
-#define cr_expect_neq(A, B, ...) STANDIN_COMPARE(CONTINUE, A, !=, B, __VA_ARGS__)
+#define cr_expect(Condition, ...)        STANDIN_CHECK(note, Condition, #Condition, __VA_ARGS__)
+#define cr_expect_not(Condition, ...)    STANDIN_CHECK(note, !(Condition), "!(" #Condition ")", __VA_ARGS__)
+#define cr_expect_eq(A, B, ...)          STANDIN_COMPARE(note, A, ==, B, __VA_ARGS__)
+#define cr_expect_neq(A, B, ...)         STANDIN_COMPARE(note, A, !=, B, __VA_ARGS__)
+#define cr_expect_lt(A, B, ...)          STANDIN_COMPARE(note, A, <, B, __VA_ARGS__)
+#define cr_expect_leq(A, B, ...)         STANDIN_COMPARE(note, A, <=, B, __VA_ARGS__)
+#define cr_expect_gt(A, B, ...)          STANDIN_COMPARE(note, A, >, B, __VA_ARGS__)
+#define cr_expect_geq(A, B, ...)         STANDIN_COMPARE(note, A, >=, B, __VA_ARGS__)
+#define cr_expect_null(Pointer, ...)     STANDIN_COMPARE(note, Pointer, ==, NULL, __VA_ARGS__)
+#define cr_expect_not_null(Pointer, ...) STANDIN_COMPARE(note, Pointer, !=, NULL, __VA_ARGS__)
+#define cr_expect_str_eq(A, B, ...)      STANDIN_COMPARE(note, strcmp(A, B), ==, 0, __VA_ARGS__)
 
 #endif

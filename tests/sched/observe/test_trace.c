@@ -378,7 +378,7 @@ Test(trace, a_reader_sees_whole_events_while_rings_are_written)
     quern_trace_start(trace);
     for (uint32_t i = 0; i < WRITERS; i++) {
         writers[i] = (track_writer){.trace = trace, .track = i, .is_done = &is_done};
-        cr_assert(quern__thread_start(&writers[i].thread, write_events, &writers[i]));
+        cr_assert(quern__thread_start(&writers[i].thread, 0, write_events, &writers[i]));
     }
     read_while_written(trace);
     atomic_store_explicit(&is_done, true, memory_order_relaxed);
@@ -415,7 +415,7 @@ Test(trace, names_can_be_added_while_the_file_is_written)
         record_zone(trace, 0, add_name(trace, "zone"));
     _Atomic bool is_done = false;
     track_writer writer = {.trace = trace, .path = path, .is_done = &is_done};
-    cr_assert(quern__thread_start(&writer.thread, write_to_pipe, &writer));
+    cr_assert(quern__thread_start(&writer.thread, 0, write_to_pipe, &writer));
     char text[4096];
     while (read(reader, text, sizeof text) <= 0) /* until the file has begun */
         sched_yield();
@@ -450,7 +450,7 @@ Test(trace, names_and_starts_come_from_any_thread)
     track_writer writers[WRITERS];
     for (uint32_t i = 0; i < WRITERS; i++) {
         writers[i] = (track_writer){.trace = trace, .track = i};
-        cr_assert(quern__thread_start(&writers[i].thread, add_same_names, &writers[i]));
+        cr_assert(quern__thread_start(&writers[i].thread, 0, add_same_names, &writers[i]));
     }
     for (uint32_t i = 0; i < WRITERS; i++)
         quern__thread_join(&writers[i].thread);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/graph.h>
+#include <quern/jobs.h>
+
+#include "tests/support/random.h"
+#include "tests/support/stress.h"
+#include "tests/support/watchdog.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+/* All that a pool can do, at random and at once: eight threads from outside, of which some find a place in
+ * the pool and others do not, and jobs within jobs, submit webs of jobs, run loops and graphs, fork, hold,
+ * release, cancel and wait. Everything that is submitted is counted, and must have run once, or have been
+ * cancelled.
+ *
+ * QUERN_STRESS_SECONDS: for how long each test goes on; default 2. QUERN_STRESS_SEED: the first seed. */
+
+enum { OUTSIDE_COUNT = 8, MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_THINGS = 24, MAX_NODES = 12, MAX_ITEMS = 300 };
+
+typedef struct mix {
+    quern_jobs *jobs;
+    uint64_t seed;
+    double deadline;
+    uint32_t worker_count;
+    bool may_be_busy;                           /* there are fewer places than threads */
+    _Atomic uint64_t owners[QUERN_MAX_THREADS]; /* the thread that is this worker now */
+} mix;
+
+static void act(mix *of, random_source *random, uint32_t depth);
+
+static _Thread_local char own_address;
+
+static uint64_t this_thread(void)
+{
+    return (uint64_t)(uintptr_t)&own_address;
+}
+
+/* No two threads have an index at the same time; returns what `leave` gets. */
+static uint64_t enter(mix *of, uint32_t worker_index)
+{
+    cr_expect(worker_index < of->worker_count, "seed %llu: worker %u", (unsigned long long)of->seed,
+              worker_index);
+    const uint64_t before =
+        atomic_exchange_explicit(&of->owners[worker_index], this_thread(), memory_order_relaxed);
+    cr_expect(before == 0 || before == this_thread(), "seed %llu: two threads are worker %u",
+              (unsigned long long)of->seed, worker_index);
+    return before;
+}
+
+static void leave(mix *of, uint32_t worker_index, uint64_t before)
+{
+    atomic_store_explicit(&of->owners[worker_index], before, memory_order_relaxed);
+}
+
+static void disturb(uint64_t number)
+{
+    if (number % 5 == 0) sched_yield();
+    if (number % 97 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(number % 200000)}, NULL);
+}
+
+static void expect_ok(const mix *of, quern_result result, const char *what)
+{
+    cr_expect(result == QUERN_OK, "seed %llu: %s: %s", (unsigned long long)of->seed, what,
+              quern_error_message());
+}
+
+/* False: the pool had no place, which only a thread from outside may be told. */
+static bool is_done(const mix *of, quern_result result, bool is_outside, const char *what)
+{
+    if (result == QUERN_ERROR_POOL_BUSY && is_outside && of->may_be_busy) return false;
+    expect_ok(of, result, what);
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- webs of jobs */
+
+/* A job of a web. It comes after some earlier levels, and its own level's counter counts it. */
+typedef struct thing {
+    mix *of;
+    uint64_t seed;
+    uint32_t depth;
+    _Atomic uint32_t run_count;
+    uint32_t after_count;
+    quern_counter *after[MAX_LEVELS];
+    quern_cancel *cancels;   /* what it requests; NULL: nothing */
+    quern_counter *releases; /* NULL: nothing */
+    bool may_be_cancelled;
+} thing;
+
+static void run_thing(void *argument, uint32_t worker_index)
+{
+    thing *self = *(thing **)argument;
+    mix *of = self->of;
+    random_source random = {self->seed};
+    const uint64_t before = enter(of, worker_index);
+    for (uint32_t i = 0; i < self->after_count; i++)
+        cr_expect(quern_counter_is_done(self->after[i]), "seed %llu: too early",
+                  (unsigned long long)of->seed);
+    cr_expect(atomic_fetch_add_explicit(&self->run_count, 1, memory_order_relaxed) == 0,
+              "seed %llu: a job ran twice", (unsigned long long)of->seed);
+    disturb(random_next(&random));
+    if (self->cancels != NULL) quern_cancel_request(self->cancels);
+    if (self->releases != NULL) expect_ok(of, quern_jobs_release(of->jobs, self->releases), "release");
+    if (self->depth > 0 && random_chance(&random, 25)) act(of, &random, self->depth - 1);
+    leave(of, worker_index, before);
+}
+
+static void submit_thing(thing *self, random_source *random, quern_counter *counter, quern_cancel *cancel,
+                         bool may_be_for_caller)
+{
+    quern_job_def def = {.function = run_thing,
+                         .payload = &self,
+                         .payload_bytes = sizeof self,
+                         .priority =
+                             (quern_priority)(random_chance(random, 50) ? 0 : random_below(random, 3)),
+                         .counter = counter,
+                         .after = self->after,
+                         .after_count = self->after_count,
+                         .name = random_chance(random, 50) ? "thing" : NULL};
+    if (self->may_be_cancelled) def.cancel = cancel;
+    if (may_be_for_caller && random_chance(random, 5)) {
+        def.caller_only = true;
+        self->depth = 0;
+    }
+    expect_ok(self->of, quern_jobs_submit(self->of->jobs, &def), "submit");
+}
+
+static void wait_for_all(const mix *of, random_source *random, quern_counter *counters, uint32_t count)
+{
+    const uint32_t first = random_below(random, count);
+    for (uint32_t i = 0; i < count; i++)
+        expect_ok(of, quern_jobs_wait(of->jobs, &counters[(first + i) % count]), "wait");
+}
+
+static void check_things(const mix *of, const thing *things, uint32_t count, bool is_cancelled)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t runs = atomic_load_explicit(&things[i].run_count, memory_order_relaxed);
+        cr_expect(runs == 1 || (runs == 0 && is_cancelled && things[i].may_be_cancelled),
+                  "seed %llu: job %u of %u ran %u times", (unsigned long long)of->seed, i, count, runs);
+    }
+}
+
+/* Levels of jobs. All counters are held until everything is submitted; some holds go with a job. */
+static void act_web(mix *of, random_source *random, uint32_t depth)
+{
+    thing things[MAX_THINGS] = {0};
+    quern_counter levels[MAX_LEVELS + 1] = {0}; /* and one for jobs that release */
+    quern_cancel cancel = {0};
+    const uint32_t level_count = 1 + random_below(random, MAX_LEVELS);
+    const uint32_t count = 1 + random_below(random, MAX_THINGS - MAX_LEVELS);
+    const bool has_cancel = random_chance(random, 30);
+    uint32_t next = count;
+    for (uint32_t i = 0; i < level_count; i++)
+        quern_counter_hold(&levels[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t level = random_below(random, level_count);
+        thing *self = &things[i];
+        self->of = of;
+        self->seed = random_next(random);
+        self->depth = depth;
+        self->may_be_cancelled = has_cancel && random_chance(random, 70);
+        if (has_cancel && random_chance(random, 10)) self->cancels = &cancel;
+        for (uint32_t k = 0; k < level; k++)
+            if (random_chance(random, 50)) self->after[self->after_count++] = &levels[k];
+        submit_thing(self, random, &levels[level], &cancel, true);
+    }
+    if (has_cancel && random_chance(random, 30)) quern_cancel_request(&cancel);
+    for (uint32_t i = 0; i < level_count; i++) {
+        if (depth < MAX_DEPTH || random_chance(random, 70)) {
+            expect_ok(of, quern_jobs_release(of->jobs, &levels[i]), "release");
+            continue;
+        }
+        things[next] = (thing){.of = of, .seed = random_next(random), .releases = &levels[i]};
+        submit_thing(&things[next++], random, &levels[MAX_LEVELS], NULL, false);
+    }
+    wait_for_all(of, random, levels, level_count);
+    expect_ok(of, quern_jobs_wait(of->jobs, &levels[MAX_LEVELS]), "wait");
+    check_things(of, things, next, quern_cancel_is_requested(&cancel));
+}
+
+/* ---------------------------------------------------------------------------------- loops and graphs */
+
+typedef struct range {
+    mix *of;
+    uint64_t seed;
+    uint32_t depth;
+    _Atomic uint8_t hits[MAX_ITEMS];
+    struct range *before[3]; /* which are done when this begins */
+    uint32_t before_count;
+    uint32_t count;
+    _Atomic uint32_t done_count;
+} range;
+
+static void run_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    range *self = argument;
+    mix *of = self->of;
+    random_source random = {self->seed + begin};
+    const uint64_t before = enter(of, worker_index);
+    for (uint32_t i = 0; i < self->before_count; i++)
+        cr_expect(atomic_load_explicit(&self->before[i]->done_count, memory_order_relaxed) ==
+                      self->before[i]->count,
+                  "seed %llu: a node too early", (unsigned long long)of->seed);
+    for (uint32_t i = begin; i < end; i++)
+        atomic_fetch_add_explicit(&self->hits[i], 1, memory_order_relaxed);
+    disturb(random_next(&random));
+    if (self->depth > 0 && random_chance(&random, 5)) act(of, &random, self->depth - 1);
+    atomic_fetch_add_explicit(&self->done_count, end - begin, memory_order_relaxed);
+    leave(of, worker_index, before);
+}
+
+/* Each item once, or none at all. */
+static void check_range(range *self, uint32_t hit_count)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
+        cr_expect(hits == hit_count, "seed %llu: item %u of %u ran %u times, not %u",
+                  (unsigned long long)self->of->seed, i, self->count, hits, hit_count);
+    }
+    atomic_store_explicit(&self->done_count, 0, memory_order_relaxed);
+}
+
+static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_outside)
+{
+    range items = {.of = of, .seed = random_next(random), .depth = depth};
+    items.count = 1 + random_below(random, MAX_ITEMS);
+    const quern_result result =
+        quern_jobs_parallel_for(of->jobs, items.count, random_below(random, 4), run_range, &items);
+    check_range(&items, is_done(of, result, is_outside, "loop"));
+}
+
+static void make_node(mix *of, random_source *random, quern_graph *graph, range *nodes, uint32_t number)
+{
+    range *node = &nodes[number];
+    node->of = of;
+    node->seed = random_next(random);
+    node->count = 1 + random_below(random, 20);
+    const quern_graph_node_def def = {.function = run_range,
+                                      .user_data = node,
+                                      .count = node->count,
+                                      .grain = random_below(random, 3),
+                                      .caller_only = random_chance(random, 10)};
+    expect_ok(of, quern_graph_add_node(graph, &def, NULL), "node");
+    for (uint32_t i = 0; i < 3 && number > 0; i++) {
+        if (random_chance(random, 50)) continue;
+        const uint32_t before = random_below(random, number);
+        node->before[node->before_count++] = &nodes[before];
+        expect_ok(of, quern_graph_add_edge(graph, before, number), "edge");
+    }
+}
+
+static void act_graph(mix *of, random_source *random, bool is_outside)
+{
+    range nodes[MAX_NODES] = {0};
+    const uint32_t count = 1 + random_below(random, MAX_NODES);
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    for (uint32_t i = 0; i < count; i++)
+        make_node(of, random, graph, nodes, i);
+    for (uint32_t run = 1 + random_below(random, 3); run > 0; run--) {
+        const bool has_run = is_done(of, quern_graph_run(graph, of->jobs), is_outside, "graph");
+        for (uint32_t i = 0; i < count; i++)
+            check_range(&nodes[i], has_run);
+    }
+    quern_graph_destroy(graph);
+}
+
+/* --------------------------------------------------------------------------------------------- forks */
+
+typedef struct fork_tree {
+    mix *of;
+    uint64_t seed;
+    uint32_t depth;
+    _Atomic uint32_t *leaf_count;
+} fork_tree;
+
+static void grow(void *argument, uint32_t worker_index)
+{
+    const fork_tree *self = argument;
+    random_source random = {self->seed};
+    const uint64_t before = enter(self->of, worker_index);
+    disturb(random_next(&random));
+    if (self->depth == 0) {
+        atomic_fetch_add_explicit(self->leaf_count, 1, memory_order_relaxed);
+    } else {
+        fork_tree left = *self, right = *self;
+        quern_fork fork;
+        left.depth = right.depth = self->depth - 1;
+        left.seed = random_next(&random);
+        right.seed = random_next(&random);
+        expect_ok(self->of, quern_jobs_fork(self->of->jobs, &fork, grow, &left), "fork");
+        grow(&right, worker_index);
+        expect_ok(self->of, quern_jobs_join(self->of->jobs, &fork), "join");
+    }
+    leave(self->of, worker_index, before);
+}
+
+static void act_forks(mix *of, random_source *random, bool is_outside)
+{
+    _Atomic uint32_t leaf_count = 0;
+    fork_tree root = {of, random_next(random), random_below(random, 6), &leaf_count};
+    const bool has_run = is_done(of, quern_jobs_run(of->jobs, grow, &root), is_outside, "run");
+    cr_expect(leaf_count == (has_run ? 1u << root.depth : 0), "seed %llu: %u leaves",
+              (unsigned long long)of->seed, leaf_count);
+}
+
+/* --------------------------------------------------------------------------------------------- tests */
+
+static void act_at(mix *of, random_source *random, uint32_t depth, bool is_outside)
+{
+    switch (random_below(random, 8)) {
+    case 0:
+    case 1:
+        act_loop(of, random, depth, is_outside);
+        break;
+    case 2:
+        act_graph(of, random, is_outside);
+        break;
+    case 3:
+        act_forks(of, random, is_outside);
+        break;
+    default:
+        act_web(of, random, depth);
+        break;
+    }
+    watchdog_beat();
+}
+
+static void act(mix *of, random_source *random, uint32_t depth)
+{
+    act_at(of, random, depth, false);
+}
+
+typedef struct outsider {
+    mix *of;
+    uint64_t seed;
+    pthread_t thread;
+} outsider;
+
+static void *be_outside(void *argument)
+{
+    const outsider *self = argument;
+    mix *of = self->of;
+    random_source random = {self->seed};
+    while (stress_seconds_now() < of->deadline) {
+        act_at(of, &random, MAX_DEPTH, true);
+        if (random_chance(&random, 5)) quern_jobs_wake(of->jobs);
+        if (random_chance(&random, 5)) {
+            const quern_result result = quern_jobs_run_caller_jobs(of->jobs, NULL);
+            is_done(of, result, true, "caller jobs");
+        }
+        disturb(random_next(&random));
+    }
+    return NULL;
+}
+
+static void stress_pool(uint64_t seed, uint32_t thread_count, double deadline)
+{
+    static mix here;
+    outsider outsiders[OUTSIDE_COUNT];
+    random_source random = {seed};
+    const uint32_t guest_count = 1 + random_below(&random, OUTSIDE_COUNT);
+    const quern_jobs_def def = {
+        .thread_count = thread_count, .guest_count = guest_count, .no_spin = random_chance(&random, 25)};
+    here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = guest_count < OUTSIDE_COUNT};
+    cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK, "%s", quern_error_message());
+    here.worker_count = quern_jobs_worker_count(here.jobs);
+    watchdog_watch(here.jobs, seed);
+    for (uint32_t i = 0; i < OUTSIDE_COUNT; i++) {
+        outsiders[i] = (outsider){.of = &here, .seed = random_next(&random)};
+        cr_assert_eq(pthread_create(&outsiders[i].thread, NULL, be_outside, &outsiders[i]), 0);
+    }
+    for (uint32_t i = 0; i < OUTSIDE_COUNT; i++)
+        pthread_join(outsiders[i].thread, NULL);
+    watchdog_watch(NULL, seed);
+    quern_jobs_destroy(here.jobs);
+}
+
+TestSuite(stress_features, .init = watchdog_start, .fini = watchdog_stop);
+
+enum { POOL_COUNT = 4 };
+
+/* Several pools one after another, each with another number of places for guests. */
+static void stress_pools(uint64_t default_seed, uint32_t min_threads, uint32_t max_threads)
+{
+    const double end = stress_deadline(2.0, 1), begin = stress_seconds_now();
+    random_source random = {stress_seed(default_seed)};
+    for (uint32_t i = 1; i <= POOL_COUNT; i++) {
+        const uint64_t seed = random.state;
+        const uint32_t thread_count = min_threads + random_below(&random, max_threads - min_threads + 1);
+        stress_pool(seed, thread_count, begin + (end - begin) * i / POOL_COUNT);
+    }
+}
+
+Test(stress_features, one_to_three_threads)
+{
+    stress_pools(1, 1, 3);
+}
+
+Test(stress_features, four_to_sixteen_threads)
+{
+    stress_pools(2, 4, 16);
+}
+
+Test(stress_features, up_to_sixty_four_threads)
+{
+    stress_pools(3, 17, 64);
+}

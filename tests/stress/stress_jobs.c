@@ -4,6 +4,7 @@
 
 #include "sched/jobs/jobs.h"
 #include "tests/support/random.h"
+#include "tests/support/watchdog.h"
 
 #include <criterion/criterion.h>
 
@@ -21,7 +22,7 @@
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 1.5. */
 
-enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 64, HANG_SECONDS = 30, INNER_ITEMS = 24 };
+enum { MAX_ITEMS = 60000, MAX_NODES = 80, MAX_POOL_THREADS = 64, INNER_ITEMS = 24 };
 enum { MAX_TREE_DEPTH = 7, FOREIGN_COUNT = 4 };
 enum { MEETING_ROUNDS = 60, FLOOD_JOBS = 1500 };
 
@@ -52,12 +53,6 @@ typedef struct stress_node {
     _Atomic uint32_t done_count;
 } stress_node;
 
-/* ------------------------------------------------------------------------------------------ watchdog */
-
-static _Atomic uint64_t heart_beat;
-static _Atomic(quern_jobs *) watched_pool;
-static _Atomic bool is_over;
-
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -76,29 +71,6 @@ static void burn_ns(uint64_t nanoseconds)
     uint64_t start_ns = now_ns();
     while (now_ns() - start_ns < nanoseconds) {
     }
-}
-
-static void dump_pool(const quern_jobs *jobs)
-{
-    quern_jobs_describe(jobs, quern_sink_file(stderr));
-}
-
-static void *watch(void *argument)
-{
-    (void)argument;
-    uint64_t last_beat = UINT64_MAX, last_ns = now_ns();
-    while (!atomic_load(&is_over)) {
-        sleep_ns(20000000);
-        uint64_t beat = atomic_load(&heart_beat);
-        if (beat != last_beat) last_ns = now_ns();
-        last_beat = beat;
-        if (now_ns() - last_ns < HANG_SECONDS * 1000000000ull) continue;
-        fprintf(stderr, "no progress for %d s after step %llu\n", HANG_SECONDS, (unsigned long long)beat);
-        quern_jobs *jobs = atomic_load(&watched_pool);
-        if (jobs != NULL) dump_pool(jobs);
-        abort();
-    }
-    return NULL;
 }
 
 /* --------------------------------------------------------------------------------------------- loops */
@@ -441,7 +413,7 @@ static void stress_meeting(stress *of)
             sched_yield();
         expected += FOREIGN_COUNT * (1 + round % 2);
         cr_assert_eq(atomic_load(&here.run_count), expected);
-        atomic_fetch_add(&heart_beat, 1);
+        watchdog_beat();
     }
     for (uint32_t i = 0; i < FOREIGN_COUNT; i++)
         pthread_join(guests[i], NULL);
@@ -460,7 +432,7 @@ static void *plant_trees(void *argument)
         submit_branch(&root, &counter);
         cr_expect(quern_jobs_wait(own.jobs, &counter) == QUERN_OK);
         cr_expect(atomic_load(&own.job_count) == 40, "tree %u: %u jobs", i, atomic_load(&own.job_count));
-        atomic_fetch_add(&heart_beat, 1);
+        watchdog_beat();
     }
     return NULL;
 }
@@ -528,7 +500,7 @@ static void take_step(stress *of)
         break;
     }
     of->step_count++;
-    atomic_fetch_add(&heart_beat, 1);
+    watchdog_beat();
     pause_between(of);
 }
 
@@ -550,30 +522,16 @@ static void stress_pool(uint32_t thread_count, double seconds, bool may_resize)
     of->max_thread_count = may_resize ? thread_count : 0;
     of->seed = (uint64_t)(seconds * 1000) * 100 + thread_count;
     of->random = (random_source){of->seed};
-    atomic_store(&watched_pool, of->jobs);
+    watchdog_watch(of->jobs, of->seed);
     uint64_t start_ns = now_ns();
     while ((double)(now_ns() - start_ns) < seconds * 1e9)
         take_step(of);
-    atomic_store(&watched_pool, NULL);
+    watchdog_watch(NULL, of->seed);
     quern_jobs_destroy(of->jobs);
     free(of);
 }
 
-static pthread_t watchdog;
-
-static void start_watchdog(void)
-{
-    atomic_store(&is_over, false);
-    cr_assert_eq(pthread_create(&watchdog, NULL, watch, NULL), 0);
-}
-
-static void stop_watchdog(void)
-{
-    atomic_store(&is_over, true);
-    pthread_join(watchdog, NULL);
-}
-
-TestSuite(stress_jobs, .init = start_watchdog, .fini = stop_watchdog);
+TestSuite(stress_jobs, .init = watchdog_start, .fini = watchdog_stop);
 
 Test(stress_jobs, as_many_threads_as_processors)
 {
@@ -632,7 +590,7 @@ Test(stress_jobs, pools_go_when_somebody_outside_says_so)
         cr_assert_eq(quern_jobs_wait(here.jobs, &here.shared), QUERN_OK);
         quern_jobs_destroy(here.jobs);
         pthread_join(releaser, NULL);
-        atomic_fetch_add(&heart_beat, 1);
+        watchdog_beat();
     }
 }
 

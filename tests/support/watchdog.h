@@ -3,8 +3,8 @@
 #ifndef QUERN_TESTS_SUPPORT_WATCHDOG_H
 #define QUERN_TESTS_SUPPORT_WATCHDOG_H
 
-/* A thread that turns a hang into a failure: it ends the process when the test has not made a step for a while,
- * and shows what every worker of the pool was doing. */
+/* A thread that turns a hang into a failure: it ends the process when the test has not made a step for a
+ * while, and shows what every worker of the pool was doing. */
 
 #include <quern/jobs.h>
 

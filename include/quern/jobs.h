@@ -85,20 +85,20 @@ typedef struct quern_jobs_def {
      * may run on all processors that they might run on before. */
     uint32_t spin_ns QUERN__ZERO;
     bool no_spin QUERN__ZERO; /**< Idle workers look around once and sleep; spin_ns must then be 0. */
-    /** Worker i stays on the i-th processor this process may use, or of `processors`, around and around; the
-     * caller is left where it is. Does nothing where the system cannot pin threads. */
+    /** Worker i stays on the i-th processor this process may use, or of `processors`, around and around;
+     * the caller is left where it is. Does nothing where the system cannot pin threads. */
     bool pin_threads QUERN__ZERO;
     /** The threads of the pool run on these processors alone; all zero means wherever the creating thread
      * may run. The caller is left where it is. Refused are processors that the system does not let this
      * process use, and any set with host_threads. Does nothing where the system cannot do it. */
     quern_processors processors QUERN__ZERO;
     /** The stack of each thread of the pool, rounded up to whole pages; 0 means what the system gives. The
-     * pool itself needs less than 64 KiB of it; a wait runs other jobs on top of the one that waits. Refused
-     * are less than the system allows, and any number with host_threads. */
+     * pool itself needs less than 64 KiB of it; a wait runs other jobs on top of the one that waits.
+     * Refused are less than the system allows, and any number with host_threads. */
     size_t stack_bytes QUERN__ZERO;
-    /** Called by each thread of the pool before its first job, and thread_stop after its last; either may be
-     * NULL. Each start has its stop, by the same thread with the same index, also when the pool could not be
-     * created as a whole. quern_jobs_create does not wait for the starts; quern_jobs_destroy, and
+    /** Called by each thread of the pool before its first job, and thread_stop after its last; either may
+     * be NULL. Each start has its stop, by the same thread with the same index, also when the pool could
+     * not be created as a whole. quern_jobs_create does not wait for the starts; quern_jobs_destroy, and
      * quern_jobs_resize, which ends all threads and starts others, wait for the stops. With host_threads
      * they stand around each stretch of work that a call does for the pool. Threads from outside are the
      * program's own: nothing is called for them. Neither function may call anything of the pool. */
@@ -264,6 +264,10 @@ typedef struct quern_job_def {
     quern_cancel *cancel QUERN__ZERO;
     /** What it is called where jobs are shown; not copied: it must live as long as the job. NULL: none. */
     const char *name QUERN__ZERO;
+    /** Worker on_worker - 1 alone runs it: a thread of the pool, between two jobs and in its waits; 0 means
+     * any worker. In order; priority has no meaning then. When there is no such worker any more at the
+     * job's turn, because the pool was resized meanwhile, any worker runs it. Not with caller_only. */
+    uint32_t on_worker QUERN__ZERO;
 } quern_job_def;
 
 /** Submits a job and returns, usually at once: when a worker's deque is full (512 jobs) the worker runs

@@ -18,7 +18,40 @@ static bool is_stopping(const quern_jobs *jobs)
     return atomic_load_explicit(&jobs->is_stopping, memory_order_acquire);
 }
 
-/* Ends when there is no job left: one that another worker is still to submit runs on that worker. */
+/* Acquire pairs with end_threads, which also gives a permit. */
+static bool has_stopped(const quern_jobs *jobs)
+{
+    return atomic_load_explicit(&jobs->has_stopped, memory_order_acquire);
+}
+
+/* The queues' lock makes "nobody has anything to do" one look: see workers_rest. A worker that is not counted
+ * counts itself again before it takes what it was given, and whoever gives it something is counted. Returns
+ * whether there is something. Relaxed: the lock orders it. */
+static bool count_at_rest(quern__worker *worker, uint32_t difference_empty, uint32_t difference_full)
+{
+    quern_jobs *jobs = worker->jobs;
+    pthread_mutex_lock(&jobs->queues.mutex);
+    bool is_empty = quern__queue_is_empty(&worker->assigned);
+    atomic_fetch_add_explicit(&jobs->lent_count, is_empty ? difference_empty : difference_full,
+                              memory_order_relaxed);
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    return !is_empty;
+}
+
+/* While the pool ends: there is no job, and one that another worker is still to submit runs on that worker;
+ * but it may be assigned to this one. False when all have come here. */
+static bool rest(quern__worker *worker)
+{
+    quern_jobs *jobs = worker->jobs;
+    if (count_at_rest(worker, (uint32_t)-1, 0)) return true;
+    quern__parker_give(&jobs->workers[0].parker); /* which waits for the last one; see end_threads */
+    while (!has_stopped(jobs)) {
+        quern__parker_take(&worker->parker);
+        if (count_at_rest(worker, 0, 1)) return true;
+    }
+    return false;
+}
+
 static void *worker_main(void *argument)
 {
     quern__worker *worker = argument;
@@ -31,14 +64,10 @@ static void *worker_main(void *argument)
             quern__worker_run(worker, &job);
         else if (!is_stopping(jobs))
             quern__worker_sleep(worker);
-        else if (!quern__jobs_any(jobs))
+        else if (!quern__jobs_any(jobs) && !rest(worker))
             break;
     }
     quern__worker_call_stop(worker);
-    /* Worker 0 waits for the last one; see end_workers. Release: all of this thread's work; it pairs with
-     * the acquire in workers_have_ended. */
-    atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_release);
-    quern__parker_give(&jobs->workers[0].parker);
     return NULL;
 }
 
@@ -53,7 +82,8 @@ static bool goes_idle(quern__worker *worker)
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__mask_set(&jobs->idle, index);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    if (!quern__jobs_any(jobs) || !quern__mask_clear(&jobs->idle, index)) return true;
+    bool has_work = quern__jobs_any(jobs) || !quern__queue_is_empty(&worker->assigned);
+    if (!has_work || !quern__mask_clear(&jobs->idle, index)) return true;
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     (void)quern__worker_wake_up(worker);
     return false;
@@ -191,6 +221,7 @@ static void set_workers(quern_jobs *jobs, quern__worker *workers, uint32_t threa
     clear_mask(&jobs->blocked);
     atomic_store_explicit(&jobs->sleeper_count, 0, memory_order_relaxed);
     atomic_store_explicit(&jobs->is_stopping, false, memory_order_relaxed);
+    atomic_store_explicit(&jobs->has_stopped, false, memory_order_relaxed);
     atomic_store_explicit(&jobs->lent_count, 0, memory_order_relaxed);
 }
 
@@ -199,6 +230,7 @@ static void offer_workers(quern_jobs *jobs)
 {
     atomic_store_explicit(&jobs->sleeper_count, jobs->thread_count - 1, memory_order_relaxed);
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
+        quern__queues_open(&jobs->queues, &jobs->workers[index].assigned);
         quern__worker_run_dry(&jobs->workers[index], quern__clock_ns());
         quern__worker_fall_asleep(&jobs->workers[index]);
         quern__mask_set(&jobs->idle, index);
@@ -212,9 +244,11 @@ static uint32_t start_threads(quern_jobs *jobs)
     for (uint32_t index = 1; index < jobs->thread_count; index++) {
         quern__worker *worker = &jobs->workers[index];
         atomic_fetch_add_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        quern__queues_open(&jobs->queues, &worker->assigned);
         quern__worker_run_dry(worker, quern__clock_ns()); /* until it comes */
         if (quern__thread_start(&worker->thread, jobs->stack_bytes, worker_main, worker)) continue;
         atomic_fetch_sub_explicit(&jobs->lent_count, 1, memory_order_relaxed);
+        (void)quern__queues_close(&jobs->queues, &worker->assigned);
         return index;
     }
     return jobs->thread_count;
@@ -232,35 +266,71 @@ static quern_result start_workers(quern_jobs *jobs, const char *function)
                        function, (unsigned)count, (unsigned)jobs->thread_count - 1, jobs->name);
 }
 
-static void drain(quern_jobs *jobs)
+/* Returns whether there was anything. */
+static bool drain(quern_jobs *jobs)
 {
     quern__worker *caller = &jobs->workers[0];
+    bool had_any = false;
     quern__job job;
     while (quern__worker_take_any(caller, &job) ||
            quern__queues_take(&jobs->queues, QUERN__QUEUE_CALLER, NULL, &job)) {
         quern__worker_run(caller, &job);
         quern__worker_settle(caller);
+        had_any = true;
     }
+    return had_any;
 }
 
-/* Acquire: what the workers did. It pairs with the release in worker_main. */
-static bool workers_have_ended(const quern__wait *wait)
+/* Under the lock nobody who rests begins again, and who does not is counted. Both looks are relaxed: the
+ * lock orders what the workers did, and the first one only saves taking it. */
+static bool workers_rest(const quern__wait *wait)
 {
-    const quern_jobs *jobs = wait->target;
-    return atomic_load_explicit(&jobs->lent_count, memory_order_acquire) == 0;
+    quern_jobs *jobs = wait->target;
+    if (atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) != 0) return false;
+    pthread_mutex_lock(&jobs->queues.mutex);
+    bool all_rest = atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) == 0;
+    for (uint32_t index = 1; index < jobs->thread_count; index++)
+        all_rest = all_rest && quern__queue_is_empty(&jobs->workers[index].assigned);
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    return all_rest;
+}
+
+static void give_permits(quern_jobs *jobs, uint32_t count)
+{
+    for (uint32_t index = 1; index < count; index++)
+        quern__parker_give(&jobs->workers[index].parker);
 }
 
 /* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. Release: pairs
- * with the acquire in is_stopping. */
+ * with the acquire in is_stopping and has_stopped. */
 static void end_threads(quern_jobs *jobs, uint32_t count)
 {
-    quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_have_ended};
+    quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_rest};
     atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
-    for (uint32_t index = 1; index < count; index++)
-        quern__parker_give(&jobs->workers[index].parker);
-    quern__worker_wait(&jobs->workers[0], &wait);
+    give_permits(jobs, count);
+    do
+        quern__worker_wait(&jobs->workers[0], &wait);
+    while (drain(jobs)); /* which may have been to say something to them */
+    atomic_store_explicit(&jobs->has_stopped, true, memory_order_release);
+    give_permits(jobs, count);
     for (uint32_t index = 1; index < count; index++)
         quern__thread_join(&jobs->workers[index].thread);
+}
+
+/* Nothing is assigned to workers that have ended; the caller runs what foreign threads may have. Returns
+ * whether there was anything. */
+static bool close_assigned(quern_jobs *jobs)
+{
+    bool had_any = false;
+    quern__job job;
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        while (!quern__queues_close(&jobs->queues, &jobs->workers[index].assigned))
+            if (quern__worker_take_assigned(&jobs->workers[index], NULL, &job)) {
+                quern__worker_run(&jobs->workers[0], &job);
+                quern__worker_settle(&jobs->workers[0]);
+                had_any = true;
+            }
+    return had_any;
 }
 
 /* Calls end when there is nothing to do; how long that takes is up to the host. Acquire: pairs with the
@@ -268,7 +338,7 @@ static void end_threads(quern_jobs *jobs, uint32_t count)
 static void end_lent(quern_jobs *jobs)
 {
     while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0) {
-        drain(jobs);
+        (void)drain(jobs);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     /* The last call is out of the mutex, too. */
@@ -289,14 +359,14 @@ static void wait_for_outside_calls(const quern_jobs *jobs)
 static void end_workers(quern_jobs *jobs, uint32_t count)
 {
     wait_for_outside_calls(jobs);
-    drain(jobs);
+    (void)drain(jobs);
     if (jobs->host_threads.submit == NULL) end_threads(jobs, count);
     /* Calls from outside, and what the caller drains, may ask for lent workers again. */
     do {
         end_lent(jobs);
         wait_for_outside_calls(jobs);
-        drain(jobs);
-    } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0);
+        (void)drain(jobs);
+    } while (atomic_load_explicit(&jobs->lent_count, memory_order_acquire) != 0 || close_assigned(jobs));
 }
 
 /* Whoever resizes or destroys the pool has it alone: once those are gone who have let him go on. */

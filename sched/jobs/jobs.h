@@ -4,9 +4,10 @@
 #define QUERN_SCHED_JOBS_JOBS_H
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
- * What the definition says of the pool's threads is in own_threads.c. Outside threads come in by enter.c.
- * Submitted jobs (submit.c, after.c) with their counters (counter.c), forks (fork.c), loops (loop.h) and
- * graphs (graph.h) are built from that; requests to stop are in cancel.c. That two workers do not share a
+ * Outside threads come in by enter.c. Submitted jobs (submit.c, after.c) with their counters (counter.c),
+ * forks (fork.c), loops (loop.h) and graphs (graph.h) are built from that; requests to stop are in cancel.c.
+ * What a definition says of the pool's threads is in own_threads.c; how jobs come to a given worker, in
+ * assigned.c. That two workers do not share a
  * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
 
 #include "core/base/base.h"
@@ -78,10 +79,11 @@ struct quern__worker {
     bool has_slept;         /* since it last searched */
     bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
     bool is_resting; /* of a guest: inside the pool, but with no job on its stack; it may enter again */
-    uint32_t again_count; /* of a guest: how often it has entered again */
-    quern__thread thread; /* not of a guest */
-    uint64_t loop_end_ns; /* when the last shared loop of this worker ended */
-    uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
+    uint32_t again_count;  /* of a guest: how often it has entered again */
+    quern__thread thread;  /* not of a guest */
+    quern__queue assigned; /* jobs that this worker alone may run, see assigned.c */
+    uint64_t loop_end_ns;  /* when the last shared loop of this worker ended */
+    uint64_t quiet_ns;     /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
     quern__worker_place place;
@@ -112,9 +114,10 @@ struct quern_jobs {
     void *user_data;    /* of both */
     bool is_asymmetric; /* pushers need no fence, see search.c */
     char name[QUERN__THREAD_NAME_BYTES];
-    quern__worker *workers;   /* [worker_capacity] */
-    uint32_t worker_capacity; /* more than worker_count when the system refused a thread */
-    _Atomic bool is_stopping;
+    quern__worker *workers;      /* [worker_capacity] */
+    uint32_t worker_capacity;    /* more than worker_count when the system refused a thread */
+    _Atomic bool is_stopping;    /* workers end when there is nothing left to do */
+    _Atomic bool has_stopped;    /* there is nothing */
     _Atomic uint32_t lent_count; /* calls asked of the host's threads that have not returned */
     uint32_t fork_count;         /* of the process, when the threads were started */
     pthread_mutex_t outside_mutex;
@@ -277,6 +280,17 @@ void quern__worker_run_own(quern__worker *worker, quern__job *job);
 /* Sleeps until there may be work or the worker has a permit. */
 void quern__worker_sleep(quern__worker *worker);
 
+/* Makes a worker look at what is assigned to it, wherever it is. */
+void quern__worker_call(quern__worker *worker);
+
+/* One that is assigned to this worker; with a scope that is not NULL the first one of this scope. */
+static inline bool quern__worker_take_assigned(quern__worker *worker, const void *scope,
+                                               quern__job *out_job)
+{
+    return !quern__queue_is_empty(&worker->assigned) &&
+           quern__queues_take_from(&worker->jobs->queues, &worker->assigned, scope, out_job);
+}
+
 /* Whether there is any job, but for those that guests alone may run. The read of a handshake. */
 bool quern__jobs_any(const quern_jobs *jobs);
 
@@ -409,6 +423,15 @@ static inline bool quern__node_submit_after(quern__node *node, quern_counter *co
 
 /* So many of the counters that it waits for have come to zero; after the last one it is submitted. */
 void quern__node_count_down(quern__node *node, uint32_t count, quern__worker *worker);
+
+/* --------------------------------------------------------------------- assigned.c: for a given worker */
+
+/* Gives a node's job to the worker that its queue names, and tells it; false, with nothing done, when there
+ * is no such worker any more. */
+bool quern__node_assign(quern__node *node);
+
+/* Whether there is a worker of that number, counted from 1, that takes jobs. Errors: INVALID_ARGUMENT. */
+quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function);
 
 /* --------------------------------------------------------------------------------- counter.c: counters */
 

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* The threads that a pool starts: what its definition says of them, and what they do before their first job.
- */
+/* The threads that a pool starts: what its definition says of them, and what they do before their first
+ * job. */
 
 /* ------------------------------------------------------------------------------------------ processors */
 

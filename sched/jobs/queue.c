@@ -102,22 +102,34 @@ static void add_to_count(quern__queue *queue, uint32_t difference)
     atomic_store_explicit(&queue->count, count + difference, QUERN__HANDSHAKE_RELEASE);
 }
 
-void quern__queues_push(quern__queues *queues, quern__node *node)
+static void push_locked(quern__queues *queues, quern__queue *queue, quern__node *node)
 {
-    quern__queue *queue = &queues->queues[node->queue];
-    pthread_mutex_lock(&queues->mutex);
     node->next = NULL;
     node->before = queue->last;
     node->number = queues->pushed_count++;
     *(queue->last == NULL ? &queue->first : &queue->last->next) = node;
     queue->last = node;
     add_to_count(queue, 1);
+}
+
+void quern__queues_push(quern__queues *queues, quern__node *node)
+{
+    pthread_mutex_lock(&queues->mutex);
+    push_locked(queues, &queues->queues[node->queue], node);
     pthread_mutex_unlock(&queues->mutex);
 }
 
-static void take_locked(quern__queues *queues, quern__node *node, quern__job *out_job)
+bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__node *node)
 {
-    quern__queue *queue = &queues->queues[node->queue];
+    pthread_mutex_lock(&queues->mutex);
+    bool is_open = queue->is_open;
+    if (is_open) push_locked(queues, queue, node);
+    pthread_mutex_unlock(&queues->mutex);
+    return is_open;
+}
+
+static void take_locked(quern__queues *queues, quern__queue *queue, quern__node *node, quern__job *out_job)
+{
     *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
     *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
     add_to_count(queue, (uint32_t)-1);
@@ -125,17 +137,23 @@ static void take_locked(quern__queues *queues, quern__node *node, quern__job *ou
     free_locked(queues, node);
 }
 
+bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
+                             quern__job *out_job)
+{
+    if (quern__queue_is_empty(queue)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    quern__node *node = queue->first;
+    while (node != NULL && scope != NULL && node->job.scope != scope)
+        node = node->next;
+    if (node != NULL) take_locked(queues, queue, node, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
+}
+
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job)
 {
-    if (quern__queue_looks_empty(queues, index)) return false;
-    pthread_mutex_lock(&queues->mutex);
-    quern__node *node = queues->queues[index].first;
-    while (node != NULL && scope != NULL && node->job.scope != scope)
-        node = node->next;
-    if (node != NULL) take_locked(queues, node, out_job);
-    pthread_mutex_unlock(&queues->mutex);
-    return node != NULL;
+    return quern__queues_take_from(queues, &queues->queues[index], scope, out_job);
 }
 
 static quern__node *newest_allowed(const quern__queue *queue, const void *awaited)
@@ -155,7 +173,23 @@ bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern
         quern__node *node = newest_allowed(&queues->queues[index], awaited);
         if (node != NULL && (newest == NULL || node->number > newest->number)) newest = node;
     }
-    if (newest != NULL) take_locked(queues, newest, out_job);
+    if (newest != NULL) take_locked(queues, &queues->queues[newest->queue], newest, out_job);
     pthread_mutex_unlock(&queues->mutex);
     return newest != NULL;
+}
+
+void quern__queues_open(quern__queues *queues, quern__queue *queue)
+{
+    pthread_mutex_lock(&queues->mutex);
+    queue->is_open = true;
+    pthread_mutex_unlock(&queues->mutex);
+}
+
+bool quern__queues_close(quern__queues *queues, quern__queue *queue)
+{
+    pthread_mutex_lock(&queues->mutex);
+    bool is_empty = queue->first == NULL;
+    if (is_empty) queue->is_open = false;
+    pthread_mutex_unlock(&queues->mutex);
+    return is_empty;
 }

@@ -20,7 +20,8 @@ typedef enum quern__queue_index {
     QUERN__QUEUE_NORMAL,
     QUERN__QUEUE_LOW,
     QUERN__QUEUE_CALLER, /* what guests alone may run */
-    QUERN__QUEUE_COUNT
+    QUERN__QUEUE_COUNT,
+    QUERN__QUEUE_WORKERS = QUERN__QUEUE_COUNT /* from here on: what worker 0, 1, ... alone may run */
 } quern__queue_index;
 
 /* One counter that a node waits for: an element of the counter's list. */
@@ -62,6 +63,7 @@ typedef struct quern__node_block {
 typedef struct quern__queue {
     quern__node *first;
     quern__node *last;
+    bool is_open; /* of a worker's */
     /* Written under the lock; read by those who only look, as the read of a handshake. */
     _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint32_t count;
 } quern__queue;
@@ -89,8 +91,17 @@ void quern__queues_give_node(quern__queues *queues, quern__node *node);
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
 void quern__queues_give_nodes(quern__queues *queues, quern__node *list);
 
-/* At the end of the queue that the node names. */
+/* At the end of the queue that the node names, which is one of the pool's. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
+
+/* The same for a queue of a worker. False, with nothing done, when it is closed. */
+bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__node *node);
+bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
+                             quern__job *out_job);
+
+/* A queue is closed as long as nobody would take its jobs. False when it cannot be closed: it has some. */
+void quern__queues_open(quern__queues *queues, quern__queue *queue);
+bool quern__queues_close(quern__queues *queues, quern__queue *queue);
 
 /* The first job of a queue; with a scope that is not NULL the first one of this scope. */
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
@@ -100,9 +111,14 @@ bool quern__queues_take(quern__queues *queues, quern__queue_index index, const v
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
 /* Pairs with add_to_count in queue.c, as the read of a handshake. */
+static inline bool quern__queue_is_empty(const quern__queue *queue)
+{
+    return atomic_load_explicit(&queue->count, QUERN__HANDSHAKE_RELAXED) == 0;
+}
+
 static inline bool quern__queue_looks_empty(const quern__queues *queues, quern__queue_index index)
 {
-    return atomic_load_explicit(&queues->queues[index].count, QUERN__HANDSHAKE_RELAXED) == 0;
+    return quern__queue_is_empty(&queues->queues[index]);
 }
 
 /* All but the caller's. */

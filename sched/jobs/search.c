@@ -33,8 +33,8 @@
  * wake-up that was meant for another job than the one it finds.
  *
  * A permit given to a worker is kept until taken (sched/jobs/thread.h), so wake-ups with an addressee (the
- * pool stops, what somebody waits for is done) need none of this. Permits left over from an earlier wait
- * cost one round without a result.
+ * pool stops, what somebody waits for is done, there is a job for this worker alone) need none of this.
+ * Permits left over from an earlier wait cost one round without a result.
  *
  * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
  * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
@@ -44,11 +44,11 @@
 
 /* ----------------------------------------------------------------------------------------------- sleep */
 
-/* It pairs with the acquire in quern__mask_clear. */
+/* It pairs with quern__mask_clear. */
 void quern__mask_set(quern__mask *mask, uint32_t index)
 {
-    /* Release: a lent worker is handed over by its bit. */
-    atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_release);
+    /* Release: a lent worker is handed over by its bit. Acquire: see assigned.c. */
+    atomic_fetch_or_explicit(&mask->words[index / 64], (uint64_t)1 << (index % 64), memory_order_acq_rel);
 }
 
 /* Acquire: pairs with the release in quern__mask_set; release, for the next one who sets it. */
@@ -159,6 +159,15 @@ void quern__jobs_notify_sleepers(quern_jobs *jobs, quern__worker *worker, const 
     wake_blocked(jobs, serving, scope);
 }
 
+/* One that sleeps in a wait has its bit in another mask, and needs no more than the permit. */
+void quern__worker_call(quern__worker *worker)
+{
+    if (quern__mask_clear(&worker->jobs->idle, worker->index))
+        rouse(worker->jobs, worker->index);
+    else
+        quern__parker_give(&worker->parker);
+}
+
 /* One look at each word: workers that fall asleep again meanwhile are not woken again. Relaxed: it is a
  * hint, and mask_clear decides. */
 void quern_jobs_wake(quern_jobs *jobs)
@@ -181,7 +190,7 @@ void quern__worker_sleep(quern__worker *worker)
     quern__mask_set(&jobs->idle, worker->index);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
-    if (!quern__jobs_any(jobs)) {
+    if (!quern__jobs_any(jobs) && quern__queue_is_empty(&worker->assigned)) {
         quern__worker_park(worker);
         quern__worker_arrive(worker);
     }
@@ -236,7 +245,8 @@ static bool look_everywhere(quern__worker *worker, quern__job *out_job)
 
 bool quern__worker_take_any(quern__worker *worker, quern__job *out_job)
 {
-    return take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
+    return quern__worker_take_assigned(worker, NULL, out_job) ||
+           take_queued(worker, QUERN__QUEUE_HIGH, out_job) || pop_own(worker, out_job) ||
            look_everywhere(worker, out_job);
 }
 
@@ -245,7 +255,8 @@ static bool spin(quern__worker *worker, uint64_t start_ns, quern__job *out_job)
     uint64_t spin_ns = worker->jobs->spin_ns;
     do {
         for (uint32_t look = 0; look < QUERN__LOOKS_PER_CLOCK; look++) {
-            if (look_everywhere(worker, out_job)) return true;
+            if (quern__worker_take_assigned(worker, NULL, out_job) || look_everywhere(worker, out_job))
+                return true;
             if (quern__parker_has_permit(&worker->parker)) return false;
             quern__relax();
         }
@@ -287,6 +298,7 @@ static bool take_continuation(quern__worker *worker, quern__job *out_job)
 bool quern__worker_next(quern__worker *worker, quern__job *out_job)
 {
     if (!worker->has_slept) {
+        if (quern__worker_take_assigned(worker, NULL, out_job)) return true;
         if (take_queued(worker, QUERN__QUEUE_HIGH, out_job)) return true;
         if (pop_own(worker, out_job) || look_around(worker, out_job)) return true;
         if (take_continuation(worker, out_job)) return true;

@@ -99,7 +99,18 @@ static bool has_extras(const quern_job_def *def)
 static bool is_special(const quern_job_def *def)
 {
     return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
-            (uintptr_t)def->caller_only | (uintptr_t)def->after_count) != 0;
+            (uintptr_t)def->caller_only | (uintptr_t)def->after_count | def->on_worker) != 0;
+}
+
+static quern_result check_worker(const quern_jobs *jobs, const quern_job_def *def, const char *function)
+{
+    if (def->on_worker == 0) return QUERN_OK;
+    if (def->caller_only)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: a job for the caller alone, and for worker %u; leave out caller_only or "
+                           "on_worker",
+                           function, (unsigned)def->on_worker - 1);
+    return quern__jobs_check_assigned(jobs, def->on_worker, function);
 }
 
 /* Of one that is not special. */
@@ -226,6 +237,7 @@ static quern__queue_index queue_of(const quern_job_def *def)
         [QUERN_PRIORITY_HIGH] = QUERN__QUEUE_HIGH,
         [QUERN_PRIORITY_LOW] = QUERN__QUEUE_LOW,
     };
+    if (def->on_worker != 0) return (quern__queue_index)(QUERN__QUEUE_WORKERS + def->on_worker - 1);
     return def->caller_only ? QUERN__QUEUE_CALLER : queues[def->priority];
 }
 
@@ -244,6 +256,10 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
 {
     quern_jobs *jobs = node->jobs;
     const void *scope = node->job.scope;
+    if (QUERN__UNLIKELY(node->queue >= QUERN__QUEUE_WORKERS)) {
+        if (quern__node_assign(node)) return;
+        node->queue = QUERN__QUEUE_NORMAL;
+    }
     bool is_plain = node->queue == QUERN__QUEUE_NORMAL && worker != NULL && worker->jobs == jobs;
     if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
         quern__queues_give_node(&jobs->queues, node);
@@ -387,12 +403,12 @@ static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
 {
     quern__job job;
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
-    if (def->after_count != 0) {
-        quern_result result =
-            quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
-        if (result != QUERN_OK) return result;
+    quern_result result = check_worker(jobs, def, "quern_jobs_submit");
+    if (result == QUERN_OK && def->after_count != 0)
+        result = quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
+    if (result != QUERN_OK) return result;
+    if (def->after_count != 0)
         return submit_after(jobs, def, def->after, def->after_count, "quern_jobs_submit");
-    }
     make_job(def, &job);
     return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");
 }
@@ -421,5 +437,6 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->after names counters, too; name all of them there "
             "and call quern_jobs_submit");
-    return submit_after(jobs, def, &after, 1, "quern_jobs_submit_after");
+    quern_result result = check_worker(jobs, def, "quern_jobs_submit_after");
+    return result == QUERN_OK ? submit_after(jobs, def, &after, 1, "quern_jobs_submit_after") : result;
 }

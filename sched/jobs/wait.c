@@ -29,12 +29,13 @@
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
  * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
  * of depth. Only nodes of graphs have to wait for it: what somebody waits for inside a node must not
- * depend on other nodes. A pusher that finds all of them asleep wakes one (search.c), and a guest that
- * leaves looks, too. */
+ * depend on other nodes. What is assigned to a worker (assigned.c) nobody else can run, so it does so in
+ * its waits, to the same limit; beyond, only what it waits for. A pusher that finds all of them asleep
+ * wakes one (search.c), and a guest that leaves looks, too. */
 
 enum {
     MAX_SCOPES = 8,         /* how many waits one helper follows */
-    MAX_RESCUE_DEPTH = 256, /* jobs on one stack that nobody but a waiting worker was left for */
+    MAX_RESCUE_DEPTH = 256, /* jobs on one stack that a wait was not for, and nobody else was left for */
     MAX_ASIDE = 32          /* jobs that a rescuer looks behind */
 };
 
@@ -181,6 +182,21 @@ static bool help_with(const quern__wait *wait, quern__worker *worker)
     return wait->help(wait, worker);
 }
 
+/* One that this worker alone may run, so that nobody has to wait for as long as this one waits. */
+static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    const void *scope = worker->rescue_depth < MAX_RESCUE_DEPTH ? NULL : wait->scope;
+    return quern__worker_take_assigned(worker, scope, out_job);
+}
+
+/* One that the wait is not for. */
+static void run_aside(quern__worker *worker, quern__job *job)
+{
+    worker->rescue_depth++;
+    run_meanwhile(worker, job);
+    worker->rescue_depth--;
+}
+
 /* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that
  * take a lock are rarer. */
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
@@ -191,6 +207,10 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
         return true;
     }
     if (help_with(wait, worker)) return true;
+    if (take_assigned(worker, wait, &job)) {
+        run_aside(worker, &job);
+        return true;
+    }
     bool found = take_from_others(worker, wait, &job) ||
                  (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
     if (!found) return settle_some(worker);
@@ -257,7 +277,8 @@ static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job 
 /* A last look after the announcement that this worker sleeps. */
 static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (take_from_others(worker, wait, out_job) || take_from_queues(worker->jobs, wait->scope, out_job))
+    if (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
+        take_from_queues(worker->jobs, wait->scope, out_job))
         return true;
     if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
     return find_any(worker, wait, out_job);
@@ -284,10 +305,7 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
 static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
 {
     quern__job job;
-    if (!sleep_in_wait(worker, wait, &job)) return;
-    worker->rescue_depth++;
-    run_meanwhile(worker, &job);
-    worker->rescue_depth--;
+    if (sleep_in_wait(worker, wait, &job)) run_aside(worker, &job);
 }
 
 static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns)

@@ -35,9 +35,10 @@ static void wait_for_broadcast(pthread_mutex_t *mutex);
 #endif
 
 /* Static functions of one name in several of the sources. */
-#include "sched/jobs/deque.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/queue.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/search.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/assigned.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/deque.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/queue.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/search.c"   /* NOLINT(bugprone-suspicious-include) */
 #define pop_own pop_own_part
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
@@ -72,6 +73,7 @@ static void set_up_guests(uint32_t thread_count, uint32_t guest_count)
         workers[index].jobs = &pool;
         workers[index].index = index;
         workers[index].random = index;
+        workers[index].assigned.is_open = index != 0;
     }
 }
 
@@ -235,6 +237,16 @@ void quern__thread_wait_for_another(uint32_t look)
 void quern__worker_let_others_come(quern__worker *worker)
 {
     (void)worker;
+}
+
+void quern__worker_begin_thread(const quern__worker *worker)
+{
+    asker = worker->index;
+}
+
+void quern__thread_join(quern__thread *thread)
+{
+    pthread_join(thread->handle, NULL);
 }
 
 uint32_t quern__fork_count;

@@ -47,6 +47,12 @@ quick rc11,imm lent_one_job                   1 pusher, 1 lent worker; 1 job
 quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
 quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs
 long  rc11     lent_two_jobs                  1 pusher, 1 lent worker; 2 jobs
+quick rc11,imm assigned_idle                  1 pusher, 1 worker; 1 job
+quick rc11     assigned_two_jobs              1 pusher, 1 worker, 1 asleep; 1 job for it, 1 for all
+quick rc11,imm assigned_wait                  1 waiting worker, 1 outside pusher
+quick rc11     assigned_lent                  1 pusher, 1 lent worker; 1 job
+quick rc11     assigned_lent_two_jobs         1 pusher, 1 lent worker; 2 jobs
+quick rc11,imm assigned_end                   1 worker that ends; 1 job that the caller assigns to it
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/models/pool.h"
+
+/* Jobs for a given worker (sched/jobs/assigned.c). Checked: the worker runs them, wherever it sleeps, and
+ * though nobody else is there; a wake-up for another job that it takes meanwhile is handed on; and when a
+ * pool ends, a worker that has nothing left to do still gets what others assign to it. */
+
+static _Atomic int run_count;
+static quern_counter counter;
+static pthread_t threads[MAX_WORKERS];
+static pthread_t calls[2 * MAX_WORKERS];
+static _Atomic int call_count;
+static bool is_busy;
+
+static void assign(uint32_t index, void (*run)(quern__job *job, quern__worker *worker))
+{
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->queue = (quern__queue_index)(QUERN__QUEUE_WORKERS + index);
+    node->jobs = &pool;
+    node->job.run = run;
+    assert(quern__node_assign(node));
+}
+
+static void run_one(quern__job *job, quern__worker *worker)
+{
+    (void)job, (void)worker;
+    atomic_fetch_add_explicit(&run_count, 1, memory_order_relaxed);
+}
+
+static void run_end(quern__job *job, quern__worker *worker)
+{
+    run_one(job, worker);
+    quern__counter_finish(&counter, 1, worker);
+}
+
+/* A worker that sleeps until it has run one. */
+static void *work_until_run(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__job job;
+    asker = worker->index;
+    quern__current_worker = worker;
+    for (int round = 0; round < 2; round++) {
+        if (quern__worker_next(worker, &job)) {
+            quern__worker_run(worker, &job);
+            return NULL;
+        }
+        quern__worker_sleep(worker);
+    }
+    assume(false);
+    return NULL;
+}
+
+void assigned_idle(void)
+{
+    set_up(2);
+    pthread_create(&threads[1], NULL, work_until_run, &workers[1]);
+    assign(1, run_one);
+    pthread_join(threads[1], NULL);
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
+}
+
+/* Worker 1 is busy for ever with the first job that it finds; worker 2 is asleep. */
+static void *work_once(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__job job;
+    asker = worker->index;
+    for (int round = 0; round < 2; round++) {
+        if (quern__worker_next(worker, &job)) {
+            is_busy = true;
+            return NULL;
+        }
+        quern__worker_sleep(worker);
+    }
+    assume(false);
+    return NULL;
+}
+
+void assigned_two_jobs(void)
+{
+    const quern__job plain = {.run = run_one};
+    set_up(3);
+    sleep_is_the_end = true;
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    workers[1].has_slept = true;
+    is_asleep[2] = true;
+    atomic_store_explicit(&pool.idle.words[0], 4, memory_order_relaxed);
+    atomic_store_explicit(&pool.sleeper_count, 1, memory_order_relaxed);
+    pthread_create(&threads[1], NULL, work_once, &workers[1]);
+    assign(1, run_one);
+    quern__deque_push(&workers[0].deque, &plain, 0);
+    quern__jobs_notify(&pool, &workers[0], NULL);
+    pthread_join(threads[1], NULL);
+    bool is_coming[MAX_WORKERS];
+    for (uint32_t index = 1; index < 3; index++)
+        is_coming[index] = is_asleep[index] && quern__parker_has_permit(&workers[index].parker);
+    assert(quern__queue_is_empty(&workers[1].assigned) || is_busy || is_coming[1]);
+    assert(!quern__jobs_any(&pool) || is_coming[1] || is_coming[2]);
+}
+
+static void *wait_for_end(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__current_worker = worker;
+    asker = worker->index;
+    wait_inside(worker, &counter);
+    return NULL;
+}
+
+void assigned_wait(void)
+{
+    set_up(2);
+    quern_counter_hold(&counter);
+    pthread_create(&threads[1], NULL, wait_for_end, &workers[1]);
+    assign(1, run_end);
+    pthread_join(threads[1], NULL);
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
+}
+
+/* --------------------------------------------------------------------------------------- lent workers */
+
+static void *call_lent(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__current_worker = NULL;
+    asker = worker->index;
+    quern__jobs_lend(worker);
+    return NULL;
+}
+
+static void submit(void *user_data, void (*function)(void *argument), void *argument)
+{
+    (void)user_data, (void)function;
+    int call_index = atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    pthread_create(&calls[call_index], NULL, call_lent, argument);
+}
+
+static void assign_to_lent(int count)
+{
+    set_up(2);
+    pool.host_threads.submit = submit;
+    atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    offer_workers(&pool);
+    for (int i = 0; i < count; i++)
+        assign(1, run_one);
+    AWAIT(atomic_load_explicit(&run_count, memory_order_relaxed) == count);
+    AWAIT(atomic_load_explicit(&pool.lent_count, memory_order_acquire) == 0);
+    pthread_mutex_lock(&pool.outside_mutex); /* as end_lent does */
+    pthread_mutex_unlock(&pool.outside_mutex);
+    assert(quern__queue_is_empty(&workers[1].assigned));
+}
+
+void assigned_lent(void)
+{
+    assign_to_lent(1);
+}
+
+void assigned_lent_two_jobs(void)
+{
+    assign_to_lent(2);
+}
+
+/* --------------------------------------------------------------------------------------------- the end */
+
+/* What worker_main does when there are no other jobs. */
+static void *work_to_the_end(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__job job;
+    while (rest(worker))
+        if (quern__worker_take_assigned(worker, NULL, &job)) job.run(&job, worker);
+    return NULL;
+}
+
+/* What end_threads does when the caller has none. */
+static void end_all(void)
+{
+    const quern__wait wait = {.target = &pool, .is_done = workers_rest};
+    while (!workers_rest(&wait))
+        quern__parker_take(&workers[0].parker);
+    atomic_store_explicit(&pool.has_stopped, true, memory_order_release);
+    give_permits(&pool, 2);
+    pthread_join(threads[1], NULL);
+}
+
+void assigned_end(void)
+{
+    set_up(2);
+    atomic_store_explicit(&pool.lent_count, 1, memory_order_relaxed);
+    pthread_create(&threads[1], NULL, work_to_the_end, &workers[1]);
+    assign(1, run_one);
+    end_all();
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
+}

@@ -139,6 +139,24 @@ QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
  * Threads: any. */
 QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
 
+/** Keeps a place for guests for the calling thread: from now on it is always this worker when it takes part,
+ * nobody else is, and jobs can be given to it (quern_job_def.on_worker): for a thread that owns a window, a
+ * GPU or a device. What is given to it runs while it waits in any call of this pool, or in
+ * quern_jobs_run_caller_jobs. out_worker_index may be NULL.
+ *
+ * A pool with one place has none left for others then; see guest_count. The pool can be neither resized nor,
+ * by another thread, destroyed while there are registered threads. A thread that ends gives its place back,
+ * and jobs that were given to it go to any worker. Errors: NULL_ARGUMENT; INVALID_ARGUMENT inside a job, or
+ * for a thread that is registered already; POOL_BUSY when no place is free; THREAD. Threads: any from
+ * outside the pool. */
+QUERN_API quern_result quern_jobs_register_thread(quern_jobs *jobs, uint32_t *out_worker_index);
+
+/** Runs what was given to the calling thread, and gives its place back. quern_jobs_destroy does so for the
+ * thread that calls it. Jobs for it that wait for their counters go to any worker. Errors: NULL_ARGUMENT;
+ * INVALID_ARGUMENT inside a job, or for a thread that is not registered; THREAD. Threads: the registered
+ * one. */
+QUERN_API quern_result quern_jobs_unregister_thread(quern_jobs *jobs);
+
 /** Wakes all threads that sleep for want of a job, each once, so that they are there when work begins. A
  * thread takes tens of microseconds to arrive, and about ten of the caller's to be woken. They sleep again
  * when no work comes. NULL is allowed. Threads: any. */
@@ -264,9 +282,10 @@ typedef struct quern_job_def {
     quern_cancel *cancel QUERN__ZERO;
     /** What it is called where jobs are shown; not copied: it must live as long as the job. NULL: none. */
     const char *name QUERN__ZERO;
-    /** Worker on_worker - 1 alone runs it: a thread of the pool, between two jobs and in its waits; 0 means
-     * any worker. In order; priority has no meaning then. When there is no such worker any more at the
-     * job's turn, because the pool was resized meanwhile, any worker runs it. Not with caller_only. */
+    /** Worker on_worker - 1 alone runs it: a thread of the pool, between two jobs and in its waits, or a
+     * registered thread; 0 means any worker. In order; priority has no meaning then. When there is no such
+     * worker any more at the job's turn, because the pool was resized or the thread is no longer
+     * registered, any worker runs it. Not with caller_only. */
     uint32_t on_worker QUERN__ZERO;
 } quern_job_def;
 
@@ -309,7 +328,8 @@ QUERN_API void quern_counter_hold(quern_counter *counter);
  * any. */
 QUERN_API quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter);
 
-/** Runs the jobs that are there for the caller now, and says how many in out_count, which may be NULL.
+/** Runs the jobs that are there for the caller now (caller_only, or on_worker), and says how many in
+ * out_count, which may be NULL.
  * Errors: NULL_ARGUMENT, POOL_BUSY, THREAD. Threads: from outside the pool, or inside a job on a guest. */
 QUERN_API quern_result quern_jobs_run_caller_jobs(quern_jobs *jobs, uint32_t *out_count);
 

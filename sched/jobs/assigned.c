@@ -16,8 +16,8 @@
  * before it sleeps again: either it takes this permit, and then it sees the job, or the permit is still
  * there when it wants to sleep. A lent worker has no thread that could sleep. It goes idle by setting its
  * bit, then looks once more; the two swaps of the bit have an order. If clearing comes second it finds the
- * bit, and the host is asked for a thread; if it comes first, then setting the bit acquires it, and the last
- * look sees the job. A permit left over costs one round without a result.
+ * bit, and the host is asked for a thread; if it comes first, then setting the bit acquires it, and the
+ * last look sees the job. A permit left over costs one round without a result.
  *
  * A worker that was woken searches (search.c) for what is assigned to it as well. So when the wake-up was
  * meant for another job, too, it still wakes somebody for that before it begins.
@@ -42,13 +42,15 @@ bool quern__node_assign(quern__node *node)
 quern_result quern__jobs_check_assigned(const quern_jobs *jobs, uint32_t on_worker, const char *function)
 {
     const uint32_t index = on_worker - 1;
-    if (index == 0)
+    if (index >= jobs->worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: on_worker 1 is worker 0 of pool '%s', which is whatever thread comes from "
-                           "outside; set caller_only for it",
-                           function, jobs->name);
-    if (index < jobs->thread_count) return QUERN_OK;
+                           "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u", function,
+                           (unsigned)on_worker, (unsigned)index, jobs->name,
+                           (unsigned)jobs->worker_count - 1);
+    const quern__worker *worker = &jobs->workers[index];
+    if (!quern__worker_is_guest(worker) || quern__jobs_is_registered(jobs, worker)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                       "%s: on_worker %u is worker %u, and pool '%s' has workers 0 to %u", function,
-                       (unsigned)on_worker, (unsigned)index, jobs->name, (unsigned)jobs->thread_count - 1);
+                       "%s: on_worker %u is worker %u of pool '%s', which is whatever thread comes from "
+                       "outside; register one (quern_jobs_register_thread), or set caller_only for any",
+                       function, (unsigned)on_worker, (unsigned)index, jobs->name);
 }

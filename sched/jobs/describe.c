@@ -19,7 +19,8 @@ static bool is_inside(const quern_jobs *jobs, const quern__worker *guest)
 
 static const char *state_of(const quern_jobs *jobs, const quern__worker *worker)
 {
-    if (quern__worker_is_guest(worker) && !is_inside(jobs, worker)) return "outside";
+    if (quern__worker_is_guest(worker) && !is_inside(jobs, worker))
+        return quern__jobs_is_registered(jobs, worker) ? "outside, registered" : "outside";
     if (has_bit(&jobs->idle, worker->index)) return "asleep, no job";
     if (has_bit(&jobs->blocked, worker->index)) return "asleep in a wait";
     if (atomic_load_explicit(&worker->waiting, memory_order_relaxed) != NULL) return "in a wait";
@@ -50,8 +51,10 @@ static void describe_worker(quern__printer *printer, const quern_jobs *jobs, con
 {
     int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
     int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
-    quern__print(printer, "worker %u: %s; deque %lld to %lld; parker %u; gave way %u times\n",
+    quern__print(printer,
+                 "worker %u: %s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
                  (unsigned)worker->index, state_of(jobs, worker), (long long)top, (long long)bottom,
+                 (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
                  (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
                  (unsigned)atomic_load_explicit(&worker->place.given_way_count, memory_order_relaxed));
 }

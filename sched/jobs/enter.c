@@ -10,8 +10,10 @@
  *     |reserved: 31 ... 1 0|inside: 31 ... 1 0|     who comes in sets a bit on the right, by a swap, where
  *                                                   neither half has one; who leaves clears it
  *
- * So no two threads are the same worker at a time. Who comes in acquires what the last one at this place
- * released when it left: all other changes of the word are swaps, so what it reads goes back to that.
+ * A place is reserved by a registered thread (register.c), which comes in there whenever it likes, and by
+ * one that must be alone. So no two threads are the same worker at a time. Who comes in acquires what the
+ * last one at this place released when it left: all other changes of the word are swaps, so what it reads
+ * goes back to that.
  *
  * Who sleeps because somebody else will go on relies on the guests inside, and so on each that leaves:
  *
@@ -71,8 +73,20 @@ static quern__worker *become(quern__worker *guest)
     return guest;
 }
 
+/* Nobody else changes a bit of a place that this thread has for itself. seq_cst: see is_last_one in wait.c.
+ * Acquire pairs with the release of whoever was there before it was reserved: see quern__jobs_reserve. */
+static quern__worker *enter_own_place(quern_jobs *jobs, uint32_t place)
+{
+    atomic_fetch_or_explicit(&jobs->guests, (uint64_t)1 << place, memory_order_seq_cst);
+    return become(quern__jobs_guest(jobs, place));
+}
+
 quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 {
+    if (QUERN__UNLIKELY(quern__registrations != NULL)) {
+        const quern__registration *own = quern__registration_of(jobs);
+        if (own != NULL) return enter_own_place(jobs, own->place);
+    }
     /* Relaxed: the swap checks it. */
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
     for (;;) {
@@ -92,12 +106,11 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 bool quern__jobs_try_enter_alone(quern_jobs *jobs)
 {
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
-    if ((uint32_t)guests != 0) return false;
+    if (guests != 0) return false;
     uint64_t alone = (uint64_t)places_of(jobs) << 32 | 1;
     if (!atomic_compare_exchange_strong_explicit(&jobs->guests, &guests, alone, memory_order_seq_cst,
                                                  memory_order_relaxed))
         return false;
-    jobs->reserved_before = guests;
     become(&jobs->workers[0]);
     return true;
 }
@@ -170,9 +183,38 @@ void quern__jobs_leave(quern_jobs *jobs)
  * leaving orders it. */
 void quern__jobs_leave_alone(quern_jobs *jobs)
 {
-    uint64_t closed = (uint64_t)places_of(jobs) << 32 & ~jobs->reserved_before;
-    atomic_fetch_and_explicit(&jobs->guests, ~closed, memory_order_relaxed);
+    atomic_fetch_and_explicit(&jobs->guests, UINT32_MAX, memory_order_relaxed);
     quern__jobs_leave(jobs);
+}
+
+/* The first look is relaxed: the swap checks it. That acquires what the last one there has released, so
+ * that it is seen by the thread that has the place now: it pairs with quern__jobs_leave. */
+bool quern__jobs_reserve(quern_jobs *jobs, uint32_t *out_place)
+{
+    uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    for (;;) {
+        uint32_t places = free_places(jobs, guests);
+        if (places == 0) return false;
+        *out_place = (uint32_t)__builtin_ctz(places);
+        if (atomic_compare_exchange_strong_explicit(&jobs->guests, &guests,
+                                                    guests | (uint64_t)1 << (32 + *out_place),
+                                                    memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    }
+}
+
+/* Relaxed: leaving orders it, and tells those who wait for a place. */
+void quern__jobs_cancel_reservation(quern_jobs *jobs, const quern__worker *guest)
+{
+    uint64_t kept = ~((uint64_t)1 << (32 + quern__guest_place(guest)));
+    atomic_fetch_and_explicit(&jobs->guests, kept, memory_order_relaxed);
+}
+
+/* Relaxed: for a message. */
+uint32_t quern__jobs_registered_count(const quern_jobs *jobs)
+{
+    uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    return (uint32_t)__builtin_popcount((uint32_t)(guests >> 32));
 }
 
 /* The look pairs with the swap in try_enter: a thread that comes in later, or has come in but is not seen

@@ -24,9 +24,9 @@ static bool has_stopped(const quern_jobs *jobs)
     return atomic_load_explicit(&jobs->has_stopped, memory_order_acquire);
 }
 
-/* The queues' lock makes "nobody has anything to do" one look: see workers_rest. A worker that is not counted
- * counts itself again before it takes what it was given, and whoever gives it something is counted. Returns
- * whether there is something. Relaxed: the lock orders it. */
+/* The queues' lock makes "nobody has anything to do" one look: see workers_rest. A worker that is not
+ * counted counts itself again before it takes what it was given, and whoever gives it something is counted.
+ * Returns whether there is something. Relaxed: the lock orders it. */
 static bool count_at_rest(quern__worker *worker, uint32_t difference_empty, uint32_t difference_full)
 {
     quern_jobs *jobs = worker->jobs;
@@ -490,18 +490,26 @@ quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs)
     return result;
 }
 
+static const char *why_busy(const quern_jobs *jobs)
+{
+    return quern__jobs_registered_count(jobs) != 0
+               ? "has threads that are registered (quern_jobs_unregister_thread)"
+               : "is running work";
+}
+
 void quern_jobs_destroy(quern_jobs *jobs)
 {
     if (jobs == NULL) return;
     if (quern__jobs_has_threads_elsewhere(jobs)) {
         /* Its jobs are the parent's, and so are those who may hold its locks. */
+        quern__registration_forget(jobs);
         release_memory(jobs);
         return;
     }
+    if (quern__registration_of(jobs) != NULL) (void)quern_jobs_unregister_thread(jobs);
     if (!try_enter_alone(jobs)) {
-        quern__violation(QUERN_ERROR_POOL_BUSY,
-                         "quern_jobs_destroy: job pool '%s' is running work; it is left as it is",
-                         jobs->name);
+        quern__violation(QUERN_ERROR_POOL_BUSY, "quern_jobs_destroy: job pool '%s' %s; it is left as it is",
+                         jobs->name, why_busy(jobs));
         return;
     }
     end_workers(jobs, jobs->thread_count);
@@ -536,8 +544,8 @@ quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)
     if (result != QUERN_OK) return result;
     thread_count = choose_thread_count(thread_count, jobs->guest_count, &jobs->processors);
     if (!try_enter_alone(jobs))
-        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' is running work",
-                           jobs->name);
+        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_jobs_resize: job pool '%s' %s", jobs->name,
+                           why_busy(jobs));
     if (thread_count != jobs->thread_count) return replace_workers(jobs, thread_count);
     quern__jobs_leave_alone(jobs);
     return QUERN_OK;

@@ -5,10 +5,11 @@
 
 /* The pool: its workers (jobs.c), how they find jobs and sleep (search.c), and how they wait (wait.c).
  * Outside threads come in by enter.c. Submitted jobs (submit.c, after.c) with their counters (counter.c),
- * forks (fork.c), loops (loop.h) and graphs (graph.h) are built from that; requests to stop are in cancel.c.
- * What a definition says of the pool's threads is in own_threads.c; how jobs come to a given worker, in
- * assigned.c. That two workers do not share a
- * processor is up to give_way.c. What can be seen of a pool is in worker_times.c and describe.c. */
+ * forks (fork.c), loops (loop.h) and graphs (graph.h) are built from that; requests to stop are in
+ * cancel.c. What a definition says of the pool's threads is in own_threads.c. How jobs come to a given
+ * worker is in assigned.c, and how a thread from outside becomes one of those, in register.c. That two
+ * workers do not share a processor is up to give_way.c. What can be seen of a pool is in worker_times.c and
+ * describe.c. */
 
 #include "core/base/base.h"
 #include "sched/jobs/deque.h"
@@ -95,6 +96,13 @@ typedef struct quern__mask {
     _Atomic uint64_t words[QUERN__MASK_WORDS];
 } quern__mask;
 
+/* That a thread from outside has a place for itself: an element of this thread's list. */
+typedef struct quern__registration {
+    struct quern__registration *next;
+    quern_jobs *jobs;
+    uint32_t place;
+} quern__registration;
+
 struct quern_jobs {
     quern_allocator allocator;
     quern_host_threads host_threads;
@@ -126,7 +134,7 @@ struct quern_jobs {
     /* Of each place for guests, a bit in the low half: a thread is inside, as that worker; and one in the
      * high half: nobody else may come in there. See enter.c. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t guests;
-    uint64_t reserved_before; /* of a guest that is alone: the high half, as it was */
+    quern__registration registrations[QUERN_MAX_GUESTS]; /* by place; each its thread's, see register.c */
     /* Bits in idle and blocked, or more while bits are set and cleared: 0 only when both are empty. */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t sleeper_count;
     quern__mask idle;    /* workers that sleep, or are about to, because they found no job */
@@ -164,12 +172,20 @@ void quern__jobs_leave(quern_jobs *jobs);
 /* The same without a message: which worker it is; NULL when all places are taken. */
 quern__worker *quern__jobs_try_enter(quern_jobs *jobs);
 
-/* Comes in as worker 0 and keeps all others out; false when somebody is inside. leave_alone undoes it. */
+/* Comes in as worker 0 and keeps all others out; false when somebody is inside, or has a place for himself.
+ * leave_alone undoes it. */
 bool quern__jobs_try_enter_alone(quern_jobs *jobs);
 void quern__jobs_leave_alone(quern_jobs *jobs);
 
 /* Whether an outside thread would find a place. seq_cst: see enter.c. */
 bool quern__jobs_has_place(const quern_jobs *jobs);
+
+/* Reserves a place that is free, unless there is none; by the guest inside, gives it back. */
+bool quern__jobs_reserve(quern_jobs *jobs, uint32_t *out_place);
+void quern__jobs_cancel_reservation(quern_jobs *jobs, const quern__worker *guest);
+
+/* How many places are reserved. */
+uint32_t quern__jobs_registered_count(const quern_jobs *jobs);
 
 /* The worker that a thread at this place is. */
 static inline quern__worker *quern__jobs_guest(const quern_jobs *jobs, uint32_t place)
@@ -194,6 +210,16 @@ static inline uint32_t quern__jobs_participant_count(const quern_jobs *jobs)
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_seq_cst);
     return jobs->thread_count - 1 + (uint32_t)__builtin_popcount((uint32_t)guests);
 }
+
+/* The list of the calling thread; and what it says of a pool, or NULL. */
+extern QUERN__FAST_THREAD_LOCAL quern__registration *quern__registrations;
+quern__registration *quern__registration_of(const quern_jobs *jobs);
+
+/* Takes the pool out of the calling thread's list, and does nothing else. */
+void quern__registration_forget(const quern_jobs *jobs);
+
+/* Whether a thread has this place for itself. */
+bool quern__jobs_is_registered(const quern_jobs *jobs, const quern__worker *guest);
 
 /* Gives a permit to each guest inside, after a write that guests look for before they sleep. */
 void quern__jobs_tell_guests(quern_jobs *jobs);

@@ -128,11 +128,16 @@ bool quern__queues_push_to(quern__queues *queues, quern__queue *queue, quern__no
     return is_open;
 }
 
-static void take_locked(quern__queues *queues, quern__queue *queue, quern__node *node, quern__job *out_job)
+static void unlink_locked(quern__queue *queue, quern__node *node)
 {
     *(node->before == NULL ? &queue->first : &node->before->next) = node->next;
     *(node->next == NULL ? &queue->last : &node->next->before) = node->before;
     add_to_count(queue, (uint32_t)-1);
+}
+
+static void take_locked(quern__queues *queues, quern__queue *queue, quern__node *node, quern__job *out_job)
+{
+    unlink_locked(queue, node);
     quern__job_copy(out_job, &node->job);
     free_locked(queues, node);
 }
@@ -192,4 +197,17 @@ bool quern__queues_close(quern__queues *queues, quern__queue *queue)
     if (is_empty) queue->is_open = false;
     pthread_mutex_unlock(&queues->mutex);
     return is_empty;
+}
+
+void quern__queues_disown(quern__queues *queues, quern__queue *queue)
+{
+    pthread_mutex_lock(&queues->mutex);
+    queue->is_open = false;
+    while (queue->first != NULL) {
+        quern__node *node = queue->first;
+        unlink_locked(queue, node);
+        node->queue = QUERN__QUEUE_NORMAL;
+        push_locked(queues, &queues->queues[QUERN__QUEUE_NORMAL], node);
+    }
+    pthread_mutex_unlock(&queues->mutex);
 }

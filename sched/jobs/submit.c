@@ -45,8 +45,11 @@ static uint32_t run_caller_jobs(quern__worker *guest)
 {
     uint32_t count = 0;
     quern__job job;
-    for (; quern__queues_take(&guest->jobs->queues, QUERN__QUEUE_CALLER, NULL, &job); count++)
+    while (quern__worker_take_assigned(guest, NULL, &job) ||
+           quern__queues_take(&guest->jobs->queues, QUERN__QUEUE_CALLER, NULL, &job)) {
         quern__worker_run(guest, &job);
+        count++;
+    }
     quern__worker_settle(guest);
     return count;
 }

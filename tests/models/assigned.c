@@ -194,3 +194,83 @@ void assigned_end(void)
     end_all();
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);
 }
+
+/* --------------------------------------------------------------------------------- registered threads */
+
+static int visits[MAX_WORKERS]; /* plain: two threads that are one worker would race for it */
+
+static void visit(void)
+{
+    quern__worker *guest = quern__jobs_try_enter(&pool);
+    if (guest == NULL) return;
+    visits[guest->index]++;
+    quern__jobs_leave(&pool);
+}
+
+static void *come_and_go(void *argument)
+{
+    quern__current_worker = NULL;
+    quern__registrations = NULL;
+    visit();
+    return argument;
+}
+
+static void *register_and_come(void *argument)
+{
+    uint32_t worker;
+    quern__current_worker = NULL;
+    quern__registrations = NULL;
+    if (quern_jobs_register_thread(&pool, &worker) != QUERN_OK) return argument;
+    int before = visits[worker];
+    visit();
+    assert(visits[worker] == before + 1);
+    quern_result result = quern_jobs_unregister_thread(&pool);
+    assert(result == QUERN_OK);
+    return argument;
+}
+
+static void run_guests(uint32_t guest_count, void *(*first)(void *argument),
+                       void *(*second)(void *argument))
+{
+    set_up_guests(1, guest_count);
+    pthread_create(&threads[0], NULL, first, NULL);
+    pthread_create(&threads[1], NULL, second, NULL);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    assert(atomic_load_explicit(&pool.guests, memory_order_relaxed) == 0);
+}
+
+void assigned_register(void)
+{
+    run_guests(1, register_and_come, come_and_go);
+}
+
+void assigned_register_two(void)
+{
+    run_guests(2, register_and_come, register_and_come);
+}
+
+/* A job for the registered thread, which is about to be gone: it runs there, or else anywhere. */
+static void *assign_to_guest(void *argument)
+{
+    quern__node *node = quern__queues_take_node(&pool.queues);
+    node->queue = QUERN__QUEUE_WORKERS;
+    node->jobs = &pool;
+    node->job.run = run_one;
+    quern__node_submit(node, NULL);
+    return argument;
+}
+
+void assigned_unregister(void)
+{
+    set_up_guests(1, 1);
+    quern__current_worker = NULL;
+    quern_result result = quern_jobs_register_thread(&pool, NULL);
+    assert(result == QUERN_OK);
+    pthread_create(&threads[0], NULL, assign_to_guest, NULL);
+    result = quern_jobs_unregister_thread(&pool);
+    assert(result == QUERN_OK);
+    pthread_join(threads[0], NULL);
+    assert(quern__queue_is_empty(&workers[0].assigned));
+    assert(atomic_load_explicit(&run_count, memory_order_relaxed) + quern__jobs_any(&pool) == 1);
+}

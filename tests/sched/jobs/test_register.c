@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/jobs.h"
+#include "tests/sched/jobs/board.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(register_thread, .timeout = 120);
+
+static quern_jobs *open_guests(uint32_t thread_count, uint32_t guest_count)
+{
+    quern_jobs *jobs;
+    const quern_jobs_def def = {.thread_count = thread_count, .guest_count = guest_count};
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK, "%s", quern_error_message());
+    return jobs;
+}
+
+typedef struct scene {
+    quern_jobs *jobs;
+    quern_counter counter;
+    uint32_t worker; /* that the registered thread is */
+    pthread_t thread;
+    _Atomic uint32_t run_count;
+    _Atomic uint32_t fault_count;
+    _Atomic bool is_registered;
+    _Atomic bool is_over;
+    bool unregisters;
+} scene;
+
+static void run_there(void *argument, uint32_t worker_index)
+{
+    scene *of = *(scene **)argument;
+    if (worker_index != of->worker || !pthread_equal(pthread_self(), of->thread))
+        atomic_fetch_add(&of->fault_count, 1);
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static void run_anywhere(void *argument, uint32_t worker_index)
+{
+    scene *of = *(scene **)argument;
+    (void)worker_index;
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+static quern_job_def job_for(scene *const *of, quern_job_function *function)
+{
+    return (quern_job_def){.function = function,
+                           .payload = of,
+                           .payload_bytes = sizeof *of,
+                           .counter = &(*of)->counter,
+                           .on_worker = (*of)->worker + 1};
+}
+
+static void submit_there(scene *of, quern_job_function *function)
+{
+    const quern_job_def def = job_for(&of, function);
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK, "%s", quern_error_message());
+}
+
+/* A thread that owns something: it runs what it is given, now and then. */
+static void *own_window(void *argument)
+{
+    scene *of = argument;
+    cr_expect_eq(quern_jobs_register_thread(of->jobs, &of->worker), QUERN_OK, "%s", quern_error_message());
+    of->thread = pthread_self();
+    atomic_store(&of->is_registered, true);
+    while (!atomic_load(&of->is_over)) {
+        cr_expect_eq(quern_jobs_run_caller_jobs(of->jobs, NULL), QUERN_OK);
+        sleep_ms(1);
+    }
+    if (of->unregisters) cr_expect_eq(quern_jobs_unregister_thread(of->jobs), QUERN_OK);
+    return NULL;
+}
+
+static pthread_t start_window(scene *of)
+{
+    pthread_t thread;
+    atomic_store(&of->is_registered, false);
+    atomic_store(&of->is_over, false);
+    cr_assert_eq(pthread_create(&thread, NULL, own_window, of), 0);
+    while (!atomic_load(&of->is_registered))
+        sleep_ms(1);
+    return thread;
+}
+
+static void end_window(scene *of, pthread_t thread)
+{
+    atomic_store(&of->is_over, true);
+    pthread_join(thread, NULL);
+}
+
+/* ----------------------------------------------------------------------------------------- a place of its own */
+
+Test(register_thread, jobs_run_on_the_thread_that_is_registered)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        scene of = {.jobs = open_guests(thread_counts[t], 2), .unregisters = true};
+        pthread_t window = start_window(&of);
+        for (uint32_t i = 0; i < 100; i++)
+            submit_there(&of, run_there);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+        end_window(&of, window);
+        cr_expect_eq(atomic_load(&of.run_count), 100u);
+        cr_expect_eq(atomic_load(&of.fault_count), 0u);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
+static void note_worker(void *argument, uint32_t worker_index)
+{
+    *(uint32_t *)argument = worker_index;
+}
+
+/* Whatever the thread does in the pool, it is the same worker; others are not. */
+Test(register_thread, it_is_always_the_same_worker_and_nobody_else_is)
+{
+    scene of = {.jobs = open_guests(3, 3), .unregisters = true};
+    uint32_t own, seen;
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &own), QUERN_OK);
+    cr_assert_eq(own, 0u);
+    pthread_t window = start_window(&of);
+    cr_assert_eq(of.worker, 3u);
+    for (uint32_t round = 0; round < 20; round++) {
+        cr_assert_eq(quern_jobs_run(of.jobs, note_worker, &seen), QUERN_OK);
+        cr_expect_eq(seen, own);
+    }
+    end_window(&of, window);
+    cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+static void *try_to_run(void *argument)
+{
+    uint32_t seen = UINT32_MAX;
+    scene *of = argument;
+    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_run(of->jobs, note_worker, &seen));
+    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_register_thread(of->jobs, NULL));
+    cr_expect_not_null(strstr(quern_error_message(), "guest_count"));
+    /* A wait sleeps, and what is submitted runs. */
+    const quern_job_def def = {
+        .function = run_anywhere, .payload = &of, .payload_bytes = sizeof of, .counter = &of->counter};
+    cr_expect_eq(quern_jobs_submit(of->jobs, &def), QUERN_OK);
+    cr_expect_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
+    return NULL;
+}
+
+Test(register_thread, others_find_its_place_taken_while_it_is_away)
+{
+    pthread_t thread;
+    scene of = {.jobs = open_guests(2, 1)};
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, NULL), QUERN_OK);
+    cr_assert_eq(pthread_create(&thread, NULL, try_to_run, &of), 0);
+    pthread_join(thread, NULL);
+    cr_expect_eq(atomic_load(&of.run_count), 1u);
+    cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(register_thread, a_thread_may_be_registered_with_several_pools)
+{
+    quern_jobs *pools[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t worker;
+        pools[i] = open_guests(1 + i, 1 + i);
+        cr_assert_eq(quern_jobs_register_thread(pools[i], &worker), QUERN_OK);
+        cr_assert_eq(worker, 0u);
+    }
+    cr_assert_eq(quern_jobs_unregister_thread(pools[1]), QUERN_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        scene of = {.jobs = pools[i], .thread = pthread_self()};
+        scene *address = &of;
+        const quern_job_def def = job_for(&address, run_there);
+        const quern_result expected = i == 1 ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_OK;
+        cr_assert_eq(quern_jobs_submit(pools[i], &def), expected);
+        cr_assert_eq(quern_jobs_wait(pools[i], &of.counter), QUERN_OK);
+        cr_expect_eq(atomic_load(&of.run_count), i == 1 ? 0u : 1u);
+        cr_expect_eq(atomic_load(&of.fault_count), 0u);
+    }
+    cr_assert_eq(quern_jobs_unregister_thread(pools[2]), QUERN_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        quern_jobs_destroy(pools[i]);
+}
+
+/* ------------------------------------------------------------------------------------------------ waits */
+
+Test(register_thread, it_runs_its_jobs_in_waits_and_where_it_asks_for_them)
+{
+    scene of = {.jobs = open_guests(2, 2), .thread = pthread_self()};
+    uint32_t count = 7;
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
+    submit_there(&of, run_there);
+    sleep_ms(2);
+    cr_expect_eq(atomic_load(&of.run_count), 0u); /* nobody else does it */
+    cr_assert_eq(quern_jobs_run_caller_jobs(of.jobs, &count), QUERN_OK);
+    cr_expect_eq(count, 1u);
+    submit_there(&of, run_there);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 2u);
+    cr_expect_eq(atomic_load(&of.fault_count), 0u);
+    cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+static void give_to_thread(void *argument, uint32_t worker_index)
+{
+    scene *of = *(scene **)argument;
+    (void)worker_index;
+    sleep_ms(3); /* until it sleeps */
+    submit_there(of, run_there);
+}
+
+Test(register_thread, one_that_sleeps_in_a_wait_is_woken)
+{
+    scene of = {.jobs = open_guests(2, 1), .thread = pthread_self()};
+    scene *address = &of;
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
+    for (uint32_t round = 0; round < 20; round++) {
+        const quern_job_def def = {.function = give_to_thread,
+                                   .payload = &address,
+                                   .payload_bytes = sizeof address,
+                                   .counter = &of.counter,
+                                   .on_worker = 2};
+        cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    }
+    cr_expect_eq(atomic_load(&of.run_count), 20u);
+    cr_expect_eq(atomic_load(&of.fault_count), 0u);
+    quern_jobs_destroy(of.jobs); /* ends the registration */
+}
+
+/* -------------------------------------------------------------------------------------------- the end */
+
+Test(register_thread, unregistering_runs_what_is_there)
+{
+    scene of = {.jobs = open_guests(2, 2), .thread = pthread_self()};
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
+    for (uint32_t i = 0; i < 10; i++)
+        submit_there(&of, run_there);
+    cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 10u);
+    cr_expect_eq(atomic_load(&of.fault_count), 0u);
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, NULL), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(register_thread, what_comes_too_late_runs_anywhere)
+{
+    scene of = {.jobs = open_guests(2, 2)};
+    scene *address = &of;
+    quern_counter before = {0};
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
+    quern_counter_hold(&before);
+    const quern_job_def def = job_for(&address, run_anywhere);
+    cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &before), QUERN_OK);
+    cr_assert_eq(quern_jobs_unregister_thread(of.jobs), QUERN_OK);
+    cr_assert_eq(quern_jobs_release(of.jobs, &before), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 1u);
+    quern_jobs_destroy(of.jobs);
+}
+
+/* Its place is free again, its jobs run, and the pool can be destroyed. */
+Test(register_thread, a_thread_that_ends_gives_its_place_back)
+{
+    scene of = {.jobs = open_guests(2, 1)};
+    for (uint32_t round = 0; round < 20; round++) {
+        pthread_t window = start_window(&of);
+        cr_assert_eq(of.worker, 0u);
+        end_window(&of, window);
+        cr_assert_eq(quern_jobs_run(of.jobs, note_worker, &(uint32_t){0}), QUERN_OK);
+    }
+    quern_jobs_destroy(of.jobs);
+}
+
+static void *register_and_end(void *argument)
+{
+    scene *of = argument;
+    cr_expect_eq(quern_jobs_register_thread(of->jobs, &of->worker), QUERN_OK);
+    for (uint32_t i = 0; i < 10; i++)
+        submit_there(of, run_anywhere);
+    return NULL;
+}
+
+Test(register_thread, jobs_of_a_thread_that_has_ended_run_anywhere)
+{
+    pthread_t thread;
+    scene of = {.jobs = open_guests(2, 1)};
+    cr_assert_eq(pthread_create(&thread, NULL, register_and_end, &of), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.run_count), 10u);
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(register_thread, a_pool_is_kept_while_other_threads_are_registered)
+{
+    scene of = {.jobs = open_guests(2, 2), .unregisters = true};
+    pthread_t window = start_window(&of);
+    assert_refused(NULL, QUERN_ERROR_POOL_BUSY, quern_jobs_resize(of.jobs, 3));
+    if (!QUERN_CHECKS) assert_refused_value(NULL, (quern_jobs_destroy(of.jobs), false));
+    submit_there(&of, run_there);
+    cr_assert_eq(quern_jobs_wait(of.jobs, &of.counter), QUERN_OK);
+    cr_expect_eq(atomic_load(&of.fault_count), 0u);
+    end_window(&of, window);
+    cr_assert_eq(quern_jobs_resize(of.jobs, 3), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(register_thread, a_forked_child_has_none_of_it)
+{
+    quern_jobs *jobs = open_guests(2, 2);
+    cr_assert_eq(quern_jobs_register_thread(jobs, NULL), QUERN_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_refused = quern_jobs_unregister_thread(jobs) == QUERN_ERROR_THREAD;
+        quern_jobs_destroy(jobs);
+        quern_jobs *own;
+        const quern_jobs_def def = {.thread_count = 2};
+        bool has_own =
+            quern_jobs_create(&def, &own) == QUERN_OK && quern_jobs_register_thread(own, NULL) == QUERN_OK;
+        if (has_own) quern_jobs_destroy(own);
+        _exit(is_refused && has_own ? 0 : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    quern_jobs_destroy(jobs);
+}
+
+/* -------------------------------------------------------------------------------------------- refusals */
+
+static void register_inside(void *argument, uint32_t worker_index)
+{
+    scene *of = argument;
+    (void)worker_index;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_register_thread(of->jobs, NULL));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of->jobs));
+}
+
+Test(register_thread, misuse_is_refused)
+{
+    scene of = {.jobs = open_guests(2, 2)};
+    scene *address = &of;
+    const quern_job_def def = job_for(&address, run_there);
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_register_thread(NULL, NULL));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_unregister_thread(NULL));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_unregister_thread(of.jobs));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    cr_assert_not_null(strstr(quern_error_message(), "quern_jobs_register_thread"));
+    cr_assert_eq(quern_jobs_run(of.jobs, register_inside, &of), QUERN_OK);
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, NULL), QUERN_OK);
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_register_thread(of.jobs, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "as worker 0"));
+    cr_assert_eq(quern_jobs_run(of.jobs, register_inside, &of), QUERN_OK);
+    quern_jobs_destroy(of.jobs);
+}
+
+Test(register_thread, describe_shows_who_is_registered)
+{
+    char text[1000];
+    quern_buffer buffer = {text, sizeof text, 0};
+    scene of = {.jobs = open_guests(2, 2)};
+    cr_assert_eq(quern_jobs_register_thread(of.jobs, &of.worker), QUERN_OK);
+    submit_there(&of, run_anywhere);
+    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_not_null(strstr(text, "worker 0: outside, registered; deque 0 to 0; 1 for it alone"), "%s",
+                       text);
+    cr_assert_not_null(strstr(text, "worker 2: outside; "), "%s", text);
+    quern_jobs_destroy(of.jobs);
+}

@@ -31,6 +31,9 @@ typedef struct mix {
     uint32_t worker_count;
     bool may_be_busy;                           /* there are fewer places than threads */
     _Atomic uint64_t owners[QUERN_MAX_THREADS]; /* the thread that is this worker now */
+    uint32_t thread_count;
+    _Atomic uint32_t registered[OUTSIDE_COUNT]; /* 0: this one is not; otherwise its worker, and one more */
+    _Atomic uint32_t acting_count;
 } mix;
 
 static void act(mix *of, random_source *random, uint32_t depth);
@@ -88,6 +91,7 @@ typedef struct thing {
     uint32_t depth;
     _Atomic uint32_t run_count;
     uint32_t after_count;
+    uint32_t only_worker; /* of the pool's own: 0, or its index */
     quern_counter *after[MAX_LEVELS];
     quern_cancel *cancels;   /* what it requests; NULL: nothing */
     quern_counter *releases; /* NULL: nothing */
@@ -105,11 +109,33 @@ static void run_thing(void *argument, uint32_t worker_index)
                   (unsigned long long)of->seed);
     cr_expect(atomic_fetch_add_explicit(&self->run_count, 1, memory_order_relaxed) == 0,
               "seed %llu: a job ran twice", (unsigned long long)of->seed);
+    cr_expect(self->only_worker == 0 || self->only_worker == worker_index,
+              "seed %llu: on worker %u, not %u", (unsigned long long)of->seed, worker_index,
+              self->only_worker);
     disturb(random_next(&random));
     if (self->cancels != NULL) quern_cancel_request(self->cancels);
     if (self->releases != NULL) expect_ok(of, quern_jobs_release(of->jobs, self->releases), "release");
     if (self->depth > 0 && random_chance(&random, 25)) act(of, &random, self->depth - 1);
     leave(of, worker_index, before);
+}
+
+/* For a thread of the pool, or one that is registered; that may have left since, and is then refused. */
+static bool is_given_away(thing *self, random_source *random, quern_job_def *def)
+{
+    mix *of = self->of;
+    const uint32_t number = random_below(random, OUTSIDE_COUNT);
+    def->on_worker = atomic_load_explicit(&of->registered[number], memory_order_relaxed);
+    if (def->on_worker == 0 && of->thread_count > 1) {
+        self->only_worker = 1 + random_below(random, of->thread_count - 1);
+        def->on_worker = self->only_worker + 1;
+    }
+    if (def->on_worker == 0) return false;
+    self->depth = 0;
+    const quern_result result = quern_jobs_submit(of->jobs, def);
+    def->on_worker = 0;
+    if (result == QUERN_ERROR_INVALID_ARGUMENT && self->only_worker == 0) return false;
+    expect_ok(of, result, "submit for a worker");
+    return true;
 }
 
 static void submit_thing(thing *self, random_source *random, quern_counter *counter, quern_cancel *cancel,
@@ -128,6 +154,8 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
     if (may_be_for_caller && random_chance(random, 5)) {
         def.caller_only = true;
         self->depth = 0;
+    } else if (random_chance(random, 10) && is_given_away(self, random, &def)) {
+        return;
     }
     expect_ok(self->of, quern_jobs_submit(self->of->jobs, &def), "submit");
 }
@@ -341,9 +369,28 @@ static void act(mix *of, random_source *random, uint32_t depth)
 
 typedef struct outsider {
     mix *of;
+    uint32_t number;
     uint64_t seed;
     pthread_t thread;
 } outsider;
+
+/* Now and then a thread keeps its place for itself, or gives it up. */
+static void change_place(const outsider *self)
+{
+    mix *of = self->of;
+    uint32_t worker_index;
+    if (atomic_exchange(&of->registered[self->number], 0) != 0) {
+        expect_ok(of, quern_jobs_unregister_thread(of->jobs), "unregister");
+    } else if (is_done(of, quern_jobs_register_thread(of->jobs, &worker_index), true, "register")) {
+        cr_expect(worker_index < of->worker_count);
+        atomic_store(&of->registered[self->number], worker_index + 1);
+    }
+}
+
+static void run_caller_jobs(const mix *of)
+{
+    is_done(of, quern_jobs_run_caller_jobs(of->jobs, NULL), true, "caller jobs");
+}
 
 static void *be_outside(void *argument)
 {
@@ -353,12 +400,16 @@ static void *be_outside(void *argument)
     while (stress_seconds_now() < of->deadline) {
         act_at(of, &random, MAX_DEPTH, true);
         if (random_chance(&random, 5)) quern_jobs_wake(of->jobs);
-        if (random_chance(&random, 5)) {
-            const quern_result result = quern_jobs_run_caller_jobs(of->jobs, NULL);
-            is_done(of, result, true, "caller jobs");
-        }
+        if (random_chance(&random, 5)) run_caller_jobs(of);
+        if (random_chance(&random, 3)) change_place(self);
         disturb(random_next(&random));
     }
+    atomic_fetch_sub(&of->acting_count, 1);
+    while (atomic_load(&of->acting_count) > 0) { /* there may be jobs that this one alone can run */
+        run_caller_jobs(of);
+        sched_yield();
+    }
+    if (atomic_load(&of->registered[self->number]) != 0) change_place(self);
     return NULL;
 }
 
@@ -373,9 +424,11 @@ static void stress_pool(uint64_t seed, uint32_t thread_count, double deadline)
     here = (mix){.seed = seed, .deadline = deadline, .may_be_busy = guest_count < OUTSIDE_COUNT};
     cr_assert_eq(quern_jobs_create(&def, &here.jobs), QUERN_OK, "%s", quern_error_message());
     here.worker_count = quern_jobs_worker_count(here.jobs);
+    here.thread_count = thread_count;
+    here.acting_count = OUTSIDE_COUNT;
     watchdog_watch(here.jobs, seed);
     for (uint32_t i = 0; i < OUTSIDE_COUNT; i++) {
-        outsiders[i] = (outsider){.of = &here, .seed = random_next(&random)};
+        outsiders[i] = (outsider){.of = &here, .number = i, .seed = random_next(&random)};
         cr_assert_eq(pthread_create(&outsiders[i].thread, NULL, be_outside, &outsiders[i]), 0);
     }
     for (uint32_t i = 0; i < OUTSIDE_COUNT; i++)

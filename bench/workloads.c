@@ -43,6 +43,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_jobs_wake,
     &workload_jobs_gap,
     &workload_jobs_graph,
+    &workload_jobs_guests,
     &workload_jobs_uneven,
     &workload_jobs_uneven_auto,
 };

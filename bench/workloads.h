@@ -47,6 +47,7 @@ extern const bench_workload workload_jobs_fib;
 extern const bench_workload workload_jobs_wake;
 extern const bench_workload workload_jobs_gap;
 extern const bench_workload workload_jobs_graph;
+extern const bench_workload workload_jobs_guests;
 extern const bench_workload workload_jobs_uneven;
 extern const bench_workload workload_jobs_uneven_auto;
 

@@ -20,6 +20,11 @@
  * who did all of a long loop himself, although others were awake or woken, yields as well: they may be
  * waiting behind.
  *
+ * Guests can make more workers than there are processors, and then some are always kept from running:
+ * nobody spins any longer (who waits yields a few times, then sleeps), and who has work that he can do
+ * alone does not share it, for another worker would only take turns with those who are awake, and be
+ * waited for in the end.
+ *
  * A pool moves only threads of its own that are not pinned, and lets them go wherever they might go before.
  * What is noted may be old, for the system moves threads at any time. Then somebody moves, sleeps or yields
  * in vain, or spins to the end: a matter of time, not of correctness. So relaxed order will do everywhere
@@ -106,8 +111,17 @@ static bool is_any_other(const quern__worker *worker, bool (*is_so)(const quern_
     return false;
 }
 
+/* The counts may not fit together for a moment. */
+int64_t quern__jobs_count_awake(const quern_jobs *jobs)
+{
+    uint32_t inside = (uint32_t)atomic_load_explicit(&jobs->guests, memory_order_relaxed);
+    uint32_t sleeper_count = atomic_load_explicit(&jobs->sleeper_count, memory_order_relaxed);
+    return (int64_t)jobs->thread_count - 1 + __builtin_popcount(inside) - sleeper_count;
+}
+
 bool quern__worker_is_in_the_way(quern__worker *worker)
 {
+    if (quern__jobs_is_crowded(worker->jobs)) return true;
     if (settle(worker) == PLACE_SHARED) return true;
     if (is_any_other(worker, is_coming)) {
         count_given_way(worker);

@@ -135,7 +135,7 @@ static void start_loop(quern__graph_task *starting, const quern__range *range)
     quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
     quern__loop_init(&starting->loop, run_task_offer, quern__scope_close(graph), range, slots,
                      graph->caller);
-    starting->loop.wake = graph->wake;
+    starting->loop.wake = graph->wake && quern__jobs_has_processor(graph->caller->jobs);
     /* The starter's own. Relaxed: nobody else knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
@@ -178,7 +178,8 @@ static quern__graph_task *offer(quern_graph *graph, quern__worker *worker, quern
         if (!quern__deque_push(&worker->deque, &start, 0)) break;
         rest = next;
     }
-    if (rest != list && graph->wake) quern__jobs_notify(worker->jobs, worker, quern__scope_close(graph));
+    if (rest != list && graph->wake && quern__jobs_has_processor(worker->jobs))
+        quern__jobs_notify(worker->jobs, worker, quern__scope_close(graph));
     return rest;
 }
 

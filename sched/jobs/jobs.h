@@ -370,6 +370,22 @@ void quern__worker_note_processor(quern__worker *worker);
  * has tried to move away before. To be asked now and then. */
 bool quern__worker_is_in_the_way(quern__worker *worker);
 
+/* How many workers are awake, about. */
+int64_t quern__jobs_count_awake(const quern_jobs *jobs);
+
+/* Guests have made more of these than there are processors. */
+static inline bool quern__jobs_is_crowded(const quern_jobs *jobs)
+{
+    return QUERN__UNLIKELY(jobs->guest_count != 1) && quern__jobs_count_awake(jobs) > jobs->processor_count;
+}
+
+/* Whether one more would not only take the time of those: for work that the worker does itself if nobody
+ * comes. A pool for one guest does not ask. */
+static inline bool quern__jobs_has_processor(const quern_jobs *jobs)
+{
+    return QUERN__LIKELY(jobs->guest_count == 1) || quern__jobs_count_awake(jobs) < jobs->processor_count;
+}
+
 /* Around waking one that sleeps without a job, and by that one when it is awake again. */
 void quern__worker_begin_waking(const quern__worker *sleeper);
 void quern__worker_end_waking(const quern__worker *sleeper);

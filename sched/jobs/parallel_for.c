@@ -13,7 +13,10 @@
  * help. What a shared loop teaches is the time of its caller's own items, with the price of sharing in
  * it; so a short one is tried alone once. As time goes by the other way gets another try. In builds
  * with QUERN_CHECKS every loop is shared: there, finding races matters more than time. docs/jobs.md
- * says what each part of this is worth. */
+ * says what each part of this is worth.
+ *
+ * Where guests have made more workers than there are processors a loop is not shared until that is over:
+ * see give_way.c. */
 
 #ifndef QUERN__FEW_WORKERS
 #define QUERN__FEW_WORKERS 16 /* with no more, slots take 1 KiB of stack per nested call */
@@ -161,7 +164,24 @@ static quern__range until(const quern__range *range, uint32_t count)
     return part;
 }
 
-static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+/* An eighth of what is left, in whole grains, is done between two looks at whether there is a processor for
+ * somebody else. Returns the rest. */
+static quern__range run_in_crowd(const quern__worker *worker, const quern__range *range)
+{
+    const uint32_t grain = range->grain != 0 ? range->grain : 1;
+    quern__range rest = *range;
+    while (rest.first < rest.count && !quern__jobs_has_processor(worker->jobs)) {
+        uint32_t size = (rest.count - rest.first) / 8 / grain * grain;
+        if (size < grain) size = grain;
+        quern__range part = rest;
+        if (size < part.count - part.first) part.count = part.first + size;
+        quern__range_run(&part, worker->index);
+        rest.first = part.count;
+    }
+    return rest;
+}
+
+static void run_shared_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
 {
     uint32_t count = range->count - range->first;
     uint64_t start_ns = quern__clock_ns();
@@ -179,6 +199,12 @@ static void run_timed(quern__worker *worker, const quern__range *range, quern__c
     if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
     if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
     cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
+}
+
+static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+{
+    const quern__range rest = run_in_crowd(worker, range);
+    if (rest.first < rest.count) run_shared_timed(worker, &rest, cost);
 }
 
 /* A first part shows whether the expectation holds; the rest is shared if it does not. */

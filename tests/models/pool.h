@@ -224,6 +224,14 @@ bool quern__worker_is_in_the_way(quern__worker *worker)
     return false;
 }
 
+int64_t quern__jobs_count_awake(const quern_jobs *jobs)
+{
+    (void)jobs;
+    return 0;
+}
+
+void quern__thread_give_way(void) {}
+
 void quern__worker_begin_waking(const quern__worker *sleeper)
 {
     (void)sleeper;

@@ -83,7 +83,7 @@ typedef enum quern_result {
     QUERN_ERROR_STRUCTURE_CHANGED, /**< The world changed its structure while a query was iterated. */
     QUERN_ERROR_UNDECLARED_ACCESS, /**< A system touched what it had not declared. */
     QUERN_ERROR_SCHEDULE_CONFLICT, /**< Declarations of systems contradict each other (cycle, lookup). */
-    QUERN_ERROR_POOL_BUSY,         /**< Another thread is running work on this job pool. */
+    QUERN_ERROR_POOL_BUSY,         /**< Other threads are running work on this job pool. */
     QUERN_ERROR_THREAD, /**< The system refused to start a thread, or threads belong to another process. */
     QUERN_ERROR_FILE,   /**< A file or a sink could not be written. */
     QUERN_ERROR_UNAVAILABLE, /**< The system does not have, or does not allow, what was asked for. */

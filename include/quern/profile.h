@@ -50,11 +50,12 @@ typedef struct quern_schedule quern_schedule;
 typedef struct quern_worker_profile {
     /** In systems, between their chunks, and in loops and jobs that systems share with other workers. */
     uint64_t busy_ns;
-    /** Awake without a job, looking for one; for worker 0 this includes the schedule's work between
-     * segments. */
+    /** Awake without a job, looking for one; for the worker that runs the frame this includes the schedule's
+     * work between segments. */
     uint64_t stealing_ns;
     uint64_t idle_ns; /**< Asleep. */
-    uint64_t sync_ns; /**< At sync points; for workers other than 0, in the loops they help with. */
+    uint64_t
+        sync_ns; /**< At sync points; for others than the one that runs the frame, in loops they help with. */
 } quern_worker_profile;
 
 /** The profile of one frame. */
@@ -104,8 +105,8 @@ QUERN_API quern_result quern_schedule_get_system_counts(const quern_schedule *sc
 QUERN_API quern_result quern_schedule_get_frame_profile(const quern_schedule *schedule,
                                                         quern_frame_profile *out_profile);
 
-/** Returns what one worker did in the last frame. Errors: NULL_ARGUMENT, INVALID_ARGUMENT
- * (worker_index). */
+/** Returns what one worker did in the last frame. Guests of the pool that did not run the frame are no part
+ * of it: they did nothing. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (worker_index). */
 QUERN_API quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule,
                                                          uint32_t worker_index,
                                                          quern_worker_profile *out_profile);

@@ -169,6 +169,9 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
 /** Runs one frame on the world, with the threads of jobs (NULL: only the caller). Systems get
  * delta_seconds, finite and at least 0. The result is the same for every number of threads.
  *
+ * Frames of other worlds may run on the same pool at the same time: from several threads, if the pool has
+ * places for as many guests (quern_jobs_def), and from inside jobs. None takes part in another's frame.
+ *
  * Errors before the first system, with the world as it was: NULL_ARGUMENT, INVALID_ARGUMENT,
  * WORLD_LOCKED (called within a frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
  *

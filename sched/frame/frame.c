@@ -112,9 +112,9 @@ static quern_result call_passes(const quern_schedule *schedule, quern__segment *
         return quern__graph_run(segment->graph, schedule->jobs);
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (pass->has_begin) quern__pass_begin(pass, 0, 1, 0);
-        quern__pass_run(pass, 0, pass->item_count, 0);
-        if (pass->has_end) quern__pass_end(pass, 0, 1, 0);
+        if (pass->has_begin) quern__pass_begin(pass, 0, 1, schedule->caller_index);
+        quern__pass_run(pass, 0, pass->item_count, schedule->caller_index);
+        if (pass->has_end) quern__pass_end(pass, 0, 1, schedule->caller_index);
     }
     return QUERN_OK;
 }
@@ -142,16 +142,14 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     return QUERN_OK;
 }
 
-/* Alone on the caller, with the world open to changes, which may make archetypes, and the pool at rest, so
- * that the system may run graphs, and frames of other schedules. */
+/* Alone on the caller, with the world open to changes, which may make archetypes, so that the system may run
+ * frames of other schedules of this world. */
 static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
     quern__world_set_locked(schedule->plan.world, false);
-    if (schedule->jobs != NULL) quern__jobs_current_worker(schedule->jobs)->is_resting = true;
     result = run_passes(schedule, segment);
-    if (schedule->jobs != NULL) quern__jobs_current_worker(schedule->jobs)->is_resting = false;
     quern__world_set_locked(schedule->plan.world, true);
     quern__world_end_recording(schedule->plan.world);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
@@ -252,11 +250,14 @@ static quern_result run_phases(quern_schedule *schedule, quern__flush_report *re
 static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
 {
     schedule->jobs = jobs;
+    schedule->caller_index = jobs != NULL ? quern__jobs_current_worker(jobs)->index : 0;
     schedule->delta_seconds = delta_seconds;
     schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
     quern__playback_start_frame(&schedule->playback);
     const quern__observed_frame frame = {.jobs = jobs,
                                          .thread_count = jobs != NULL ? jobs->thread_count : 1,
+                                         .worker_count = jobs != NULL ? jobs->worker_count : 1,
+                                         .caller_index = schedule->caller_index,
                                          .frame_index = schedule->frame_index,
                                          .begin_ns = start_ns};
     schedule->observer->calls->begin_frame(schedule->observer, &frame);
@@ -321,7 +322,8 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1);
     if (result == QUERN_OK)
         result = schedule->observer->calls->prepare(schedule->observer, schedule->worker_count);
-    if (result == QUERN_OK && jobs != NULL) result = quern__jobs_enter(jobs, function);
+    const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    if (result == QUERN_OK && is_outside) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
     start_frame(schedule, jobs, delta_seconds, start_ns);
     schedule->is_running = true;
@@ -335,8 +337,8 @@ static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double
     schedule->is_running = false;
     if (result == QUERN_OK) result = finish_frame(schedule, &report);
     if (schedule->is_observed) schedule->observer->calls->end_frame(schedule->observer);
-    if (jobs != NULL)
-        quern__jobs_leave(jobs); /* worker 0, and its track, may be another thread's from here */
+    if (is_outside)
+        quern__jobs_leave(jobs); /* this worker, and its track, may be another thread's from here */
     schedule->frame_index++;
     schedule->stats.time_ns = quern__clock_ns() - start_ns;
     return result;

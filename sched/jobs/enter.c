@@ -117,16 +117,6 @@ bool quern__jobs_try_enter_alone(quern_jobs *jobs)
 
 quern_result quern__jobs_enter(quern_jobs *jobs, const char *function)
 {
-    quern__worker *inside = quern__jobs_current_worker(jobs);
-    if (inside != NULL && inside->is_resting) {
-        inside->is_resting = false;
-        inside->again_count++;
-        return QUERN_OK;
-    }
-    if (inside != NULL)
-        return quern__fail(QUERN_ERROR_POOL_BUSY,
-                           "%s: called from inside a job of pool '%s'; call it from outside", function,
-                           jobs->name);
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
     if (quern__jobs_try_enter(jobs) != NULL) return QUERN_OK;
@@ -163,11 +153,6 @@ static void give_place_back(quern_jobs *jobs, const quern__worker *guest)
 void quern__jobs_leave(quern_jobs *jobs)
 {
     quern__worker *guest = quern__jobs_current_worker(jobs);
-    if (guest->again_count > 0) {
-        guest->again_count--;
-        guest->is_resting = true;
-        return;
-    }
     quern__worker_settle(guest);
     quern__current_worker = guest->outer;
     give_place_back(jobs, guest);
@@ -179,11 +164,11 @@ void quern__jobs_leave(quern_jobs *jobs)
     if (QUERN__UNLIKELY(sleepers != 0)) tell_others(jobs);
 }
 
-/* The places can be taken again before this guest leaves, so that it tells those who wait for one. Relaxed:
- * leaving orders it. */
+/* The places can be taken again before this guest leaves, so that it tells those who wait for one. Release:
+ * what it did to them; it pairs with the acquire in try_enter. */
 void quern__jobs_leave_alone(quern_jobs *jobs)
 {
-    atomic_fetch_and_explicit(&jobs->guests, UINT32_MAX, memory_order_relaxed);
+    atomic_fetch_and_explicit(&jobs->guests, UINT32_MAX, memory_order_release);
     quern__jobs_leave(jobs);
 }
 

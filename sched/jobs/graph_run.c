@@ -422,21 +422,11 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
     return result;
 }
 
-static quern_result run_inside(quern_graph *graph, quern__worker *worker)
-{
-    bool was_resting = worker->is_resting; /* no longer, with this run on its stack */
-    worker->is_resting = false;
-    quern_result result = quern__graph_run(graph, worker->jobs);
-    worker->is_resting = was_resting;
-    return result;
-}
-
 quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
 {
     if (graph == NULL) return quern__fail_null("quern_graph_run", "graph");
     if (jobs == NULL) return quern__graph_run(graph, NULL);
-    quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) return run_inside(graph, worker);
+    if (quern__jobs_current_worker(jobs) != NULL) return quern__graph_run(graph, jobs);
     quern_result result = quern__jobs_enter(jobs, "quern_graph_run");
     if (result != QUERN_OK) return result;
     result = quern__graph_run(graph, jobs);

@@ -42,7 +42,7 @@ typedef struct quern__cost {
 /* Where the time of a worker goes, since the pool began: see worker_times.c. */
 typedef struct quern__worker_times {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t
-        dry_ns; /* without a job, asleep or not, up to the last that it found; while is_watched */
+        dry_ns; /* without a job, asleep or not, up to the last that it found; while watched */
     _Atomic uint64_t dry_since_ns;    /* 0: it has one */
     _Atomic uint64_t slept_ns;        /* asleep, up to its last waking */
     _Atomic uint64_t asleep_since_ns; /* 0: awake */
@@ -79,12 +79,10 @@ struct quern__worker {
     uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
     bool has_slept;         /* since it last searched */
     bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
-    bool is_resting; /* of a guest: inside the pool, but with no job on its stack; it may enter again */
-    uint32_t again_count;  /* of a guest: how often it has entered again */
-    quern__thread thread;  /* not of a guest */
-    quern__queue assigned; /* jobs that this worker alone may run, see assigned.c */
-    uint64_t loop_end_ns;  /* when the last shared loop of this worker ended */
-    uint64_t quiet_ns;     /* loops in a row before that which woke nobody */
+    quern__thread thread;   /* not of a guest */
+    quern__queue assigned;  /* jobs that this worker alone may run, see assigned.c */
+    uint64_t loop_end_ns;   /* when the last shared loop of this worker ended */
+    uint64_t quiet_ns;      /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
     quern__worker_place place;
@@ -107,10 +105,11 @@ struct quern_jobs {
     quern_allocator allocator;
     quern_host_threads host_threads;
     quern__observer *observer; /* or NULL */
-    _Atomic bool is_watched;   /* somebody wants to know for how long workers are without a job */
-    uint32_t thread_count;     /* its own threads, and one guest: how many usually share work */
-    uint32_t guest_count;      /* places for guests */
-    uint32_t worker_count;     /* its own threads, and all guests: indices of workers are below it */
+    /* Who wants to know for how long workers are without a job; NULL: nobody. Never looked into. */
+    _Atomic(const void *) watcher;
+    uint32_t thread_count; /* its own threads, and one guest: how many usually share work */
+    uint32_t guest_count;  /* places for guests */
+    uint32_t worker_count; /* its own threads, and all guests: indices of workers are below it */
     uint32_t processor_count;
     uint32_t asked_spin_ns; /* the threads may be too many for it */
     uint64_t spin_ns;

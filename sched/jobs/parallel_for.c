@@ -256,10 +256,7 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     if (range->count == 0) return QUERN_OK;
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
-        bool was_resting = worker->is_resting; /* no longer, with this loop on its stack */
-        worker->is_resting = false;
         run_on(worker, range);
-        worker->is_resting = was_resting;
         return QUERN_OK;
     }
     quern_result result = quern__jobs_enter(jobs, function);

@@ -15,11 +15,8 @@ enum {
 static void run_here(quern__worker *worker, quern_job_function *function, void *user_data)
 {
     int64_t floor = worker->floor;
-    bool was_resting = worker->is_resting;
     worker->floor = quern__deque_bottom(&worker->deque);
-    worker->is_resting = false;
     function(user_data, worker->index);
-    worker->is_resting = was_resting;
     worker->floor = floor;
 }
 
@@ -327,14 +324,11 @@ static bool has_room(quern__worker *worker)
 static void run_at_once(quern__worker *worker, const quern__job *job)
 {
     quern__job copy;
-    bool was_resting = worker->is_resting;
     quern__job_copy(&copy, job);
     count_job(job);
-    worker->is_resting = false;
     worker->at_once_depth++;
     quern__worker_run_own(worker, &copy);
     worker->at_once_depth--;
-    worker->is_resting = was_resting;
     quern__worker_settle(worker);
 }
 

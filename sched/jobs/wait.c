@@ -351,13 +351,10 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
 {
     const void *outer = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-    bool was_resting = worker->is_resting; /* no longer, with this wait on its stack */
-    worker->is_resting = false;
     quern__worker_settle(worker);
     atomic_store_explicit(&worker->waiting, wait->scope, memory_order_relaxed);
     wait_until_done(worker, wait);
     quern__worker_found_job(worker);
     atomic_store_explicit(&worker->waiting, outer, memory_order_relaxed);
     quern__worker_settle(worker);
-    worker->is_resting = was_resting;
 }

@@ -39,7 +39,7 @@ void quern__worker_run_dry(quern__worker *worker, uint64_t now_ns)
 void quern__worker_end_dry(quern__worker *worker)
 {
     quern__worker_times *times = &worker->times;
-    if (atomic_load_explicit(&worker->jobs->is_watched, memory_order_relaxed))
+    if (atomic_load_explicit(&worker->jobs->watcher, memory_order_relaxed) != NULL)
         set_time(&times->dry_ns, time_at(&times->dry_ns, &times->dry_since_ns, quern__clock_ns()));
     set_time(&times->dry_since_ns, 0);
     quern__worker_note_processor(worker);

@@ -97,10 +97,12 @@ typedef struct quern__profiler {
     quern__observed_worker *workers;
     uint64_t *times_ns; /* [worker * time_stride + system * QUERN__TIME_COUNT + ..] */
     uint32_t time_stride;
-    uint32_t worker_count;     /* entries of both */
-    quern_frame_profile frame; /* the last */
-    quern_frame_profile total; /* of all since the profile began */
-    uint64_t frame_count;      /* of those */
+    uint32_t worker_count;       /* entries of both */
+    uint32_t frame_worker_count; /* of the last frame */
+    uint32_t caller_index;       /* the worker that ran it */
+    quern_frame_profile frame;   /* the last */
+    quern_frame_profile total;   /* of all since the profile began */
+    uint64_t frame_count;        /* of those */
 } quern__profiler;
 
 _Static_assert(offsetof(struct quern__profiler, observer) == 0, "what a schedule is given is an observer");
@@ -182,7 +184,7 @@ static inline uint64_t quern__profile_dry_ns(const quern__profiler *profiler, ui
                                              uint64_t now_ns)
 {
     const quern_jobs *jobs = profiler->jobs;
-    return jobs != NULL && index < jobs->thread_count ? quern__worker_dry_ns(&jobs->workers[index], now_ns)
+    return jobs != NULL && index < jobs->worker_count ? quern__worker_dry_ns(&jobs->workers[index], now_ns)
                                                       : 0;
 }
 

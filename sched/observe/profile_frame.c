@@ -37,7 +37,7 @@ static uint64_t growth(uint64_t *seen, uint64_t sum)
 static uint64_t slept_ns(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
 {
     const quern_jobs *jobs = profiler->jobs;
-    return jobs != NULL && index < jobs->thread_count
+    return jobs != NULL && index < jobs->worker_count
                ? quern__worker_slept_ns(&jobs->workers[index], now_ns)
                : 0;
 }
@@ -49,19 +49,23 @@ static void start_passes(const quern__profiler *profiler)
             profiler->plan->segments.items[i].passes.items[k]->frame_ns = 0;
 }
 
-/* Relaxed: a worker that sees it late does not count what it did until then. Most frames only look. */
+/* Frames of other schedules may run at the same time, which ask for it, or do not: one that has asked before
+ * takes back its own wish alone, and others ask again. Relaxed: a worker that sees it late does not count
+ * what it did until then. Most frames only look. */
 static void ask_workers(const quern__profiler *profiler)
 {
     quern_jobs *jobs = profiler->jobs;
-    if (jobs == NULL || jobs->workers[0].again_count > 0) return; /* inside another frame, which decides */
-    const bool is_wanted = profiler->is_profiling;
-    if (atomic_load_explicit(&jobs->is_watched, memory_order_relaxed) != is_wanted)
-        atomic_store_explicit(&jobs->is_watched, is_wanted, memory_order_relaxed);
+    if (jobs == NULL) return;
+    const void *watcher = atomic_load_explicit(&jobs->watcher, memory_order_relaxed);
+    if (profiler->is_profiling && watcher == NULL)
+        atomic_store_explicit(&jobs->watcher, profiler, memory_order_relaxed);
+    else if (!profiler->is_profiling && watcher == profiler)
+        atomic_store_explicit(&jobs->watcher, NULL, memory_order_relaxed);
 }
 
 static void start_workers(const quern__profiler *profiler, uint64_t start_ns)
 {
-    for (uint32_t i = 0; i < profiler->frame.thread_count; i++) {
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
         profiler->workers[i].slept_seen_ns = slept_ns(profiler, i, start_ns);
         profiler->workers[i].dry_seen_ns = quern__profile_dry_ns(profiler, i, start_ns);
     }
@@ -88,7 +92,9 @@ void quern__profile_begin_frame(quern__frame_observer *observer, const quern__ob
     profiler->frame =
         (quern_frame_profile){.frame_index = frame->frame_index, .thread_count = frame->thread_count};
     profiler->segments_ns = 0;
-    if (profiler->is_traced) quern__trace_expect_workers(profiler->trace, frame->thread_count);
+    profiler->frame_worker_count = frame->worker_count;
+    profiler->caller_index = frame->caller_index;
+    if (profiler->is_traced) quern__trace_expect_workers(profiler->trace, frame->worker_count);
     if (profiler->is_profiling) start_workers(profiler, frame->begin_ns);
     start_passes(profiler);
 }
@@ -150,17 +156,24 @@ static uint64_t passed(uint64_t before_ns, uint64_t now_ns)
     return now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
-/* Worker 0 is busy while segments run, others in all of the frame, but for the time without a job. */
+/* Guests are no part of a frame, but for the one that runs it. */
+static bool is_elsewhere(const quern__profiler *profiler, uint32_t index)
+{
+    return index != profiler->caller_index && (index == 0 || index >= profiler->frame.thread_count);
+}
+
+/* The caller is busy while segments run, others in all of the frame, but for the time without a job. */
 static quern_worker_profile worker_profile(const quern__profiler *profiler, uint32_t index, uint64_t now_ns)
 {
     quern__observed_worker *observed = &profiler->workers[index];
     const quern_frame_profile *frame = &profiler->frame;
+    if (is_elsewhere(profiler, index)) return (quern_worker_profile){0};
     const uint64_t dry_ns = passed(observed->dry_seen_ns, quern__profile_dry_ns(profiler, index, now_ns));
     const uint64_t asleep_ns = passed(observed->slept_seen_ns, slept_ns(profiler, index, now_ns));
     const uint64_t without_ns = at_most(dry_ns, frame->time_ns);
     const uint64_t helped_ns = growth(&observed->sync_seen_ns, observed->sync_ns);
     quern_worker_profile worker = {.sync_ns = at_most(helped_ns, frame->time_ns - without_ns)};
-    if (index == 0) {
+    if (index == profiler->caller_index) {
         worker.sync_ns = frame->sync_ns;
         worker.busy_ns = at_most(profiler->segments_ns, frame->time_ns - frame->sync_ns);
     } else {
@@ -182,7 +195,7 @@ static void add_worker(quern_worker_profile *sum, const quern_worker_profile *wo
 
 static void finish_workers(const quern__profiler *profiler, quern_frame_profile *frame, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < frame->thread_count; i++) {
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
         quern__observed_worker *observed = &profiler->workers[i];
         observed->profile = worker_profile(profiler, i, now_ns);
         add_worker(&frame->workers, &observed->profile);

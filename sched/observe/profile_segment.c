@@ -45,8 +45,10 @@ void quern__profile_begin_segment(quern__frame_observer *observer, const quern__
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
     profiler->segment_start_ns = quern__clock_ns();
-    profiler->segment_dry_ns = quern__profile_dry_ns(profiler, 0, profiler->segment_start_ns);
-    profiler->workers[0].span.pass = NULL; /* nothing that it did before this segment belongs to a span */
+    profiler->segment_dry_ns =
+        quern__profile_dry_ns(profiler, profiler->caller_index, profiler->segment_start_ns);
+    /* Nothing that it did before this segment belongs to a span. */
+    profiler->workers[profiler->caller_index].span.pass = NULL;
     for (uint32_t i = 0; i < segment->passes.count; i++)
         segment->passes.items[i]->hooks_ns = 0;
     if (profiler->capture != NULL) quern__capture_begin_segment(profiler->capture, segment);
@@ -81,7 +83,7 @@ static pass_times take_jobs(const quern__profiler *profiler, const quern__pass *
 }
 
 /* What later frames time follows from what chunks took in this one. Workers look at it in each job, so it
- * is written now and then only: a line that worker 0 has written has to come to them anew. */
+ * is written now and then only: a line that the caller has written has to come to them anew. */
 static void learn(const quern__profiler *profiler, quern__pass *pass, const pass_times *times)
 {
     if (times->timed_ns == 0 || pass->item_count <= times->counted_count) return;
@@ -116,8 +118,9 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
     quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
     const uint64_t now_ns = quern__clock_ns();
-    profiler->segments_ns += now_ns - profiler->segment_start_ns -
-                             (quern__profile_dry_ns(profiler, 0, now_ns) - profiler->segment_dry_ns);
+    profiler->segments_ns +=
+        now_ns - profiler->segment_start_ns -
+        (quern__profile_dry_ns(profiler, profiler->caller_index, now_ns) - profiler->segment_dry_ns);
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
         const pass_times times = take_jobs(profiler, pass);
@@ -163,7 +166,7 @@ static void end_stage(quern__profiler *profiler, uint64_t now_ns)
 {
     if (profiler->stage == QUERN__STAGE_SYNC) return;
     *stage_time(&profiler->frame, profiler->stage) += now_ns - profiler->stage_start_ns;
-    show_stage(profiler, profiler->stage, 0, profiler->stage_start_ns, now_ns, 0);
+    show_stage(profiler, profiler->stage, profiler->caller_index, profiler->stage_start_ns, now_ns, 0);
 }
 
 void quern__profile_begin_sync(quern__frame_observer *observer)
@@ -190,7 +193,7 @@ void quern__profile_end_sync(quern__frame_observer *observer, uint64_t begin_ns,
     end_stage(profiler, now_ns);
     profiler->frame.sync_ns += now_ns - begin_ns;
     profiler->frame.critical_path_ns += now_ns - begin_ns;
-    show_stage(profiler, QUERN__STAGE_SYNC, 0, begin_ns, now_ns, command_count);
+    show_stage(profiler, QUERN__STAGE_SYNC, profiler->caller_index, begin_ns, now_ns, command_count);
     if (profiler->capture == NULL) return;
     quern__capture_add_gap(profiler->capture, now_ns);
     quern__capture_finish_section(profiler->capture, now_ns);
@@ -210,13 +213,13 @@ void quern__profile_end_loop(quern__frame_observer *observer)
     if (profiler->capture != NULL) quern__capture_finish_loop(profiler->capture, quern__clock_ns());
 }
 
-/* Worker 0 leads the sync point, so all of that is its time already. */
+/* The caller leads the sync point, so all of that is its time already. */
 void quern__profile_end_part(quern__frame_observer *observer, uint32_t worker_index, uint64_t begin_ns)
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     const uint64_t now_ns = quern__clock_ns();
     if (profiler->capture != NULL) quern__capture_end_part(profiler->capture, now_ns - begin_ns);
-    if (worker_index == 0) return;
+    if (worker_index == profiler->caller_index) return;
     profiler->workers[worker_index].sync_ns += now_ns - begin_ns;
     show_stage(profiler, profiler->stage, worker_index, begin_ns, now_ns, 0);
 }

@@ -101,7 +101,7 @@ static void write_workers(const profile_writer *writer)
     const quern__profiler *profiler = writer->profiler;
     quern__print(writer->printer, "\n%-24s %10s %10s %10s %10s\n", "worker, us", "busy", "stealing", "idle",
                  "sync");
-    for (uint32_t i = 0; i < profiler->total.thread_count; i++) {
+    for (uint32_t i = 0; i < profiler->frame_worker_count; i++) {
         const quern_worker_profile *worker = &profiler->workers[i].profile_total;
         quern__print(writer->printer, "%-24" PRIu32 " %10.1f %10.1f %10.1f %10.1f\n", i,
                      mean_us(writer, worker->busy_ns), mean_us(writer, worker->stealing_ns),

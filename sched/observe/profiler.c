@@ -191,7 +191,7 @@ quern_result quern_schedule_get_worker_profile(const quern_schedule *schedule, u
     if (schedule == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "schedule");
     if (out_profile == NULL) return quern__fail_null("quern_schedule_get_worker_profile", "out_profile");
     const quern__profiler *profiler = quern__schedule_profiler(schedule);
-    const uint32_t worker_count = profiler->is_profiling ? profiler->frame.thread_count : 0;
+    const uint32_t worker_count = profiler->is_profiling ? profiler->frame_worker_count : 0;
     if (worker_index >= worker_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_schedule_get_worker_profile: worker %u; the last profile has %u",

@@ -26,6 +26,8 @@
 typedef struct quern__observed_frame {
     quern_jobs *jobs; /* or NULL */
     uint32_t thread_count;
+    uint32_t worker_count;
+    uint32_t caller_index; /* of its workers */
     uint64_t frame_index;
     uint64_t begin_ns;
 } quern__observed_frame;

@@ -9,6 +9,7 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
 #include <string.h>
 
 /* Frames that are captured: they come to the same as others, show the same parts of sync points on any
@@ -307,23 +308,42 @@ Test(captured, a_refused_allocation_costs_the_capture_alone_on_several_threads)
     capture_with_every_failure(3);
 }
 
+static quern_jobs *busy_jobs;
+static pthread_barrier_t has_entered, may_leave;
+
+static void *stay_inside(void *argument)
+{
+    must(quern__jobs_enter(busy_jobs, "test"));
+    pthread_barrier_wait(&has_entered);
+    pthread_barrier_wait(&may_leave);
+    quern__jobs_leave(busy_jobs);
+    return argument;
+}
+
 /* As quern_schedule_run refuses it, but by its own name. */
 Test(captured, misuse_of_a_captured_run_names_it)
 {
     quern_capture *capture;
     must(quern_capture_create(NULL, &capture));
-    quern_jobs *jobs = setup_jobs(2);
-    must(quern__jobs_enter(jobs, "test"));
+    quern_jobs *jobs = busy_jobs = setup_jobs(2);
+    pthread_t thread;
+    pthread_barrier_init(&has_entered, NULL, 2);
+    pthread_barrier_init(&may_leave, NULL, 2);
+    cr_assert_eq(pthread_create(&thread, NULL, stay_inside, NULL), 0);
+    pthread_barrier_wait(&has_entered);
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_schedule_run_captured(schedule, jobs, 0, NULL));
     assert_message_has("quern_schedule_run_captured: 'capture' is NULL");
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_schedule_run_captured(schedule, NULL, -1, capture));
     assert_message_has("quern_schedule_run_captured: delta_seconds");
     assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run_captured(schedule, jobs, 0, capture));
-    assert_message_has("quern_schedule_run_captured: called from inside a job");
+    assert_message_has("quern_schedule_run_captured: as many outside threads as may");
     assert_refused(world, QUERN_ERROR_POOL_BUSY, quern_schedule_run(schedule, jobs, 0));
-    assert_message_has("quern_schedule_run: called from inside a job");
-    quern__jobs_leave(jobs);
+    assert_message_has("quern_schedule_run: as many outside threads as may");
+    pthread_barrier_wait(&may_leave);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&has_entered);
+    pthread_barrier_destroy(&may_leave);
     quern_jobs_destroy(jobs);
     quern_capture_destroy(capture);
 }

@@ -51,6 +51,15 @@ static void close_lives(void)
         flow_subject_close(&lives[i].subject);
 }
 
+/* All lives are new, on one pool. */
+static void begin_anew(quern_jobs *jobs)
+{
+    close_lives();
+    open_lives();
+    for (uint32_t i = 0; i < COUNT_OF(lives); i++)
+        lives[i].jobs = jobs;
+}
+
 TestSuite(two_worlds, .init = open_lives, .fini = close_lives);
 
 static void play_frame(life *it, uint32_t frame)
@@ -106,6 +115,52 @@ Test(two_worlds, live_on_two_pools_at_the_same_time, .timeout = 300)
     live_at_the_same_time();
     for (uint32_t i = 0; i < COUNT_OF(lives); i++)
         quern_jobs_destroy(lives[i].jobs);
+}
+
+static const uint32_t shared_thread_counts[] = {1, 2, 3, 8};
+
+static quern_jobs *open_for_two(uint32_t thread_count)
+{
+    quern_jobs *jobs;
+    quern_jobs_def def = {.thread_count = thread_count, .guest_count = COUNT_OF(lives)};
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    return jobs;
+}
+
+Test(two_worlds, live_on_one_pool_at_the_same_time, .timeout = 600)
+{
+    for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
+        quern_jobs *jobs = open_for_two(shared_thread_counts[i]);
+        begin_anew(jobs);
+        live_at_the_same_time();
+        quern_jobs_destroy(jobs);
+    }
+}
+
+static void live_in_job(void *argument, uint32_t worker_index)
+{
+    (void)worker_index;
+    live(*(life **)argument);
+}
+
+/* From the outside and, on two threads or more, from inside jobs on the pool's own threads. */
+Test(two_worlds, live_as_jobs_of_one_pool, .timeout = 600)
+{
+    for (uint32_t i = 0; i < COUNT_OF(shared_thread_counts); i++) {
+        quern_jobs *jobs = open_for_two(shared_thread_counts[i]);
+        quern_counter counter = {0};
+        begin_anew(jobs);
+        for (uint32_t k = 0; k < COUNT_OF(lives); k++) {
+            life *it = &lives[k];
+            const quern_job_def def = {
+                .function = live_in_job, .payload = &it, .payload_bytes = sizeof it, .counter = &counter};
+            cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+        }
+        cr_assert_eq(quern_jobs_wait(jobs, &counter), QUERN_OK);
+        for (uint32_t k = 0; k < COUNT_OF(lives); k++)
+            assert_lived_well(&lives[k]);
+        quern_jobs_destroy(jobs);
+    }
 }
 
 Test(two_worlds, live_without_pools_at_the_same_time, .timeout = 300)
@@ -186,22 +241,20 @@ Test(two_worlds, a_busy_pool_refuses_a_frame_before_its_first_system, .timeout =
     quern_jobs_destroy(shared);
 }
 
-static quern_result run_from_inside;
-
 static void run_frame_inside(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)begin;
     (void)end;
     (void)worker_index;
     life *it = argument;
-    run_from_inside = flow_subject_run(&it->subject, shared);
+    play_frame(it, 0);
 }
 
-Test(two_worlds, a_frame_cannot_run_inside_a_job_of_its_pool)
+Test(two_worlds, a_frame_runs_inside_a_loop_of_its_pool)
 {
-    shared = setup_jobs(2);
+    shared = lives[0].jobs = setup_jobs(2);
     cr_assert_eq(quern_jobs_parallel_for(shared, 1, 0, run_frame_inside, &lives[0]), QUERN_OK);
-    cr_assert_eq(run_from_inside, QUERN_ERROR_POOL_BUSY);
+    assert_lived_well(&lives[0]);
     quern_jobs_destroy(shared);
 }
 

@@ -43,6 +43,15 @@ quick rc11,imm wait_outside_fences            1 outside sleeper, 1 caller that l
 quick rc11,imm wait_part                      1 waiting worker, 1 pusher of a part
 quick rc11,imm wait_part_fences               1 waiting worker, 1 pusher of a part
 quick rc11     wait_all_blocked               2 waiting workers, 1 job of neither
+quick rc11     guests_places                  3 threads, 2 places
+quick rc11     guests_alone                   2 guests, 1 who wants to be alone
+quick rc11     guests_one_leaves              1 waiting guest, 1 guest that leaves
+quick rc11     guests_one_leaves_fences       1 waiting guest, 1 guest that leaves
+quick rc11     guests_both_leave              1 waiting worker, 2 guests that leave
+quick rc11     guests_leave_for_one_outside   1 outside sleeper, 2 guests that leave
+quick rc11     guests_all_blocked             2 waiting guests, 1 job of neither
+quick rc11,imm guests_told_of_end             1 sleeper that has come in, 1 hold
+quick rc11,imm guests_told_of_job             1 waiting guest, 1 job for guests
 quick rc11,imm lent_one_job                   1 pusher, 1 lent worker; 1 job
 quick rc11,imm lent_two_jobs_fences           1 pusher, 1 lent worker; 2 jobs
 quick rc11     lent_two_pushers               2 pushers, 1 lent worker; 2 jobs

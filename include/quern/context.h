@@ -92,8 +92,8 @@ QUERN_API double quern_context_delta_seconds(const quern_context *context);
 /** Returns the number of the frame; 0 in the first of the schedule. */
 QUERN_API uint64_t quern_context_frame_index(const quern_context *context);
 
-/** Returns the worker, 0 to quern_jobs_worker_count - 1; 0 in a fill and without a pool. For scratch memory per worker; results must
- * not depend on it. */
+/** Returns the worker, 0 to quern_jobs_worker_count - 1; 0 in a fill and without a pool. For scratch memory
+ * per worker; results must not depend on it. */
 QUERN_API uint32_t quern_context_worker_index(const quern_context *context);
 
 /** Returns the pool of this frame or parallel query, for quern_jobs_parallel_for inside a kernel; NULL

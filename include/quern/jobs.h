@@ -8,10 +8,10 @@
  * whatever your program has to do in parallel.
  *
  * A pool of n threads starts n - 1. A thread that calls quern_jobs_parallel_for, quern_jobs_run,
- * quern_jobs_wait or quern_graph_run from outside the pool takes part as a worker until the call returns: it
- * is a guest. The pool has places for as many guests at a time as its definition says, usually for one; where
- * all are taken, waits sleep and the others get POOL_BUSY. Calls made from inside a job are always allowed,
- * nest to any depth, and help with the work instead of blocking. Idle workers look for work for a bounded
+ * quern_jobs_wait or quern_graph_run from outside the pool takes part as a worker until the call returns:
+ * it is a guest. The pool has places for as many guests at a time as its definition says, usually for one;
+ * where all are taken, waits sleep and the others get POOL_BUSY. Calls made from inside a job are always
+ * allowed, nest to any depth, and help with the work instead of blocking. Idle workers look for work for a bounded
  * time, then sleep: a pool that is left alone uses no processor time.
  *
  * A process that was forked outside of jobs has none of the pool's threads. There, calls of a pool with
@@ -76,8 +76,8 @@ typedef struct quern_jobs_def {
     /** 1 to QUERN_MAX_THREADS, the first guest included; 0 means one per processor this process may use. With
      * `processors` it means one for each of these, and one more for the guest where that may use others. */
     uint32_t thread_count QUERN__ZERO;
-    /** How many threads from outside may take part at the same time, 1 to QUERN_MAX_GUESTS; 0 means 1. There
-     * may be QUERN_MAX_THREADS workers in all: thread_count - 1 of its own, and these. */
+    /** How many threads from outside may take part at the same time, 1 to QUERN_MAX_GUESTS; 0 means 1.
+     * There may be QUERN_MAX_THREADS workers in all: thread_count - 1 of its own, and these. */
     uint32_t guest_count QUERN__ZERO;
     /** How long an idle worker looks for work before it sleeps; 0 means 200,000. A pool with more threads
      * than processors never looks longer than one round. Who looks on the processor where another worker
@@ -135,8 +135,8 @@ QUERN_API quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count
 QUERN_API uint32_t quern_jobs_thread_count(const quern_jobs *jobs);
 
 /** Returns how many workers the pool has: its own threads, and as many guests as may take part at the same
- * time. Indices of workers are below it. It is quern_jobs_thread_count for a pool with a place for one guest.
- * Threads: any. */
+ * time. Indices of workers are below it. It is quern_jobs_thread_count for a pool with a place for one
+ * guest. Threads: any. */
 QUERN_API uint32_t quern_jobs_worker_count(const quern_jobs *jobs);
 
 /** Keeps a place for guests for the calling thread: from now on it is always this worker when it takes part,
@@ -174,8 +174,8 @@ QUERN_API quern_result quern_jobs_describe(const quern_jobs *jobs, quern_sink si
 
 /** A job. user_data is the pointer that was given with it, or the address of a copy of its payload.
  * worker_index is that of the thread it runs on, 0 to quern_jobs_worker_count - 1: no two threads have the
- * same index at the same time, and a job keeps its own from beginning to end. The pool's own threads are 1 to
- * thread_count - 1; the first guest is 0, others are thread_count and above. */
+ * same index at the same time, and a job keeps its own from beginning to end. The pool's own threads are 1
+ * to thread_count - 1; the first place for guests is 0, others are thread_count and above. */
 typedef void quern_job_function(void *user_data, uint32_t worker_index);
 
 /** Runs function as a job on the calling thread and returns when it has returned. This is the way into the

@@ -50,12 +50,12 @@ typedef struct quern_schedule quern_schedule;
 typedef struct quern_worker_profile {
     /** In systems, between their chunks, and in loops and jobs that systems share with other workers. */
     uint64_t busy_ns;
-    /** Awake without a job, looking for one; for the worker that runs the frame this includes the schedule's
-     * work between segments. */
+    /** Awake without a job, looking for one; for the worker that runs the frame this includes the
+     * schedule's work between segments. */
     uint64_t stealing_ns;
     uint64_t idle_ns; /**< Asleep. */
-    uint64_t
-        sync_ns; /**< At sync points; for others than the one that runs the frame, in loops they help with. */
+    /** At sync points; for workers other than the one that runs the frame, in the loops they help with. */
+    uint64_t sync_ns;
 } quern_worker_profile;
 
 /** The profile of one frame. */

@@ -142,8 +142,8 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     return QUERN_OK;
 }
 
-/* Alone on the caller, with the world open to changes, which may make archetypes, so that the system may run
- * frames of other schedules of this world. */
+/* Alone on the caller, with the world open to changes, which may make archetypes, so that the system may
+ * run frames of other schedules of this world. */
 static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = start_segment(schedule, segment);

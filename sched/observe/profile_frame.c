@@ -49,8 +49,8 @@ static void start_passes(const quern__profiler *profiler)
             profiler->plan->segments.items[i].passes.items[k]->frame_ns = 0;
 }
 
-/* Frames of other schedules may run at the same time, which ask for it, or do not: one that has asked before
- * takes back its own wish alone, and others ask again. Relaxed: a worker that sees it late does not count
+/* Frames of other schedules may run at the same time, which ask for it, or do not: one that has asked
+ * before takes back its own wish alone, and others ask again. Relaxed: a worker that sees it late does not count
  * what it did until then. Most frames only look. */
 static void ask_workers(const quern__profiler *profiler)
 {

@@ -25,7 +25,7 @@ static void join_all(void)
         pthread_join(threads[i], NULL);
 }
 
-/* ------------------------------------------------------------------------------------------------ places */
+/* ---------------------------------------------------------------------------------------------- places */
 
 static int
     visit_counts[MAX_WORKERS]; /* plain: two at the same time, or one after another unseen, are a race */
@@ -191,7 +191,7 @@ void guests_all_blocked(void)
     join_all();
 }
 
-/* --------------------------------------------------------------------------------------- told of something */
+/* ------------------------------------------------------------------------------------ told of something */
 
 static void *release_hold(void *argument)
 {

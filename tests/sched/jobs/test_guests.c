@@ -346,7 +346,7 @@ Test(guests, take_part_in_a_pool_that_never_spins)
     quern_jobs_destroy(jobs);
 }
 
-/* ------------------------------------------------------------------------------- more than there are places */
+/* ------------------------------------------------------------------------- more than there are places */
 
 static void *submit_and_wait(void *argument)
 {

@@ -82,7 +82,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in counter | loop | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in counter | guests | loop | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

@@ -51,9 +51,11 @@ static void describe_worker(quern__printer *printer, const quern_jobs *jobs, con
 {
     int64_t top = atomic_load_explicit(&worker->deque.top, memory_order_relaxed);
     int64_t bottom = atomic_load_explicit(&worker->deque.bottom, memory_order_relaxed);
+    const char *work = atomic_load_explicit(&worker->work, memory_order_relaxed);
     quern__print(printer,
-                 "worker %u: %s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
-                 (unsigned)worker->index, state_of(jobs, worker), (long long)top, (long long)bottom,
+                 "worker %u: %s%s%s%s; deque %lld to %lld; %u for it alone; parker %u; gave way %u times\n",
+                 (unsigned)worker->index, state_of(jobs, worker), work != NULL ? ", in '" : "",
+                 work != NULL ? work : "", work != NULL ? "'" : "", (long long)top, (long long)bottom,
                  (unsigned)atomic_load_explicit(&worker->assigned.count, memory_order_relaxed),
                  (unsigned)atomic_load_explicit(&worker->parker.state, memory_order_relaxed),
                  (unsigned)atomic_load_explicit(&worker->place.given_way_count, memory_order_relaxed));

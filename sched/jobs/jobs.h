@@ -66,6 +66,7 @@ struct quern__worker {
         QUERN__APART_BYTES) _Atomic(const void *) serving; /* the scope its current work is a part of */
     _Atomic int64_t serving_from;  /* what stands there in its deque or later is a part of that, too */
     _Atomic(const void *) waiting; /* the scope it waits for, innermost; NULL */
+    _Atomic(const char *) work;    /* the name of what it does, innermost; NULL */
     _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
     quern__worker *outer;     /* of the same thread, in the pool from whose job it entered this one */
     int64_t floor;            /* jobs below it in the deque are not the current job's own */
@@ -359,6 +360,29 @@ static inline uint64_t quern__worker_start_showing(const quern__worker *worker)
 /* Shows something that ends now, on the worker's track. */
 void quern__worker_show(const quern__worker *worker, quern__job_event event, uint64_t start_ns,
                         uint32_t count);
+
+/* Work that has a name, while a worker does it. */
+typedef struct quern__named_work {
+    const char *name;  /* NULL: it has none, and nothing is shown */
+    const char *outer; /* of the work that it is done inside of */
+    uint64_t start_ns; /* 0: nobody wants to see it */
+} quern__named_work;
+
+quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name);
+void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work);
+
+/* Around the work, by the worker itself. In between the name is seen by quern_jobs_describe; at the end the
+ * work is shown to the observer. name may be NULL. */
+static inline quern__named_work quern__worker_begin_named(quern__worker *worker, const char *name)
+{
+    if (QUERN__LIKELY(name == NULL)) return (quern__named_work){.name = NULL};
+    return quern__worker_publish_name(worker, name);
+}
+
+static inline void quern__worker_end_named(quern__worker *worker, const quern__named_work *work)
+{
+    if (QUERN__UNLIKELY(work->name != NULL)) quern__worker_retract_name(worker, work);
+}
 
 /* ------------------------------------------------------------------- give_way.c: two on one processor */
 

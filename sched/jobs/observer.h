@@ -14,15 +14,16 @@
 typedef enum quern__job_event {
     QUERN__JOB_STEAL, /* a search that found a job, or items of a loop */
     QUERN__JOB_SLEEP,
-    QUERN__JOB_LOOP /* help with a parallel loop that somebody else waits for */
+    QUERN__JOB_LOOP, /* help with a parallel loop that somebody else waits for */
+    QUERN__JOB_NAMED /* work that has a name */
 } quern__job_event;
 
 typedef struct quern__observer {
     _Atomic bool is_running;     /* events are wanted */
     _Atomic uint32_t user_count; /* pools and schedules that hold on to it */
-    /* By the worker itself, of what ends now. */
+    /* By the worker itself, of what ends now. name: of the work, which may end with this call, or NULL. */
     void (*show)(struct quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                 uint64_t begin_ns, uint32_t count);
+                 const char *name, uint64_t begin_ns, uint32_t count);
 } quern__observer;
 
 /* One relaxed load. It orders nothing, since an event too many or too few does no harm. */

@@ -167,13 +167,18 @@ static void run_cancellable(quern__job *job, quern__worker *worker)
 
 static void run_named(quern__job *job, quern__worker *worker)
 {
-    run_submitted(job, worker);
+    const quern__named_work work = quern__worker_begin_named(worker, quern__job_name(job));
+    run_payload(job, worker);
+    quern__worker_end_named(worker, &work);
+    count_down(job, worker);
 }
 
 static void run_named_cancellable(quern__job *job, quern__worker *worker)
 {
-    if (!is_cancelled(job, SECOND_LAST_WORD)) run_payload(job, worker);
-    count_down(job, worker);
+    if (is_cancelled(job, SECOND_LAST_WORD))
+        count_down(job, worker);
+    else
+        run_named(job, worker);
 }
 
 const char *quern__job_name(const quern__job *job)

@@ -83,5 +83,27 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
                         uint32_t count)
 {
     quern__observer *observer = worker->jobs->observer;
-    if (quern__observer_wants(observer)) observer->show(observer, worker->index, event, start_ns, count);
+    if (quern__observer_wants(observer))
+        observer->show(observer, worker->index, event, NULL, start_ns, count);
+}
+
+/* -------------------------------------------------------------------------------------- named work */
+
+/* Relaxed: the worker alone writes it, and who reads it (describe.c) sees about now. */
+quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
+{
+    const quern__named_work work = {.name = name,
+                                    .outer = atomic_load_explicit(&worker->work, memory_order_relaxed),
+                                    .start_ns = quern__worker_start_showing(worker)};
+    atomic_store_explicit(&worker->work, name, memory_order_relaxed);
+    return work;
+}
+
+/* Relaxed: see above. */
+void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work)
+{
+    quern__observer *observer = worker->jobs->observer;
+    atomic_store_explicit(&worker->work, work->outer, memory_order_relaxed);
+    if (work->start_ns != 0 && quern__observer_wants(observer))
+        observer->show(observer, worker->index, QUERN__JOB_NAMED, work->name, work->start_ns, 0);
 }

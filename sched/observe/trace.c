@@ -58,6 +58,7 @@ static bool open_track(const quern_trace *trace, quern__trace_track *track)
     atomic_init(&track->depth, 0);
     track->slots = slots;
     track->name[0] = '\0';
+    memset(track->seen, 0, sizeof track->seen);
     return true;
 }
 
@@ -88,21 +89,6 @@ static void release_trace(quern_trace *trace)
     quern__release(&allocator, trace, sizeof *trace, _Alignof(quern_trace));
 }
 
-/* Of a pool: the track is the worker's. */
-static void show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
-                     uint64_t begin_ns, uint32_t count)
-{
-    static const quern__trace_kind kinds[] = {[QUERN__JOB_STEAL] = QUERN__TRACE_STEAL,
-                                              [QUERN__JOB_SLEEP] = QUERN__TRACE_SLEEP,
-                                              [QUERN__JOB_LOOP] = QUERN__TRACE_LOOP};
-    const quern__trace_event shown = {.begin_ns = begin_ns,
-                                      .duration_ns = quern__clock_ns() - begin_ns,
-                                      .kind = kinds[event],
-                                      .name = QUERN__TRACE_NO_NAME,
-                                      .count = count};
-    quern__trace_show((quern_trace *)(void *)observer, worker_index, &shown);
-}
-
 quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_trace)
 {
     quern_trace_def filled = {0};
@@ -113,7 +99,7 @@ quern_result quern_trace_create(const quern_trace_def *def, quern_trace **out_tr
     quern_trace *trace = quern__allocate(&filled.allocator, sizeof *trace, _Alignof(quern_trace));
     if (trace == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_trace_create: no memory for a trace");
-    *trace = (quern_trace){.observer.show = show_job,
+    *trace = (quern_trace){.observer.show = quern__trace_show_job,
                            .track_count = filled.track_count,
                            .capacity = power_of_two_from(filled.events_per_track),
                            .allocator = filled.allocator};
@@ -199,6 +185,23 @@ quern_result quern_trace_add_name(quern_trace *trace, const char *name, uint32_t
     pthread_mutex_unlock(&trace->mutex);
     if (result == QUERN_OK) *out_name = number;
     return result;
+}
+
+/* For work that is shown, which must not fail. */
+uint32_t quern__trace_number_of(quern_trace *trace, const char *name)
+{
+    pthread_mutex_lock(&trace->mutex);
+    uint32_t number = find_name(trace, name);
+    if (number == trace->names.count) {
+        const bool has_room = number < QUERN_MAX_TRACE_NAMES &&
+                              quern__array_reserve(&trace->allocator, &trace->names, number + 1);
+        if (has_room)
+            memcpy(trace->names.items[trace->names.count++].text, name, strlen(name) + 1);
+        else
+            number = QUERN__TRACE_NO_NAME;
+    }
+    pthread_mutex_unlock(&trace->mutex);
+    return number;
 }
 
 quern_result quern_trace_set_track_name(quern_trace *trace, uint32_t track, const char *name)

@@ -37,6 +37,7 @@ typedef enum quern__trace_kind {
     QUERN__TRACE_STEAL,
     QUERN__TRACE_SLEEP,
     QUERN__TRACE_LOOP, /* help with a parallel loop that somebody else waits for */
+    QUERN__TRACE_JOB,  /* named work of a pool: a job, a loop, a node of a graph */
     QUERN__TRACE_KIND_COUNT
 } quern__trace_kind;
 
@@ -58,12 +59,21 @@ typedef struct quern__trace_slot {
     _Atomic uint64_t words[QUERN__TRACE_EVENT_WORDS];
 } quern__trace_slot;
 
+/* A name of work that a track has shown, so that it need not be looked for under the mutex again. */
+typedef struct quern__trace_seen {
+    char text[QUERN_MAX_NAME_BYTES + 1]; /* empty: none */
+    uint32_t number;
+} quern__trace_seen;
+
+enum { QUERN__TRACE_SEEN_COUNT = 16 }; /* a power of two */
+
 typedef struct quern__trace_track {
     _Alignas(QUERN__APART_BYTES) _Atomic uint64_t head; /* events ever written */
     _Atomic uint64_t start_head;                        /* head at the last start */
     _Atomic uint32_t depth;              /* of open zones; by the writer, in builds with QUERN_CHECKS */
     quern__trace_slot *slots;            /* capacity of them */
     char name[QUERN_MAX_NAME_BYTES + 1]; /* by the trace's mutex; empty: worker N */
+    quern__trace_seen seen[QUERN__TRACE_SEEN_COUNT]; /* by the writer alone */
 } quern__trace_track;
 
 typedef struct quern__trace_name {
@@ -97,6 +107,13 @@ void quern__trace_remove_schedule(quern_trace *trace);
  * empty text for a track that was given no name. */
 void quern__trace_copy_name(quern_trace *trace, uint32_t name, char text[QUERN_MAX_NAME_BYTES + 1]);
 void quern__trace_copy_track_name(quern_trace *trace, uint32_t track, char text[QUERN_MAX_NAME_BYTES + 1]);
+
+/* The number of a name, which is added when it is new; QUERN__TRACE_NO_NAME when there is no room. */
+uint32_t quern__trace_number_of(quern_trace *trace, const char *name);
+
+/* What a pool calls: see quern__observer. */
+void quern__trace_show_job(quern__observer *observer, uint32_t worker_index, quern__job_event event,
+                           const char *name, uint64_t begin_ns, uint32_t count);
 
 /* Whether events are wanted. */
 static inline bool quern__trace_wants(const quern_trace *trace)

@@ -31,6 +31,7 @@ static const struct {
     [QUERN__TRACE_STEAL] = {"steal", NULL, "items"},
     [QUERN__TRACE_SLEEP] = {"sleep", NULL, NULL},
     [QUERN__TRACE_LOOP] = {"loop", NULL, NULL},
+    [QUERN__TRACE_JOB] = {"job", NULL, NULL},
 };
 
 static const char *const stages[] = {

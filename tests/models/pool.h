@@ -300,6 +300,17 @@ void quern__worker_show(const quern__worker *worker, quern__job_event event, uin
     (void)worker, (void)event, (void)start_ns, (void)count;
 }
 
+quern__named_work quern__worker_publish_name(quern__worker *worker, const char *name)
+{
+    (void)worker, (void)name;
+    return (quern__named_work){.name = NULL};
+}
+
+void quern__worker_retract_name(quern__worker *worker, const quern__named_work *work)
+{
+    (void)worker, (void)work;
+}
+
 quern_result(quern__fail)(quern_result code, const char *format, ...)
 {
     (void)format;

@@ -63,7 +63,7 @@ quick rc11     assigned_lent                  1 pusher, 1 lent worker; 1 job
 quick rc11     assigned_lent_two_jobs         1 pusher, 1 lent worker; 2 jobs
 quick rc11,imm assigned_end                   1 worker that ends; 1 job that the caller assigns to it
 quick rc11,imm assigned_register              1 registered thread, 1 other; 1 place
-quick rc11,imm assigned_register_two          2 registered threads; 2 places
+long  rc11     assigned_register_two          2 registered threads; 2 places
 quick rc11,imm assigned_unregister            1 thread that unregisters, 1 outside pusher
 quick rc11     loop_two_items                 1 thief; 2 items, grain 1
 long  rc11     loop_help                      1 thief; 3 items, grain 1

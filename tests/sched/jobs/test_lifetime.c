@@ -97,3 +97,50 @@ Test(lifetime, describe_names_every_worker)
     cr_assert_eq(strlen(small), sizeof small - 1);
     quern_jobs_destroy(jobs);
 }
+
+static void describe_itself(void *argument, uint32_t worker_index)
+{
+    char text[1000];
+    quern_buffer buffer = {text, sizeof text, 0};
+    quern_jobs *jobs = *(quern_jobs **)argument;
+    (void)worker_index;
+    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_expect_not_null(strstr(text, ", in 'inner job';"), "%s", text);
+}
+
+static void submit_inner(void *argument, uint32_t worker_index)
+{
+    char text[1000];
+    quern_buffer buffer = {text, sizeof text, 0};
+    quern_jobs *jobs = *(quern_jobs **)argument;
+    quern_counter done = {0};
+    const quern_job_def def = {.function = describe_itself,
+                               .payload = argument,
+                               .payload_bytes = sizeof jobs,
+                               .counter = &done,
+                               .name = "inner job"};
+    (void)worker_index;
+    cr_expect_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+    cr_expect_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
+    cr_expect_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_expect_not_null(strstr(text, ", in 'outer job';"), "%s", text);
+    cr_expect_null(strstr(text, "inner job"), "%s", text);
+}
+
+Test(lifetime, describe_says_the_names_of_jobs)
+{
+    char text[1000];
+    quern_buffer buffer = {text, sizeof text, 0};
+    quern_jobs *jobs = open_pool(1);
+    quern_counter done = {0};
+    const quern_job_def def = {.function = submit_inner,
+                               .payload = &jobs,
+                               .payload_bytes = sizeof jobs,
+                               .counter = &done,
+                               .name = "outer job"};
+    cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
+    cr_assert_eq(quern_jobs_describe(jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_assert_null(strstr(text, "outer job"), "%s", text);
+    quern_jobs_destroy(jobs);
+}

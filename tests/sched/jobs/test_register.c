@@ -320,7 +320,7 @@ Test(register_thread, a_forked_child_has_none_of_it)
         bool is_refused = quern_jobs_unregister_thread(jobs) == QUERN_ERROR_THREAD;
         quern_jobs_destroy(jobs);
         quern_jobs *own;
-        const quern_jobs_def def = {.thread_count = 2};
+        const quern_jobs_def def = {.thread_count = 1}; /* sanitizers allow no threads here */
         bool has_own =
             quern_jobs_create(&def, &own) == QUERN_OK && quern_jobs_register_thread(own, NULL) == QUERN_OK;
         if (has_own) quern_jobs_destroy(own);

@@ -5,6 +5,8 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/setup.h"
 
+#include <quern/jobs.h>
+
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
@@ -184,6 +186,7 @@ Test(trace_file, args_say_what_their_numbers_are)
         [QUERN__TRACE_STEAL] = {"steal", "{\"items\":44}"},
         [QUERN__TRACE_SLEEP] = {"sleep", ""},
         [QUERN__TRACE_LOOP] = {"loop", ""},
+        [QUERN__TRACE_JOB] = {"job", ""},
     };
     quern_trace *trace = open_trace(1, 16);
     const uint32_t name = add_name(trace, "name");
@@ -230,6 +233,63 @@ Test(trace_file, names_may_hold_anything)
 }
 
 /* Inner zones end first, so they are recorded first; what begins together is told apart by its length. */
+static void run_named(void *argument, uint32_t worker_index)
+{
+    (void)argument;
+    (void)worker_index;
+}
+
+static const cJSON *event_named(const cJSON *root, const char *name)
+{
+    const cJSON *event = NULL;
+    cJSON_ArrayForEach(event, events_of(root)) if (strcmp(text_of(event, "name"), name) == 0) return event;
+    return NULL;
+}
+
+static void submit_named(quern_jobs *jobs, const char *name)
+{
+    quern_counter done = {0};
+    quern_cancel cancel = {0};
+    const quern_job_def def = {
+        .function = run_named, .counter = &done, .cancel = name != NULL ? &cancel : NULL, .name = name};
+    cr_assert_eq(quern_jobs_submit(jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(jobs, &done), QUERN_OK);
+}
+
+Test(trace_file, jobs_with_a_name_are_shown)
+{
+    char passing[100], cut[100];
+    memset(passing, 'x', sizeof passing);
+    passing[sizeof passing - 1] = '\0';
+    snprintf(cut, sizeof cut, "%.*s", QUERN_MAX_NAME_BYTES, passing);
+    quern_jobs *jobs;
+    quern_trace *trace = open_trace(1, 64);
+    const quern_jobs_def def = {.thread_count = 1, .trace = trace};
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    submit_named(jobs, "before the start");
+    quern_trace_start(trace);
+    submit_named(jobs, NULL);
+    for (int i = 0; i < 3; i++)
+        submit_named(jobs, "load \"level\"");
+    submit_named(jobs, passing);
+    memset(passing, 'y', sizeof passing - 1); /* the trace has its own copy */
+    submit_named(jobs, "");
+    quern_trace_stop(trace);
+    quern_jobs_destroy(jobs);
+    cJSON *root = write_and_parse(trace);
+    const cJSON *event = event_named(root, "load \"level\"");
+    cr_assert_not_null(event);
+    cr_expect_str_eq(text_of(event, "cat"), "job");
+    cr_expect_str_eq(text_of(event, "ph"), "X");
+    cr_expect_not_null(event_named(root, cut));
+    cr_expect_not_null(event_named(root, "job")); /* whose name is empty */
+    cr_expect_null(event_named(root, "before the start"));
+    cr_expect_not_null(event_at(root, 0, 4));
+    cr_expect_null(event_at(root, 0, 5)); /* three, the long one, the empty one */
+    cr_expect_eq(trace->names.count, 2u);
+    close_trace(trace, root);
+}
+
 Test(trace_file, outer_events_come_before_inner_ones)
 {
     quern_trace *trace = open_trace(1, 64);

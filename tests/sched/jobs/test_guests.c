@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -377,4 +378,132 @@ Test(guests, more_threads_than_places_submit_and_wait)
             cr_expect_eq(sum_of(&of), (uint64_t)(JOB_COUNT + 1) * of.round_count * of.thread_count);
             quern_jobs_destroy(of.jobs);
         }
+}
+
+/* ------------------------------------------------------------------------------------------- caller jobs */
+
+static void note_guest(void *argument, uint32_t worker_index)
+{
+    party *of = *(party **)argument;
+    cr_expect(worker_index == 0 || worker_index >= quern_jobs_thread_count(of->jobs),
+              "worker %u is no guest", worker_index);
+    atomic_fetch_add(&of->run_count, 1);
+}
+
+/* Each waits for a hold that is taken off when the jobs for guests have run: on whom, is open. */
+static void *wait_until_released(void *argument)
+{
+    outsider *self = argument;
+    cr_expect_eq(quern_jobs_wait(self->of->jobs, &self->of->counter), QUERN_OK);
+    return NULL;
+}
+
+Test(guests, jobs_for_the_caller_run_on_any_of_them_that_waits)
+{
+    for (uint32_t round = 0; round < 10; round++) {
+        party of = {.jobs = open_for_guests(3, 4), .thread_count = 3};
+        outsider waiting[3];
+        quern_counter_hold(&of.counter);
+        for (uint32_t i = 0; i < 3; i++) {
+            waiting[i] = (outsider){.of = &of, .number = i};
+            cr_assert_eq(pthread_create(&waiting[i].thread, NULL, wait_until_released, &waiting[i]), 0);
+        }
+        if (round % 2 == 0) sleep_ms(2); /* they sleep by now */
+        quern_counter done = {0};
+        party *shared = &of;
+        const quern_job_def def = {.function = note_guest,
+                                   .payload = &shared,
+                                   .payload_bytes = sizeof shared,
+                                   .caller_only = true,
+                                   .counter = &done};
+        for (uint32_t i = 0; i < 40; i++)
+            cr_assert_eq(quern_jobs_submit(of.jobs, &def), QUERN_OK);
+        while (!quern_counter_is_done(&done))
+            sleep_ms(1); /* without taking part */
+        cr_expect_eq(quern_jobs_release(of.jobs, &of.counter), QUERN_OK);
+        for (uint32_t i = 0; i < 3; i++)
+            pthread_join(waiting[i].thread, NULL);
+        cr_expect_eq(atomic_load(&of.run_count), 40u);
+        quern_jobs_destroy(of.jobs);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ host threads */
+
+typedef struct host_call {
+    void (*function)(void *data);
+    void *data;
+} host_call;
+
+static void *make_call(void *argument)
+{
+    host_call call = *(host_call *)argument;
+    free(argument);
+    call.function(call.data);
+    return NULL;
+}
+
+static void start_thread(void *user_data, void (*function)(void *data), void *data)
+{
+    (void)user_data;
+    host_call *call = malloc(sizeof *call);
+    pthread_t thread;
+    cr_assert(call != NULL);
+    *call = (host_call){function, data};
+    cr_assert_eq(pthread_create(&thread, NULL, make_call, call), 0);
+    pthread_detach(thread);
+}
+
+Test(guests, take_part_in_a_pool_on_threads_of_the_host)
+{
+    quern_jobs *jobs;
+    quern_jobs_def def = {.thread_count = 3, .guest_count = 3, .host_threads = {.submit = start_thread}};
+    cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+    play(jobs, 3, 20);
+    quern_jobs_destroy(jobs);
+}
+
+/* ------------------------------------------------------------------------------------------------- forks */
+
+#if !defined(__SANITIZE_THREAD__) /* which does not go on in a child of a program with threads */
+
+/* Threads that were guests are in the parent alone, so the child must not wait for them. */
+Test(guests, a_forked_child_has_none_of_them)
+{
+    quern_jobs *jobs = open_for_guests(1, 2);
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        quern_result result = quern_jobs_parallel_for(jobs, 4, 1, do_nothing, NULL);
+        quern_jobs_destroy(jobs);
+        _exit(result == QUERN_ERROR_THREAD ? 0 : 1);
+    }
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_expect_eq(quern_jobs_parallel_for(jobs, 4, 1, do_nothing, NULL), QUERN_OK);
+    quern_jobs_destroy(jobs);
+}
+
+#endif
+
+/* ---------------------------------------------------------------------------------------------- describe */
+
+Test(guests, describe_tells_who_is_inside)
+{
+    party of = {.jobs = open_for_guests(2, 3)};
+    outsider inside = {.of = &of};
+    char text[2000];
+    quern_buffer buffer = {text, sizeof text, 0};
+    cr_assert_eq(pthread_create(&inside.thread, NULL, come_and_stay, &inside), 0);
+    while (atomic_load(&of.inside_count) != 1)
+        sleep_ms(1);
+    cr_assert_eq(quern_jobs_describe(of.jobs, quern_sink_buffer(&buffer)), QUERN_OK);
+    cr_expect(strstr(text, "2 threads, 1 of 3 guests inside") != NULL, "%s", text);
+    cr_expect(strstr(text, "worker 0: outside") == NULL, "%s", text);
+    cr_expect(strstr(text, "worker 2: outside") != NULL, "%s", text);
+    cr_expect(strstr(text, "worker 3: outside") != NULL, "%s", text);
+    atomic_store(&of.may_leave, true);
+    pthread_join(inside.thread, NULL);
+    quern_jobs_destroy(of.jobs);
 }

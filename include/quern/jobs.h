@@ -314,6 +314,22 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
  * sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
+/** Waits like quern_jobs_wait, but no longer than limit_ns. out_done, which may be NULL, says whether the
+ * counter has come to zero; what its jobs wrote is then visible. The caller helps meanwhile, too, and a job
+ * that it has begun is not interrupted when time is up: the call returns after that job. A limit of 0 only
+ * looks; UINT64_MAX is none. The counter must stay where it is until the call has returned. Errors:
+ * NULL_ARGUMENT, THREAD. Threads: any. */
+QUERN_API quern_result quern_jobs_wait_for(quern_jobs *jobs, quern_counter *counter, uint64_t limit_ns,
+                                           bool *out_done);
+
+/** Waits until any of count counters, 1 to QUERN_MAX_AFTER, has come to zero, no longer than limit_ns, which is
+ * as in quern_jobs_wait_for. out_index, which may be NULL, says which: of several the first in the list, and
+ * count when time is up. What the jobs of that one wrote is then visible. The caller helps with the jobs of
+ * all of them. All must stay where they are until the call has returned. Errors, with count in out_index:
+ * NULL_ARGUMENT, INVALID_ARGUMENT, THREAD. Threads: any. */
+QUERN_API quern_result quern_jobs_wait_any(quern_jobs *jobs, quern_counter *const *counters, uint32_t count,
+                                           uint64_t limit_ns, uint32_t *out_index);
+
 /** Returns whether the counter is at zero; if so, what its jobs wrote is visible. Only looks: in a pool of
  * one thread nobody else runs jobs, and a loop that asks until the counter is done never ends. Threads:
  * any. */

@@ -55,7 +55,7 @@ static void announce_calls(const quern__link *list, const quern__worker *worker)
 }
 
 /* The mutex covers all of this, so the sleeper, who takes it before it goes, and its pool are there until
- * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in has_fired. */
+ * the end. It may have come in as a guest meanwhile. Release: pairs with the acquire in has_fired (counter_wait.c). */
 static void fire_outside(quern__link *link, quern_jobs *jobs)
 {
     pthread_mutex_lock(&jobs->outside_mutex);
@@ -65,7 +65,7 @@ static void fire_outside(quern__link *link, quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Release pairs with counter_is_done; then the link is gone. */
+/* Release pairs with has_fired (counter_wait.c); then the link is gone. */
 static void wake_sleeper(quern__link *link, quern__worker *sleeper)
 {
     atomic_store_explicit(&link->node, NULL, memory_order_release);
@@ -188,6 +188,20 @@ bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__w
     return true;
 }
 
+bool quern__counter_remove_link(quern_counter *counter, const quern__link *link, quern__worker *worker)
+{
+    if (!lock_unless_zero(counter)) return false;
+    quern__link *before = NULL, *each = counter->links;
+    while (each != NULL && each != link) {
+        before = each;
+        each = each->next;
+    }
+    if (each != NULL && before == NULL) counter->links = each->next;
+    if (each != NULL && before != NULL) before->next = each->next;
+    unlock(counter, worker);
+    return each != NULL;
+}
+
 /* ------------------------------------------------------------------------------------ the public calls */
 
 /* Acquire: pairs with the release in take_off. */
@@ -213,109 +227,5 @@ quern_result quern_jobs_release(quern_jobs *jobs, quern_counter *counter)
     quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_release");
     if (result != QUERN_OK) return result;
     quern__counter_finish(counter, 1, quern__current_worker);
-    return QUERN_OK;
-}
-
-/* ------------------------------------------------------------------------------------- waiting for one */
-
-typedef struct counter_wait {
-    quern_counter *counter;
-    quern__node node; /* its first link is the counter's */
-    bool is_asleep;   /* the link is in the list: then the wait ends with it */
-} counter_wait;
-
-/* Acquire: pairs with the release in wake_sleeper and fire_outside. */
-static bool has_fired(const quern__link *link)
-{
-    return atomic_load_explicit(&link->node, QUERN__HANDSHAKE_ACQUIRE) == NULL;
-}
-
-static bool counter_is_done(const quern__wait *wait)
-{
-    const counter_wait *waiting = wait->target;
-    if (!waiting->is_asleep) return quern_counter_is_done(waiting->counter);
-    return has_fired(&waiting->node.links[0]);
-}
-
-/* worker is NULL for a thread from outside. Relaxed: the counter's lock publishes the link; at zero nobody
- * else knows it. */
-static void fall_asleep(counter_wait *waiting, quern_jobs *jobs, quern__worker *worker)
-{
-    quern__link *link = &waiting->node.links[0];
-    waiting->node.job.run = NULL;
-    waiting->node.job.target = worker;
-    waiting->node.jobs = jobs;
-    waiting->is_asleep = true;
-    atomic_store_explicit(&link->node, &waiting->node, memory_order_relaxed);
-    if (!quern__counter_add_link(waiting->counter, link, worker))
-        atomic_store_explicit(&link->node, NULL, memory_order_relaxed);
-}
-
-static void announce_counter(const quern__wait *wait, quern__worker *worker)
-{
-    fall_asleep(wait->target, worker->jobs, worker);
-}
-
-static void wait_inside(quern__worker *worker, quern_counter *counter)
-{
-    counter_wait waiting = {.counter = counter, .is_asleep = false};
-    quern__wait wait = {
-        .scope = counter, .target = &waiting, .is_done = counter_is_done, .announce = announce_counter};
-    quern__worker_wait(worker, &wait);
-}
-
-/* Until the link has fired or there is a place. The predicate's first half changes under the mutex; for the
- * other see quern__jobs_leave, which broadcasts when it sees outside_count. The count and the look for a
- * place are a handshake that pairs with quern__jobs_leave. The look at the link is relaxed:
- * counter_is_done acquires. Counting down is relaxed: one broadcast too many does no harm. */
-static void sleep_outside(quern_jobs *jobs, const quern__link *link)
-{
-    atomic_fetch_add_explicit(&jobs->outside_count, 1, QUERN__HANDSHAKE_RELEASE);
-    quern__jobs_sleeper_fence(jobs);
-    pthread_mutex_lock(&jobs->outside_mutex);
-    while (node_of(link) != NULL && !quern__jobs_has_place(jobs))
-        pthread_cond_wait(&jobs->outside_condition, &jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
-    atomic_fetch_sub_explicit(&jobs->outside_count, 1, memory_order_relaxed);
-}
-
-/* All places are taken: sleeps, and takes one that becomes free. */
-static void wait_outside(quern_jobs *jobs, quern_counter *counter)
-{
-    counter_wait waiting = {.counter = counter};
-    quern__wait wait = {.scope = counter, .target = &waiting, .is_done = counter_is_done};
-    fall_asleep(&waiting, jobs, NULL);
-    while (!counter_is_done(&wait)) {
-        quern__worker *guest = quern__jobs_try_enter(jobs);
-        if (guest != NULL) {
-            quern__worker_wait(guest, &wait);
-            quern__jobs_leave(jobs);
-        } else {
-            sleep_outside(jobs, &waiting.node.links[0]);
-        }
-    }
-    /* Whoever fired the link is done with it; see fire_outside. */
-    pthread_mutex_lock(&jobs->outside_mutex);
-    pthread_mutex_unlock(&jobs->outside_mutex);
-}
-
-quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter)
-{
-    if (jobs == NULL) return quern__fail_null("quern_jobs_wait", "jobs");
-    if (counter == NULL) return quern__fail_null("quern_jobs_wait", "counter");
-    quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) {
-        wait_inside(worker, counter);
-    } else if (!quern_counter_is_done(counter)) {
-        quern_result result = quern__jobs_check_threads(jobs, "quern_jobs_wait");
-        if (result != QUERN_OK) return result;
-        worker = quern__jobs_try_enter(jobs);
-        if (worker != NULL) {
-            wait_inside(worker, counter);
-            quern__jobs_leave(jobs);
-        } else {
-            wait_outside(jobs, counter);
-        }
-    }
     return QUERN_OK;
 }

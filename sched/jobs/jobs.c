@@ -162,6 +162,7 @@ static bool init_worker(quern_jobs *jobs, quern__worker *worker, uint32_t index,
     atomic_init(&worker->serving, NULL);
     atomic_init(&worker->serving_from, 0);
     atomic_init(&worker->waiting, NULL);
+    atomic_init(&worker->more_count, 0);
     worker->jobs = jobs;
     worker->index = index;
     worker->random = index;
@@ -382,7 +383,7 @@ static bool try_enter_alone(quern_jobs *jobs)
 static bool init_locks(quern_jobs *jobs)
 {
     if (pthread_mutex_init(&jobs->outside_mutex, NULL) != 0) return false;
-    if (pthread_cond_init(&jobs->outside_condition, NULL) == 0) {
+    if (quern__condition_init(&jobs->outside_condition)) {
         if (quern__queues_init(&jobs->queues, &jobs->allocator)) return true;
         pthread_cond_destroy(&jobs->outside_condition);
     }

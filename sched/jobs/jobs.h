@@ -66,10 +66,13 @@ struct quern__worker {
         QUERN__APART_BYTES) _Atomic(const void *) serving; /* the scope its current work is a part of */
     _Atomic int64_t serving_from;  /* what stands there in its deque or later is a part of that, too */
     _Atomic(const void *) waiting; /* the scope it waits for, innermost; NULL */
+    _Atomic uint32_t more_count;   /* other scopes that this wait is for */
+    _Atomic(const void *) more_waiting[QUERN_MAX_AFTER - 1]; /* [more_count] */
     _Atomic(const char *) work;    /* the name of what it does, innermost; NULL */
     _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
-    quern__worker *outer;     /* of the same thread, in the pool from whose job it entered this one */
-    int64_t floor;            /* jobs below it in the deque are not the current job's own */
+    quern__worker *outer;           /* of the same thread, in the pool from whose job it entered this one */
+    const struct quern__wait *wait; /* the one that `waiting` tells of; NULL */
+    int64_t floor;                  /* jobs below it in the deque are not the current job's own */
     const void *done_counter; /* finished jobs that were not yet taken off their counter, see counter.c */
     uint32_t done_count;
     uint32_t index;
@@ -344,8 +347,8 @@ static inline void quern__worker_found_job(quern__worker *worker)
 void quern__worker_fall_asleep(quern__worker *worker);
 uint64_t quern__worker_wake_up(quern__worker *worker);
 
-/* quern__parker_take, with the time that passes meanwhile. */
-void quern__worker_park(quern__worker *worker);
+/* quern__parker_take, with the time that passes meanwhile. until_ns: as there. */
+void quern__worker_park(quern__worker *worker, uint64_t until_ns);
 
 /* Time without a job, and the part of it asleep, with what lasts. Any thread. */
 uint64_t quern__worker_dry_ns(const quern__worker *worker, uint64_t now_ns);
@@ -422,7 +425,10 @@ void quern__worker_let_others_come(quern__worker *worker);
 /* What a worker waits for. */
 typedef struct quern__wait {
     const void *scope; /* jobs that have it, or are submitted by such jobs, bring the end nearer */
+    quern_counter *const *more_scopes; /* [more_count] so do these, for a wait for any of several */
+    uint32_t more_count;
     void *target;      /* for the functions */
+    uint64_t until_ns; /* is_done is true from then on; 0: nobody knows when */
     /* Acquires what was done. */
     bool (*is_done)(const struct quern__wait *wait);
     /* Something else to do meanwhile, or NULL; returns whether there was. */
@@ -506,6 +512,10 @@ void quern__counter_finish(quern_counter *counter, uint32_t count, quern__worker
 
 /* Fires the link when the counter comes to zero. False, with nothing done, when it is there. */
 bool quern__counter_add_link(quern_counter *counter, quern__link *link, quern__worker *worker);
+
+/* Takes a link out again. False when it is not there: it has fired, or is about to. The counter must still
+ * be there. */
+bool quern__counter_remove_link(quern_counter *counter, const quern__link *link, quern__worker *worker);
 
 /* Takes the finished jobs that were kept back off their counter. */
 void quern__worker_settle_slowly(quern__worker *worker);

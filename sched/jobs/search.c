@@ -117,7 +117,13 @@ static bool all_are_blocked(const quern_jobs *jobs)
 static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
 {
     const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-    return awaited != NULL && (awaited == serving || awaited == scope);
+    if (awaited != NULL && (awaited == serving || awaited == scope)) return true;
+    uint32_t more_count = atomic_load_explicit(&worker->more_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < more_count; i++) {
+        awaited = atomic_load_explicit(&worker->more_waiting[i], memory_order_relaxed);
+        if (awaited == serving || awaited == scope) return true;
+    }
+    return false;
 }
 
 /* One that waits for either of these, or any. The look pairs with quern__mask_set of one that falls asleep
@@ -191,7 +197,7 @@ void quern__worker_sleep(quern__worker *worker)
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     if (!quern__jobs_any(jobs) && quern__queue_is_empty(&worker->assigned)) {
-        quern__worker_park(worker);
+        quern__worker_park(worker, 0);
         quern__worker_arrive(worker);
     }
     /* A waker has cleared it already, unless the permit came from somebody else. */

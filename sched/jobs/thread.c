@@ -272,6 +272,56 @@ uint32_t quern_processor_count(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
+static struct timespec time_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+/* ------------------------------------------------------------------------------------------- condition */
+
+/* Where conditions cannot be told which clock to go by, there is a wait for a span of time. */
+#if defined(__APPLE__)
+
+bool quern__condition_init(pthread_cond_t *condition)
+{
+    return pthread_cond_init(condition, NULL) == 0;
+}
+
+static void wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    uint64_t now_ns = quern__clock_ns();
+    struct timespec left = time_of(until_ns > now_ns ? until_ns - now_ns : 0);
+    (void)pthread_cond_timedwait_relative_np(condition, mutex, &left);
+}
+
+#else
+
+bool quern__condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0) return false;
+    bool is_good = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                   pthread_cond_init(condition, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    return is_good;
+}
+
+static void wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    struct timespec end = time_of(until_ns);
+    (void)pthread_cond_timedwait(condition, mutex, &end);
+}
+
+#endif
+
+void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    if (until_ns == 0)
+        pthread_cond_wait(condition, mutex);
+    else
+        wait_until(condition, mutex, until_ns);
+}
+
 /* ---------------------------------------------------------------------------------------------- parker */
 
 /* SLEEPING is set by the owner alone, PERMIT by anybody, EMPTY by the owner alone. The owner blocks only
@@ -281,10 +331,13 @@ enum { EMPTY, PERMIT, SLEEPING };
 
 #if QUERN__FUTEX
 
-/* The kernel compares the state with SLEEPING and sleeps as one step. */
-static void block(quern__parker *parker)
+/* The kernel compares the state with SLEEPING and sleeps as one step. This wait takes a point in time, by
+ * the clock of quern__clock_ns. */
+static void block(quern__parker *parker, uint64_t until_ns)
 {
-    syscall(SYS_futex, &parker->state, FUTEX_WAIT_PRIVATE, SLEEPING, NULL, NULL, 0);
+    struct timespec end = time_of(until_ns);
+    syscall(SYS_futex, &parker->state, FUTEX_WAIT_BITSET_PRIVATE, SLEEPING, until_ns != 0 ? &end : NULL,
+            NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static void unblock(quern__parker *parker)
@@ -306,12 +359,12 @@ void quern__parker_deinit(quern__parker *parker)
 #else
 
 /* The mutex makes "compare and sleep" one step: unblock cannot signal in between. Relaxed: the mutex
- * orders it. */
-static void block(quern__parker *parker)
+ * orders it. May end early. */
+static void block(quern__parker *parker, uint64_t until_ns)
 {
     pthread_mutex_lock(&parker->mutex);
-    while (atomic_load_explicit(&parker->state, memory_order_relaxed) == SLEEPING)
-        pthread_cond_wait(&parker->condition, &parker->mutex);
+    if (atomic_load_explicit(&parker->state, memory_order_relaxed) == SLEEPING)
+        quern__condition_wait(&parker->condition, &parker->mutex, until_ns);
     pthread_mutex_unlock(&parker->mutex);
 }
 
@@ -326,7 +379,7 @@ bool quern__parker_init(quern__parker *parker)
 {
     atomic_init(&parker->state, EMPTY);
     if (pthread_mutex_init(&parker->mutex, NULL) != 0) return false;
-    if (pthread_cond_init(&parker->condition, NULL) == 0) return true;
+    if (quern__condition_init(&parker->condition)) return true;
     pthread_mutex_destroy(&parker->mutex);
     return false;
 }
@@ -346,16 +399,22 @@ void quern__parker_give(quern__parker *parker)
 }
 
 /* Acquire: pairs with the release in quern__parker_give. The swap is relaxed: the exchange after the sleep
- * acquires. */
-void quern__parker_take(quern__parker *parker)
+ * acquires. When time is up the exchange has also ended SLEEPING. */
+void quern__parker_take_until(quern__parker *parker, uint64_t until_ns)
 {
     while (atomic_exchange_explicit(&parker->state, EMPTY, memory_order_acquire) != PERMIT) {
         uint32_t expected = EMPTY;
+        if (until_ns != 0 && quern__clock_ns() >= until_ns) return;
         /* Fails when a permit arrived since the exchange, which then finds it. */
         if (atomic_compare_exchange_strong_explicit(&parker->state, &expected, SLEEPING,
                                                     memory_order_relaxed, memory_order_relaxed))
-            block(parker);
+            block(parker, until_ns);
     }
+}
+
+void quern__parker_take(quern__parker *parker)
+{
+    quern__parker_take_until(parker, 0);
 }
 
 /* Acquire: the owner may look at once for what the giver announced. It pairs with the release in

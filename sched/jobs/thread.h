@@ -104,7 +104,16 @@ void quern__parker_give(quern__parker *parker);
  * what they wait for, and come back when it is not there. */
 void quern__parker_take(quern__parker *parker);
 
+/* The same, but sleeps no longer than until then, by quern__clock_ns; 0: as long as it takes. */
+void quern__parker_take_until(quern__parker *parker, uint64_t until_ns);
+
 /* Whether a permit lies there, for the owner while it spins. */
 bool quern__parker_has_permit(const quern__parker *parker);
+
+/* A condition whose waits may end by quern__clock_ns. False when the system refuses. */
+bool quern__condition_init(pthread_cond_t *condition);
+
+/* Waits until somebody signals, no longer than until then; 0: as long as it takes. May end early. */
+void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns);
 
 #endif

@@ -22,6 +22,9 @@
  * before: thieves take the oldest first. So one pair of words for a worker, for what it took last, is
  * enough.
  *
+ * A wait for any of several does all this for each of them; it ends when one is done, or when its time has
+ * come. A job that it has begun to help with is not interrupted.
+ *
  * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
  * here instead of elsewhere: a matter of time, not of correctness. But a closed job (deque.h) is taken only
  * by who waits for its graph, whatever those words say.
@@ -114,6 +117,14 @@ static void add_scope(scopes *set, const void *scope)
     set->items[set->count++] = scope;
 }
 
+/* Relaxed: as above, what is read may be changing. */
+static void add_more_scopes(scopes *set, const quern__worker *victim)
+{
+    uint32_t count = atomic_load_explicit(&victim->more_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++)
+        add_scope(set, atomic_load_explicit(&victim->more_waiting[i], memory_order_relaxed));
+}
+
 /* Acquire: pairs with the release in quern__worker_run. The rest is relaxed: see above, the pair is read
  * while it may be changing. */
 static bool take_part(quern__worker *victim, const void *scope, scopes *set, const void *awaited,
@@ -123,6 +134,7 @@ static bool take_part(quern__worker *victim, const void *scope, scopes *set, con
     if (atomic_load_explicit(&victim->serving, memory_order_acquire) == scope) {
         from = atomic_load_explicit(&victim->serving_from, memory_order_relaxed);
         add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
+        add_more_scopes(set, victim);
     }
     return !quern__deque_looks_empty(&victim->deque) &&
            quern__deque_steal_for(&victim->deque, scope, from, awaited, out_job);
@@ -141,10 +153,17 @@ static bool steal_part(quern__worker *worker, const void *awaited, quern__job *o
     return false;
 }
 
-static bool take_from_queues(quern_jobs *jobs, const void *scope, quern__job *out_job)
+static const void *scope_of(const quern__wait *wait, uint32_t index)
 {
-    for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
-        if (quern__queues_take(&jobs->queues, (quern__queue_index)index, scope, out_job)) return true;
+    return index == 0 ? wait->scope : wait->more_scopes[index - 1];
+}
+
+static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__job *out_job)
+{
+    for (uint32_t i = 0; i <= wait->more_count; i++)
+        for (uint32_t index = QUERN__QUEUE_HIGH; index <= QUERN__QUEUE_LOW; index++)
+            if (quern__queues_take(&jobs->queues, (quern__queue_index)index, scope_of(wait, i), out_job))
+                return true;
     return false;
 }
 
@@ -153,19 +172,33 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
     if (quern__worker_is_guest(worker) &&
         quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
         return true;
-    return steal_part(worker, wait->scope, out_job);
+    for (uint32_t i = 0; i <= wait->more_count; i++)
+        if (steal_part(worker, scope_of(wait, i), out_job)) return true;
+    return false;
 }
 
 /* --------------------------------------------------------------------------------------------- waiting */
 
-/* What the worker waits for is not what the job waits for that it runs meanwhile. Relaxed: others read it
- * for a hint. */
+/* Tells others what the worker waits for, from now on. Relaxed: they read it as a hint. */
+static void tell_scopes(quern__worker *worker, const quern__wait *wait)
+{
+    uint32_t more_count = wait != NULL ? wait->more_count : 0;
+    worker->wait = wait;
+    atomic_store_explicit(&worker->waiting, wait != NULL ? wait->scope : NULL, memory_order_relaxed);
+    if (QUERN__LIKELY((more_count | atomic_load_explicit(&worker->more_count, memory_order_relaxed)) == 0))
+        return;
+    for (uint32_t i = 0; i < more_count; i++)
+        atomic_store_explicit(&worker->more_waiting[i], wait->more_scopes[i], memory_order_relaxed);
+    atomic_store_explicit(&worker->more_count, more_count, memory_order_relaxed);
+}
+
+/* What the worker waits for is not what the job waits for that it runs meanwhile. */
 static void run_meanwhile(quern__worker *worker, quern__job *job)
 {
-    const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-    atomic_store_explicit(&worker->waiting, NULL, memory_order_relaxed);
+    const quern__wait *wait = worker->wait;
+    tell_scopes(worker, NULL);
     quern__worker_run(worker, job);
-    atomic_store_explicit(&worker->waiting, awaited, memory_order_relaxed);
+    tell_scopes(worker, wait);
 }
 
 /* Finished jobs must not be kept back while this worker does something else. */
@@ -213,7 +246,7 @@ static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t loo
         return true;
     }
     bool found = take_from_others(worker, wait, &job) ||
-                 (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait->scope, &job));
+                 (look % QUERN__LOOKS_PER_CLOCK == 0 && take_from_queues(worker->jobs, wait, &job));
     if (!found) return settle_some(worker);
     run_meanwhile(worker, &job);
     return true;
@@ -279,7 +312,7 @@ static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job 
 static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
-        take_from_queues(worker->jobs, wait->scope, out_job))
+        take_from_queues(worker->jobs, wait, out_job))
         return true;
     if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
     return find_any(worker, wait, out_job);
@@ -296,7 +329,7 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
-    if (!found && !wait->is_done(wait)) quern__worker_park(worker);
+    if (!found && !wait->is_done(wait)) quern__worker_park(worker, wait->until_ns);
     quern__mask_clear(&jobs->blocked, worker->index);
     atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
@@ -309,8 +342,11 @@ static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
     if (sleep_in_wait(worker, wait, &job)) run_aside(worker, &job);
 }
 
-/* yield_count: since the worker has begun to look in vain. */
-static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns, uint32_t *yield_count)
+/* yield_count: since the worker has begun to look in vain. A wait with a limit spins for half of it at most:
+ * for the others it counts as asleep only then, and if all of them only spun, nobody would take what no one
+ * waits for (see is_last_one). */
+static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint64_t *start_ns,
+                            uint32_t *yield_count)
 {
     uint64_t now_ns = quern__clock_ns();
     if (*start_ns == 0) {
@@ -318,12 +354,14 @@ static bool has_spun_enough(quern__worker *worker, uint64_t *start_ns, uint32_t 
         *yield_count = 0;
     }
     quern__worker_run_dry(worker, *start_ns);
+    uint64_t spun_ns = now_ns - *start_ns;
+    if (wait->until_ns != 0 && spun_ns + now_ns >= wait->until_ns) return true;
     if (quern__jobs_is_crowded(worker->jobs)) {
         if (++*yield_count > CROWDED_YIELDS) return true;
         quern__thread_give_way();
         return false;
     }
-    return now_ns - *start_ns >= worker->jobs->spin_ns || quern__worker_is_in_the_way(worker);
+    return spun_ns >= worker->jobs->spin_ns || quern__worker_is_in_the_way(worker);
 }
 
 static void wait_until_done(quern__worker *worker, const quern__wait *wait)
@@ -338,7 +376,7 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
             continue;
         }
         quern__relax();
-        if (++look % QUERN__LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, &start_ns, &yield_count))
+        if (++look % QUERN__LOOKS_PER_CLOCK != 0 || !has_spun_enough(worker, wait, &start_ns, &yield_count))
             continue;
         if (!is_announced) wait->announce(wait, worker);
         is_announced = true;
@@ -347,14 +385,13 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
     }
 }
 
-/* Relaxed: others read what it waits for as a hint. */
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)
 {
-    const void *outer = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
+    const quern__wait *outer = worker->wait;
     quern__worker_settle(worker);
-    atomic_store_explicit(&worker->waiting, wait->scope, memory_order_relaxed);
+    tell_scopes(worker, wait);
     wait_until_done(worker, wait);
     quern__worker_found_job(worker);
-    atomic_store_explicit(&worker->waiting, outer, memory_order_relaxed);
+    tell_scopes(worker, outer);
     quern__worker_settle(worker);
 }

@@ -70,10 +70,10 @@ uint64_t quern__worker_slept_ns(const quern__worker *worker, uint64_t now_ns)
     return time_at(&worker->times.slept_ns, &worker->times.asleep_since_ns, now_ns);
 }
 
-void quern__worker_park(quern__worker *worker)
+void quern__worker_park(quern__worker *worker, uint64_t until_ns)
 {
     quern__worker_fall_asleep(worker);
-    quern__parker_take(&worker->parker);
+    quern__parker_take_until(&worker->parker, until_ns);
     quern__worker_show(worker, QUERN__JOB_SLEEP, quern__worker_wake_up(worker), 0);
 }
 

@@ -62,31 +62,36 @@ static void *release(void *argument)
     return NULL;
 }
 
-/* What a worker does that waits: looks, announces that it sleeps, looks again. */
-static bool is_over(const quern__wait *wait, quern__worker *worker)
+static counter_wait *make_own_wait(uintptr_t number)
 {
-    if (counter_is_done(wait)) return true;
-    announce_counter(wait, worker);
-    return counter_is_done(wait);
+    counter_wait *waiting = &waits[number];
+    begin_wait(waiting, &counter, waiting->node.links, 1);
+    return waiting;
+}
+
+/* What a worker does that waits: looks, announces that it sleeps, looks again. */
+static bool is_over_at_once(const quern__wait *wait, quern__worker *worker)
+{
+    if (is_done(wait)) return true;
+    announce(wait, worker);
+    return is_done(wait);
 }
 
 static void *wait_for_it(void *argument)
 {
     uintptr_t number = (uintptr_t)argument;
-    waits[number].counter = counter;
-    quern__wait wait = {.target = &waits[number]};
-    if (!is_over(&wait, &workers[number])) quern__worker_park(&workers[number]);
+    quern__wait wait = {.target = make_own_wait(number)};
+    if (!is_over_at_once(&wait, &workers[number])) quern__worker_park(&workers[number], 0);
     return NULL;
 }
 
 static void *wait_and_free(void *argument)
 {
     uintptr_t number = (uintptr_t)argument;
-    waits[number].counter = counter;
-    quern__wait wait = {.target = &waits[number]};
-    if (!is_over(&wait, &workers[number])) {
-        quern__worker_park(&workers[number]);
-        assert(counter_is_done(&wait));
+    quern__wait wait = {.target = make_own_wait(number)};
+    if (!is_over_at_once(&wait, &workers[number])) {
+        quern__worker_park(&workers[number], 0);
+        assert(is_done(&wait));
     }
     assert(written[0] + written[1] == expected_count);
     free(counter);
@@ -187,7 +192,7 @@ void counter_freed_with_continuation(void)
 static void *wait_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
-    wait_outside(&pool, counter);
+    wait_outside(&pool, make_own_wait(0));
     assert(written[0] == 1);
     return argument;
 }

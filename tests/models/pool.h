@@ -26,12 +26,11 @@ typedef struct model_condition {
 /* Declared nowhere in what GenMC has of the C library, and never called here. */
 int snprintf(char *text, size_t text_bytes, const char *format, ...);
 int nanosleep(const struct timespec *wanted, struct timespec *left);
-#define pthread_cond_init(condition, attributes) 0
-#define pthread_cond_destroy(condition)          ((void)0)
-#define pthread_cond_broadcast(condition)        broadcast()
-#define pthread_cond_wait(condition, mutex)      wait_for_broadcast(mutex)
+#define pthread_cond_destroy(condition)     ((void)0)
+#define pthread_cond_broadcast(condition)   broadcast()
+#define pthread_cond_wait(condition, mutex) wait_for_broadcast(mutex, 0)
 static void broadcast(void);
-static void wait_for_broadcast(pthread_mutex_t *mutex);
+static void wait_for_broadcast(pthread_mutex_t *mutex, uint64_t until_ns);
 #endif
 
 /* Nobody registers for good here, nor ends. */
@@ -52,9 +51,10 @@ typedef int model_once, model_key;
 #define pop_own pop_own_part
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
-#include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/fork.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "sched/jobs/submit.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/counter.c"      /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/fork.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/submit.c"       /* NOLINT(bugprone-suspicious-include) */
 #define call call_items
 #include "sched/jobs/loop.c" /* NOLINT(bugprone-suspicious-include) */
 #undef call
@@ -94,6 +94,18 @@ static void set_up(uint32_t thread_count)
     set_up_guests(thread_count, 1);
 }
 
+/* A wait as the public calls begin it. */
+static void begin_wait(counter_wait *waiting, quern_counter *const *counters, quern__link *links,
+                       uint32_t count)
+{
+    waiting->counters = counters;
+    waiting->links = links;
+    waiting->count = count;
+    waiting->link_count = 0;
+    waiting->until_ns = 0;
+    waiting->is_over = is_over;
+}
+
 /* ------------------------------------------------------------------------------------------- sleep */
 
 /* As in thread.c, but for the system call. */
@@ -107,25 +119,49 @@ bool quern__parker_has_permit(const quern__parker *parker)
     return atomic_load_explicit(&parker->state, memory_order_acquire) == 1;
 }
 
+/* Time passes when a scenario says so: any reader may be before or after that. */
+static _Atomic uint64_t model_time;
+
+uint64_t quern__clock_ns(void)
+{
+    return atomic_load_explicit(&model_time, memory_order_relaxed);
+}
+
+static bool is_time_up(uint64_t until_ns)
+{
+    return until_ns != 0 && quern__clock_ns() >= until_ns;
+}
+
+void quern__parker_take_until(quern__parker *parker, uint64_t until_ns)
+{
+    AWAIT(atomic_load_explicit(&parker->state, memory_order_acquire) == 1 || is_time_up(until_ns));
+    atomic_exchange_explicit(&parker->state, 0, memory_order_acquire);
+}
+
 void quern__parker_take(quern__parker *parker)
 {
-    AWAIT(atomic_load_explicit(&parker->state, memory_order_acquire) == 1);
-    atomic_exchange_explicit(&parker->state, 0, memory_order_acquire);
+    quern__parker_take_until(parker, 0);
 }
 
 /* In a scenario at whose end workers may be asleep, one that falls asleep is gone. */
 static bool sleep_is_the_end;
 static bool is_asleep[MAX_WORKERS];
 
-void quern__worker_park(quern__worker *worker)
+void quern__worker_park(quern__worker *worker, uint64_t until_ns)
 {
     if (!sleep_is_the_end) {
-        quern__parker_take(&worker->parker);
+        quern__parker_take_until(&worker->parker, until_ns);
         return;
     }
     if (atomic_exchange_explicit(&worker->parker.state, 0, memory_order_acquire) == 1) return;
     is_asleep[worker->index] = true;
     pthread_exit(NULL);
+}
+
+bool quern__condition_init(pthread_cond_t *condition)
+{
+    (void)condition;
+    return true;
 }
 
 #if __has_include(<genmc.h>)
@@ -137,12 +173,24 @@ static void broadcast(void)
     atomic_store_explicit(&broadcast_count, count + 1, memory_order_relaxed);
 }
 
-static void wait_for_broadcast(pthread_mutex_t *mutex)
+static void wait_for_broadcast(pthread_mutex_t *mutex, uint64_t until_ns)
 {
     int before = atomic_load_explicit(&broadcast_count, memory_order_relaxed);
     pthread_mutex_unlock(mutex);
-    AWAIT(atomic_load_explicit(&broadcast_count, memory_order_relaxed) != before);
+    AWAIT(atomic_load_explicit(&broadcast_count, memory_order_relaxed) != before || is_time_up(until_ns));
     pthread_mutex_lock(mutex);
+}
+
+void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    (void)condition;
+    wait_for_broadcast(mutex, until_ns);
+}
+#else
+void quern__condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    (void)until_ns;
+    pthread_cond_wait(condition, mutex);
 }
 #endif
 
@@ -205,11 +253,6 @@ __attribute__((noinline)) void *quern__allocate(const quern_allocator *allocator
 {
     (void)allocator, (void)size_bytes, (void)alignment_bytes;
     return &node_block;
-}
-
-uint64_t quern__clock_ns(void)
-{
-    return 0;
 }
 
 /* Who spins does so for one look at a time: whether it gives way then makes no difference. */

@@ -619,6 +619,35 @@ Test(arguments, of_jobs)
     REFUSED(NULL_ARGUMENT, quern_jobs_run_caller_jobs, NULL, NULL);
 }
 
+Test(arguments, of_several_counters)
+{
+    quern_counter counter = {0}, *one = &counter, *none = NULL;
+    quern_counter **list_of_one = one_of(&one, sizeof one), **list_of_none = one_of(&none, sizeof none);
+    quern_job_def def = {.function = do_nothing, .after_count = 1};
+    bool is_done;
+    uint32_t index;
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.after = list_of_none;
+    REFUSED(NULL_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.after = list_of_one;
+    def.after_count = UINT32_MAX;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.after_count = 1;
+    def.counter = one;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit, jobs, &def);
+    def.counter = NULL;
+    REFUSED(INVALID_ARGUMENT, quern_jobs_submit_after, jobs, &def, one);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait_for, NULL, one, UINT64_MAX, &is_done);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait_for, jobs, NULL, UINT64_MAX, &is_done);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait_any, NULL, list_of_one, 1, UINT64_MAX, &index);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait_any, jobs, NULL, 1, UINT64_MAX, &index);
+    REFUSED(NULL_ARGUMENT, quern_jobs_wait_any, jobs, list_of_none, 1, UINT64_MAX, &index);
+    REFUSED(INVALID_ARGUMENT, quern_jobs_wait_any, jobs, list_of_one, UINT32_MAX, UINT64_MAX, &index);
+    REFUSED(INVALID_ARGUMENT, quern_jobs_wait_any, jobs, list_of_one, 0, UINT64_MAX, NULL);
+    free(list_of_one);
+    free(list_of_none);
+}
+
 Test(arguments, of_graphs)
 {
     quern_graph *out;

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/models/pool.h"
+
+/* Waits for any of several counters, and waits with a limit (sched/jobs/counter_wait.c). Time passes at any
+ * moment. Checked: what a wait says is so, and what was written before is visible; when it has returned
+ * nobody knows its links, which are freed; what else is in the lists is fired once. */
+
+enum { MAX_THREADS = 3 };
+
+static pthread_t threads[MAX_THREADS];
+static int thread_count;
+static quern_counter counters[2];
+static quern_counter *const addresses[] = {&counters[0], &counters[1]};
+static int written[2]; /* plain: a race is a missing release or acquire */
+
+static void start(void *(*entry)(void *argument), uintptr_t number)
+{
+    pthread_create(&threads[thread_count++], NULL, entry, (void *)number);
+}
+
+static void join_all(void)
+{
+    for (int i = 0; i < thread_count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void set_up_limits(bool is_entered)
+{
+    set_up(2);
+    if (is_entered) atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
+    quern_counter_hold(&counters[0]);
+    quern_counter_hold(&counters[1]);
+}
+
+static void *release(void *argument)
+{
+    uintptr_t number = (uintptr_t)argument;
+    written[number] = 1;
+    quern__counter_finish(&counters[number], 1, NULL);
+    return NULL;
+}
+
+static void *let_time_pass(void *argument)
+{
+    atomic_store_explicit(&model_time, 1, memory_order_relaxed);
+    return argument;
+}
+
+typedef struct own_wait {
+    counter_wait wait;
+    quern__link links[2];
+} own_wait;
+
+static own_wait *begin(uint32_t count, uint64_t until_ns)
+{
+    own_wait *own = malloc(sizeof *own);
+    begin_wait(&own->wait, addresses, own->links, count);
+    own->wait.until_ns = until_ns;
+    return own;
+}
+
+static void end(own_wait *own)
+{
+    uint32_t index = find_done(&own->wait);
+    assert(index != own->wait.count || atomic_load_explicit(&model_time, memory_order_relaxed) == 1);
+    assert(index == own->wait.count || written[index] == 1);
+    free(own);
+}
+
+/* As a job of worker 1 does it, but for the search for jobs, which are none. */
+static void *sleep_inside(void *argument)
+{
+    own_wait *own = argument;
+    quern__wait wait = make_wait(&own->wait);
+    announce(&wait, &workers[1]);
+    while (!is_over(&wait))
+        quern__worker_park(&workers[1], wait.until_ns);
+    remove_links(&own->wait, &pool, &workers[1]);
+    end(own);
+    return NULL;
+}
+
+static void *wait_with_all(void *argument)
+{
+    own_wait *own = argument;
+    quern__current_worker = &workers[1];
+    asker = 1;
+    wait_inside(&workers[1], &own->wait);
+    end(own);
+    return NULL;
+}
+
+static void *sleep_outside_the_pool(void *argument)
+{
+    own_wait *own = argument;
+    quern__current_worker = NULL;
+    wait_outside(&pool, &own->wait);
+    end(own);
+    return NULL;
+}
+
+static quern__node continuation;
+static quern__job submitted;
+
+static void add_continuation(void)
+{
+    quern_counter *counter = &counters[0];
+    continuation.job.scope = &submitted;
+    continuation.queue = QUERN__QUEUE_NORMAL;
+    continuation.job.run = run_filler;
+    continuation.jobs = &pool;
+    quern__node_submit_after(&continuation, &counter, 1, NULL);
+}
+
+static void *add_late(void *argument)
+{
+    add_continuation();
+    return argument;
+}
+
+/* Time is up, or the counter comes to zero, or both. */
+void limit_one(void)
+{
+    set_up_limits(false);
+    start(sleep_inside, (uintptr_t)begin(1, 1));
+    start(release, 0);
+    start(let_time_pass, 0);
+    join_all();
+    assert(counters[0].links == NULL);
+}
+
+/* Two counters come to zero at once. */
+void limit_any(void)
+{
+    set_up_limits(false);
+    start(sleep_inside, (uintptr_t)begin(2, 0));
+    start(release, 0);
+    start(release, 1);
+    join_all();
+    assert(counters[0].links == NULL && counters[1].links == NULL);
+}
+
+/* One of two does; the other one is left without a link. */
+void limit_any_of_which_one(void)
+{
+    set_up_limits(false);
+    start(sleep_inside, (uintptr_t)begin(2, 1));
+    start(release, 1);
+    start(let_time_pass, 0);
+    join_all();
+    assert(counters[0].links == NULL && counters[1].links == NULL);
+    assert(!quern_counter_is_done(&counters[0]) && quern_counter_is_done(&counters[1]));
+}
+
+/* A continuation is in the list, too, when the link is removed, or comes then. */
+void limit_with_continuation(void)
+{
+    set_up_limits(false);
+    start(sleep_inside, (uintptr_t)begin(1, 1));
+    start(release, 0);
+    add_continuation();
+    let_time_pass(NULL);
+    join_all();
+    assert(quern_counter_is_done(&counters[0]) && counters[0].links == NULL);
+    assert(pool.queues.queues[QUERN__QUEUE_NORMAL].first == &continuation && continuation.next == NULL);
+}
+
+void limit_with_late_continuation(void)
+{
+    set_up_limits(false);
+    start(sleep_inside, (uintptr_t)begin(1, 1));
+    start(release, 0);
+    start(add_late, 0);
+    let_time_pass(NULL);
+    join_all();
+    assert(quern_counter_is_done(&counters[0]) && counters[0].links == NULL);
+    assert(pool.queues.queues[QUERN__QUEUE_NORMAL].first == &continuation && continuation.next == NULL);
+}
+
+/* All of a wait, with its search for jobs, and the sleep that others are told of. */
+void limit_inside(void)
+{
+    set_up_limits(true);
+    start(wait_with_all, (uintptr_t)begin(2, 1));
+    start(release, 1);
+    let_time_pass(NULL);
+    join_all();
+    assert(counters[0].links == NULL && counters[1].links == NULL);
+}
+
+/* A thread that is none of the pool's, without a place. */
+void limit_outside(void)
+{
+    set_up_limits(true);
+    start(sleep_outside_the_pool, (uintptr_t)begin(1, 1));
+    start(release, 0);
+    let_time_pass(NULL);
+    join_all();
+    assert(counters[0].links == NULL);
+}

@@ -105,7 +105,7 @@ static void *wait_for_end(void *argument)
     quern__worker *worker = argument;
     quern__current_worker = worker;
     asker = worker->index;
-    wait_inside(worker, &counter);
+    wait_as_worker(worker, &counter);
     return NULL;
 }
 

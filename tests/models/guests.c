@@ -96,16 +96,16 @@ static void *wait_inside_job(void *argument)
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__current_worker = worker;
     asker = worker->index;
-    wait_inside(worker, &counters[worker->index]);
+    wait_as_worker(worker, &counters[worker->index]);
     return NULL;
 }
 
 /* A thread that finds no place. */
-static void *wait_from_outside(void *argument)
+static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
     asker = 1; /* a number that no other thread has */
-    wait_outside(&pool, &counters[0]);
+    wait_without_place(&counters[0]);
     return argument;
 }
 
@@ -167,7 +167,7 @@ void guests_both_leave(void)
 void guests_leave_for_one_outside(void)
 {
     set_up_inside(0, 3, false, 1);
-    start(wait_from_outside, 0);
+    start(wait_from_outside_the_pool, 0);
     start(push_and_leave, 0);
     start(leave, 1);
     join_all();
@@ -204,7 +204,7 @@ static void *release_hold(void *argument)
 void guests_told_of_end(void)
 {
     set_up_inside(0, 1, false, 1);
-    start(wait_from_outside, 0);
+    start(wait_from_outside_the_pool, 0);
     start(release_hold, 0);
     join_all();
 }
@@ -226,7 +226,7 @@ static void *come_and_wait(void *argument)
     quern__current_worker = NULL;
     quern__worker *guest = quern__jobs_try_enter(&pool);
     asker = 1;
-    wait_inside(guest, &counters[0]);
+    wait_as_worker(guest, &counters[0]);
     quern__jobs_leave(&pool);
     return argument;
 }

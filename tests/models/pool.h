@@ -106,6 +106,21 @@ static void begin_wait(counter_wait *waiting, quern_counter *const *counters, qu
     waiting->is_over = is_over;
 }
 
+/* As quern_jobs_wait, for a worker, and for a thread without a place. */
+static void wait_as_worker(quern__worker *worker, quern_counter *counter)
+{
+    counter_wait waiting;
+    begin_wait(&waiting, &counter, waiting.node.links, 1);
+    wait_inside(worker, &waiting);
+}
+
+static void wait_without_place(quern_counter *counter)
+{
+    counter_wait waiting;
+    begin_wait(&waiting, &counter, waiting.node.links, 1);
+    wait_outside(&pool, &waiting);
+}
+
 /* ------------------------------------------------------------------------------------------- sleep */
 
 /* As in thread.c, but for the system call. */

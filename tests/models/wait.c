@@ -12,7 +12,6 @@ enum { MAX_THREADS = 3 };
 static pthread_t threads[MAX_THREADS];
 static int thread_count;
 static quern_counter counters[2];
-static counter_wait waits[2];
 static _Atomic bool has_run;
 
 static void start(void *(*entry)(void *argument), uintptr_t number)
@@ -43,20 +42,13 @@ static void push_end(quern__worker *worker, const void *scope)
     quern__jobs_notify(&pool, worker, scope);
 }
 
-static counter_wait *make_wait_for(uint32_t number)
-{
-    static quern_counter *const addresses[] = {&counters[0], &counters[1]};
-    begin_wait(&waits[number], &addresses[number], waits[number].node.links, 1);
-    return &waits[number];
-}
-
 /* What a job of this worker does. */
 static void *wait_inside_job(void *argument)
 {
     quern__worker *worker = &workers[(uintptr_t)argument];
     quern__current_worker = worker;
     asker = worker->index;
-    wait_inside(worker, make_wait_for(worker->index));
+    wait_as_worker(worker, &counters[worker->index]);
     return NULL;
 }
 
@@ -109,11 +101,11 @@ static void *push_part(void *argument)
 }
 
 /* A thread that is none of the pool's: when it cannot be worker 0 it sleeps until it can. */
-static void *wait_without_place(void *argument)
+static void *wait_from_outside_the_pool(void *argument)
 {
     quern__current_worker = NULL;
     asker = 1; /* a number that no other thread has */
-    wait_outside(&pool, make_wait_for(0));
+    wait_without_place(&counters[0]);
     return argument;
 }
 
@@ -175,7 +167,7 @@ void wait_leave(void)
 void wait_outside_fences(void)
 {
     set_up_waits(true, false);
-    start(wait_without_place, 0);
+    start(wait_from_outside_the_pool, 0);
     start(push_and_leave, 0);
     join_all();
 }
@@ -183,7 +175,7 @@ void wait_outside_fences(void)
 void wait_outside_leave(void)
 {
     set_up_waits(true, true);
-    start(wait_without_place, 0);
+    start(wait_from_outside_the_pool, 0);
     start(push_and_leave, 0);
     join_all();
 }

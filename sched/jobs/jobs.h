@@ -66,9 +66,9 @@ struct quern__worker {
         QUERN__APART_BYTES) _Atomic(const void *) serving; /* the scope its current work is a part of */
     _Atomic int64_t serving_from;  /* what stands there in its deque or later is a part of that, too */
     _Atomic(const void *) waiting; /* the scope it waits for, innermost; NULL */
+    _Atomic(const char *) work;    /* the name of what it does, innermost; NULL */
     _Atomic uint32_t more_count;   /* other scopes that this wait is for */
     _Atomic(const void *) more_waiting[QUERN_MAX_AFTER - 1]; /* [more_count] */
-    _Atomic(const char *) work;    /* the name of what it does, innermost; NULL */
     _Alignas(QUERN__APART_BYTES) quern_jobs *jobs;
     quern__worker *outer;           /* of the same thread, in the pool from whose job it entered this one */
     const struct quern__wait *wait; /* the one that `waiting` tells of; NULL */

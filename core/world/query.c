@@ -472,31 +472,42 @@ static void list_entries(quern__query *query)
     const uint64_t count = count_stops(query);
     query->entries_version = QUERN__NO_VERSION;
     query->entries.count = 0;
-    if (count > UINT32_MAX ||
-        !quern__array_reserve(&query->storage->allocator, &query->entries, (uint32_t)count))
+    if (count > UINT32_MAX - QUERN__PREFETCH_ENTRIES ||
+        !quern__array_reserve(&query->storage->allocator, &query->entries,
+                              (uint32_t)count + QUERN__PREFETCH_ENTRIES))
         return;
     uint64_t bytes = 0;
+    bool has_versions = false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
-        for (uint32_t k = 0; k < match->archetype->chunk_count; k++)
-            query->entries.items[query->entries.count++] = (quern__chunk_entry){
-                .chunk = (char *)match->archetype->slots[k].chunk,
+        for (uint32_t k = 0; k < match->archetype->chunk_count; k++) {
+            const quern__chunk_slot *slot = &match->archetype->slots[k];
+            query->entries.items[query->entries.count] = (quern__chunk_entry){
+                .count = slot->row_count,
+                .ordinal = query->entries.count,
+                .entities = quern__archetype_entities(match->archetype, slot->chunk),
+                .chunk = (char *)slot->chunk,
                 .columns = match->columns,
-                .count = match->archetype->slots[k].row_count,
-                .entities_offset_bytes = match->archetype->entities_offset_bytes,
                 .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
                 .slot = k,
-                .is_plain = match->archetype->versions.items == NULL,
+                .is_plain = true,
             };
+            has_versions |= query->entries.items[query->entries.count++].versions != NULL;
+        }
     }
+    for (uint32_t i = 0; i < query->entries.count && has_versions; i++)
+        query->entries.items[i].is_plain = false;
+    for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
+        query->entries.items[count + i] = query->entries.items[count - 1];
     plan_fetching(query, bytes);
     query->entries_version = query->storage->structure_version;
 }
 
 void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
-    if (entry->versions != NULL) iterator->view.versions = quern__versions_of(entry->versions, entry->slot);
+    iterator->view.versions =
+        entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
     if (entry->fetches_next) quern__query_fetch_next(iterator->query, entry);
 }
 

@@ -271,14 +271,15 @@ QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk that a walk comes to. */
 typedef struct quern__chunk_entry {
+    uint32_t count; /* here and below, as they come to stand in the view */
+    uint32_t ordinal;
+    const quern_entity *entities;
     char *chunk;
     const quern_view_column *columns;
-    uint32_t count;
-    uint32_t entities_offset_bytes;
     const struct quern__versions *versions; /* of its archetype; NULL: not kept */
     uint32_t slot;
     bool fetches_next; /* the next entry, while this one is worked on */
-    bool is_plain;     /* neither versions nor fetching */
+    bool is_plain;     /* no fetching, and no entry of the list has versions */
 } quern__chunk_entry;
 
 /** Walks the matches in order of archetype, chunk and row. */
@@ -312,7 +313,7 @@ QUERN_API bool quern__query_next(quern_query_iterator *iterator);
 /* At an entry that is not plain: lets the view tell filters what is written, and fetches ahead. */
 QUERN_API void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry);
 
-#define QUERN__PREFETCH_ENTRIES 4 /* how far ahead */
+#define QUERN__PREFETCH_ENTRIES 4 /* how far ahead; behind the last entry there are as many more like it */
 
 /* Asks for the first line of each column of a chunk that will be come to soon: between many small
  * archetypes there is no order in which the processor could foresee them. */
@@ -339,16 +340,12 @@ static inline bool quern_query_next(quern_query_iterator *iterator)
         *iterator->current_version != iterator->expected_version)
         return quern__query_next(iterator);
     entry = iterator->next_entry++;
-    if (iterator->end_entry - entry > QUERN__PREFETCH_ENTRIES)
-        quern__query_prefetch(entry + QUERN__PREFETCH_ENTRIES, iterator->view.term_count);
+    quern__query_prefetch(entry + QUERN__PREFETCH_ENTRIES, iterator->view.term_count);
     iterator->view.count = entry->count;
-    iterator->view.ordinal = iterator->view_count++;
-    iterator->view.entities =
-        (const quern_entity *)(const void *)(entry->chunk + entry->entities_offset_bytes);
-    iterator->view.first_row = 0;
+    iterator->view.ordinal = entry->ordinal;
+    iterator->view.entities = entry->entities;
     iterator->view.chunk = entry->chunk;
     iterator->view.columns = entry->columns;
-    iterator->view.versions = 0;
     if (!entry->is_plain) quern__query_attend(iterator, entry);
     return true;
 }

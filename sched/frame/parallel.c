@@ -43,7 +43,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         view.count = entry->count;
         view.chunk = entry->chunk;
         view.columns = entry->columns;
-        view.entities = (const quern_entity *)(const void *)(entry->chunk + entry->entities_offset_bytes);
+        view.entities = entry->entities;
         run->kernel(view.context, &view);
         end_stream(context);
     }

@@ -174,6 +174,26 @@ Test(changed, a_walk_under_way_when_the_first_filter_comes_tells_what_it_writes)
     quern_query_destroy(writer);
 }
 
+Test(changed, what_is_written_where_nothing_is_watched_is_told_nobody)
+{
+    quern_query *watcher = query_changed(number);
+    quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(other)}, 1);
+    const quern_entity lone = setup_entity_with(world, &other, 1);
+    look(watcher);
+    for (uint32_t i = 0; i < 3; i++) { /* from the second time on the chunks are known beforehand */
+        uint32_t written = 0;
+        quern_query_iterator it = quern_query_iterate(writer);
+        while (quern_query_next(&it))
+            if (quern_entity_equal(it.view.entities[0], lone))
+                written += quern_view_write(&it.view, 0) != NULL;
+        must(it.result);
+        cr_assert_eq(written, 1u);
+        cr_assert_eq(look(watcher), 0u);
+    }
+    quern_query_destroy(watcher);
+    quern_query_destroy(writer);
+}
+
 Test(changed, entities_that_come_or_move_show_their_chunks)
 {
     quern_query *query = query_changed(number);

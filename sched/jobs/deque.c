@@ -69,6 +69,6 @@ bool quern__deque_steal_for(quern__deque *deque, const void *scope, int64_t from
 {
     int64_t top;
     if (!read_oldest(deque, &top, out_job)) return false;
-    if (out_job->scope != scope && top < from_index) return false;
+    if (!quern__scope_is(out_job->scope, scope) && top < from_index) return false;
     return quern__scope_allows(out_job->scope, awaited) && quern__deque_swap_top(deque, top);
 }

@@ -52,10 +52,24 @@ static inline const void *quern__scope_close(const void *scope)
     return (const char *)scope + 1;
 }
 
+static inline bool quern__scope_is_closed(const void *scope)
+{
+    return ((uintptr_t)scope & 1) != 0;
+}
+
+/* Whether it is the same, closed or not: who waits for a counter waits for a graph that it counts. */
+static inline bool quern__scope_is(const void *scope, const void *other)
+{
+    return (((uintptr_t)scope ^ (uintptr_t)other) & ~(uintptr_t)1) == 0;
+}
+
+/* In place of what is awaited, where no closed job is under way on the worker. */
+#define QUERN__ANY_SCOPE ((const void *)UINTPTR_MAX)
+
 /* awaited: what the worker waits for that would run the job meanwhile. */
 static inline bool quern__scope_allows(const void *scope, const void *awaited)
 {
-    return ((uintptr_t)scope & 1) == 0 || scope == awaited;
+    return !quern__scope_is_closed(scope) || quern__scope_is(scope, awaited) || awaited == QUERN__ANY_SCOPE;
 }
 
 #ifndef QUERN__DEQUE_CAPACITY

@@ -6,6 +6,8 @@
 
 enum { MIN_CAPACITY = 16 };
 
+#define DEFAULT_CHOICE_LIMIT (UINT32_C(1) << 31)
+
 quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **out_graph)
 {
     if (out_graph == NULL) return quern__fail_null("quern_graph_create", "out_graph");
@@ -18,33 +20,28 @@ quern_result quern_graph_create(const quern_allocator *allocator, quern_graph **
     memset((void *)graph, 0, sizeof *graph);
     graph->allocator = chosen;
     quern__graph_forget_times(graph);
-    atomic_init(&graph->is_running, false);
+    atomic_init(&graph->claimed_by, NULL);
     *out_graph = graph;
     return QUERN_OK;
 }
 
-/* Acquire: pairs with the release at the end of quern__graph_run. */
-static bool is_running(const quern_graph *graph)
-{
-    return atomic_load_explicit(&graph->is_running, memory_order_acquire);
-}
-
 static quern_result check_idle(const quern_graph *graph, const char *function)
 {
-    if (!is_running(graph)) return QUERN_OK;
+    if (!quern__graph_is_running(graph)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the graph is running", function);
 }
 
 void quern_graph_destroy(quern_graph *graph)
 {
     if (graph == NULL) return;
-    if (is_running(graph)) {
+    if (quern__graph_is_running(graph)) {
         quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
                          "quern_graph_destroy: the graph is running; it is left as it is");
         return;
     }
     quern_allocator allocator = graph->allocator;
     quern__graph_release_tasks(graph);
+    if (graph->has_ready_mutex) pthread_mutex_destroy(&graph->ready_mutex);
     quern__release(&allocator, graph->nodes, graph->node_capacity * sizeof(quern__graph_node),
                    _Alignof(quern__graph_node));
     quern__release(&allocator, graph->edges, graph->edge_capacity * sizeof(quern__graph_edge),
@@ -55,13 +52,17 @@ void quern_graph_destroy(quern_graph *graph)
 void quern_graph_clear(quern_graph *graph)
 {
     if (graph == NULL) return;
-    if (is_running(graph)) {
+    if (quern__graph_is_running(graph)) {
         quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
                          "quern_graph_clear: the graph is running; it is left as it is");
         return;
     }
     graph->node_count = 0;
     graph->edge_count = 0;
+    graph->choice_count = 0;
+    graph->inner_count = 0;
+    graph->caller_count = 0;
+    graph->ranked_count = 0;
     quern__graph_forget_times(graph);
 }
 
@@ -90,12 +91,44 @@ static quern_result check_room(const quern_graph *graph)
     return result;
 }
 
+static quern_result refuse_node(const char *what)
+{
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_graph_add_node: %s", what);
+}
+
+static quern_result check_node(const quern_graph *graph, const quern_graph_node_def *def)
+{
+    if ((uint32_t)def->priority > QUERN_PRIORITY_LOW)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "quern_graph_add_node: no priority %d",
+                           (int)def->priority);
+    if ((def->function != NULL) + (def->choose != NULL) + (def->graph != NULL) > 1)
+        return refuse_node("the node's work is a function, or a choice, or a graph: set one of them");
+    if (def->choose == NULL && def->choice_limit != 0) return refuse_node("a choice_limit without choose");
+    if ((def->choose != NULL || def->graph != NULL) && (def->count > 1 || def->grain != 0))
+        return refuse_node("a node that chooses, or is a graph, has no items: leave out count and grain");
+    if (def->graph != NULL && def->caller_only)
+        return refuse_node("a node that is a graph cannot be caller_only; its nodes can");
+    if (def->graph == graph) return refuse_node("a graph cannot be a node of itself");
+    return QUERN_OK;
+}
+
+/* Of what is not usual, so that runs need not look for it. */
+static void count_node(quern_graph *graph, const quern__graph_node *node)
+{
+    graph->node_count++;
+    graph->choice_count += node->choose != NULL;
+    graph->inner_count += node->inner != NULL;
+    graph->caller_count += node->caller_only;
+    graph->ranked_count += node->priority != QUERN_PRIORITY_NORMAL;
+}
+
 quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def *def, uint32_t *out_node)
 {
-    quern_result result = check_room(graph);
-    if (result != QUERN_OK) return result;
     static const quern_graph_node_def joint = {0};
     if (def == NULL) def = &joint;
+    quern_result result = check_room(graph);
+    if (result == QUERN_OK) result = check_node(graph, def);
+    if (result != QUERN_OK) return result;
     quern__graph_node *nodes = grow(&graph->allocator, graph->nodes, graph->node_count,
                                     &graph->node_capacity, sizeof(quern__graph_node));
     if (nodes == NULL)
@@ -108,10 +141,15 @@ quern_result quern_graph_add_node(quern_graph *graph, const quern_graph_node_def
                   .count = def->count != 0 ? def->count : 1,
                   .grain = def->grain},
         .first_edge = QUERN__NO_EDGE,
+        .choose = def->choose,
+        .choice_limit = def->choice_limit != 0 ? def->choice_limit : DEFAULT_CHOICE_LIMIT,
+        .inner = def->graph,
+        .name = def->name,
+        .priority = def->priority,
         .caller_only = def->caller_only,
     };
     if (out_node != NULL) *out_node = graph->node_count;
-    graph->node_count++;
+    count_node(graph, &nodes[graph->node_count]);
     quern__graph_forget_times(graph);
     return QUERN_OK;
 }
@@ -121,14 +159,17 @@ static quern_result check_edge(const quern_graph *graph, uint32_t before, uint32
     if (graph == NULL) return quern__fail_null("quern_graph_add_edge", "graph");
     quern_result result = check_idle(graph, "quern_graph_add_edge");
     if (result != QUERN_OK) return result;
-    if (after >= graph->node_count)
+    const uint32_t missing = after >= graph->node_count ? after : before;
+    if (missing >= graph->node_count)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_graph_add_edge: no node %u; the graph has %u", (unsigned)after,
+                           "quern_graph_add_edge: no node %u; the graph has %u", (unsigned)missing,
                            (unsigned)graph->node_count);
-    if (before >= after)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "quern_graph_add_edge: from %u to %u; edges lead from lower to higher numbers",
-                           (unsigned)before, (unsigned)after);
+    if (before >= after && graph->nodes[before].choose == NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_graph_add_edge: from %u to %u; edges lead from lower to higher numbers, but "
+            "for those of nodes that choose",
+            (unsigned)before, (unsigned)after);
     return QUERN_OK;
 }
 
@@ -146,7 +187,12 @@ quern_result quern_graph_add_edge(quern_graph *graph, uint32_t before, uint32_t 
     graph->edges = edges;
     edges[graph->edge_count] = (quern__graph_edge){.after = after, .next = graph->nodes[before].first_edge};
     graph->nodes[before].first_edge = graph->edge_count++;
-    graph->nodes[after].predecessor_count++;
+    if (graph->nodes[before].choose != NULL) {
+        graph->nodes[before].edge_count++;
+        graph->nodes[after].is_chosen = true;
+    } else {
+        graph->nodes[after].predecessor_count++;
+    }
     return QUERN_OK;
 }
 
@@ -159,6 +205,10 @@ quern_result quern_graph_set_count(quern_graph *graph, uint32_t node, uint32_t c
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_graph_set_count: no node %u; the graph has %u", (unsigned)node,
                            (unsigned)graph->node_count);
+    if (graph->nodes[node].choose != NULL || graph->nodes[node].inner != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_graph_set_count: node %u %s; it has no items", (unsigned)node,
+                           graph->nodes[node].choose != NULL ? "chooses" : "is a graph");
     graph->nodes[node].range.count = count;
     return QUERN_OK;
 }

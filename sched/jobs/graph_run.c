@@ -7,348 +7,39 @@
  * Every node has a counter of unfinished predecessors. Whoever finishes a node counts down its successors;
  * those that reach 0 are ready. The worker runs the first of them itself and puts the others into its deque
  * for all to take. Nodes with a range to share are loops: whoever starts one invites others, works along,
- * and goes on without waiting; the one that leaves the loop last finishes the node. So nobody ever blocks
- * inside a node. Nodes for the caller alone wait in a list until it comes by: between any two jobs.
+ * and goes on without waiting; the one that leaves the loop last finishes the node. A node that is a graph
+ * puts what is ready of that one on the worker's list; who finishes its last node finishes the node. So
+ * nobody ever blocks inside a node. Nodes for the caller alone wait in a list until it comes by: between any
+ * two jobs.
  *
- * Any worker may be the caller, also inside a node of another graph; then it works on the inner graph alone
- * until that is over. For all that a run puts into deques is of one closed scope, its own (deque.h): who
- * waits runs it only if this run is what it waits for, and does not touch the nodes that are on its stack
- * or their graphs. So graphs nest on a worker only as calls do, and however many run at a time, each has
- * its caller, who takes what nobody else takes: none waits for another but the outer for the inner.
+ * The caller of a run, quern_graph_run, waits for it; any worker may be one, also inside a node of another
+ * graph. A run that was submitted has none: it begins as a job in a queue, and who finishes its last node
+ * ends it. Several graphs run at a time. For all that, a node never begins in the middle of another on the
+ * same worker, but for those that it has asked for: all that a run puts into deques and queues is of one
+ * closed scope, its own (deque.h), and who waits inside a node takes it only if this run is what it waits
+ * for. So graphs nest on a worker only as calls do. And each run goes on: one with a caller has him, who
+ * waits for nothing else and takes what nobody else takes; what is left of a submitted one is taken by any
+ * worker outside of nodes, also by the last one that is awake in a wait (wait.c). Only a node must not wait
+ * for other nodes than through what it runs or waits for by name.
  *
- * When memory may be used again: what runs holds the node unfinished, a loop's references hold its node
- * unfinished, and counting `unfinished_count` down to 0 is the last access that any worker makes to the
- * graph; the caller, who is told then, is a worker of the pool and stays one.
+ * The end of a run. `unfinished_count` counts nodes that have not finished; where there are choices, which
+ * may run a node often or never, those that are due: counted up by somebody who has an unfinished one, before
+ * he finishes that. So it comes to 0 once, when nothing of the graph is in a deque, in a list or with a
+ * worker. A loop's references hold its node unfinished, and so does a graph that is a node. For each access
+ * to a graph there is a node that is unfinished until later:
  *
- * Waking a sleeper takes longer than many graphs run, and so may sharing very small nodes. So runs are
- * timed: see choose_mode. */
+ *     who runs a task, or has one on his list        that task
+ *     who has taken a job out of a deque             the task in it, or, where it is a ticket, the one he finds
+ *     who gives a task to the caller, or calls one   that task; the one behind it in the same list
+ *     who counts down                                nobody: so what he needs then he has read before
+ *     who has counted down to 0                      in a run with a caller, nobody: he touches it no more.
+ *                                                    Else himself: nobody but him can end it.
+ *
+ * Such a one ends the run: frees the graphs that are nodes, then this one (`claimed_by`), and counts down
+ * the counter last of all, which may be what somebody waits for to destroy the graph. The caller's permit
+ * comes after the count; but he is a worker of the pool, and stays one for as long as somebody is inside. */
 
-enum {
-    SERIAL_NS = 1000, /* less: not worth a job */
-    QUIET_NS = 50000, /* less: over before a sleeper arrives */
-    FIRST_ALONE_RUNS = 32,
-    MOST_ALONE_RUNS = 2048,
-    LEARN_SHARE = 8
-};
-
-typedef enum run_mode { MODE_SERIAL, MODE_QUIET, MODE_WAKE } run_mode;
-
-/* ---------------------------------------------------------------------------------- ready and finished */
-
-static quern__graph_node *node_of(const quern__graph_task *task)
-{
-    return &task->graph->nodes[task->index];
-}
-
-/* Release pairs with the acquire of take_caller_task. The permit ends the caller's sleep. The first look
- * is relaxed: the swap checks it. */
-static void give_to_caller(quern__graph_task *ready, quern__worker *worker)
-{
-    _Atomic(quern__graph_task *) *list = &ready->graph->caller_tasks;
-    ready->next_ready = atomic_load_explicit(list, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(list, &ready->next_ready, ready, memory_order_release,
-                                                  memory_order_relaxed)) {
-    }
-    if (worker != ready->graph->caller) quern__parker_give(&ready->graph->caller->parker);
-}
-
-/* The caller is the only one to take tasks out, and each goes in once per run: the head it has read is
- * the same task with the same next when the swap succeeds. Acquire: pairs with the release in
- * give_to_caller. */
-static quern__graph_task *take_caller_task(quern_graph *graph)
-{
-    quern__graph_task *head = atomic_load_explicit(&graph->caller_tasks, memory_order_acquire);
-    while (head != NULL &&
-           !atomic_compare_exchange_weak_explicit(&graph->caller_tasks, &head, head->next_ready,
-                                                  memory_order_acquire, memory_order_acquire)) {
-    }
-    return head;
-}
-
-/* Puts a task in front of the worker's list of ready tasks, or hands it to the caller. */
-static quern__graph_task *make_ready(quern__graph_task *ready, quern__worker *worker,
-                                     quern__graph_task *list)
-{
-    if (node_of(ready)->caller_only) {
-        give_to_caller(ready, worker);
-        return list;
-    }
-    ready->next_ready = list;
-    return ready;
-}
-
-/* Returns the list with the successors that became ready in front, in the order of their edges. */
-static quern__graph_task *finish(quern__graph_task *finished, quern__worker *worker,
-                                 quern__graph_task *list)
-{
-    quern_graph *graph = finished->graph;
-    for (uint32_t index = node_of(finished)->first_edge; index != QUERN__NO_EDGE;
-         index = graph->edges[index].next) {
-        quern__graph_task *successor = &graph->tasks[graph->edges[index].after];
-        /* Release what this node wrote, acquire what the other predecessors wrote. */
-        if (atomic_fetch_sub_explicit(&successor->waiting_count, 1, memory_order_acq_rel) == 1)
-            list = make_ready(successor, worker, list);
-    }
-    quern__worker *caller = graph->caller; /* the graph may be gone as soon as it is counted down */
-    /* Release pairs with the caller's acquire in has_finished. */
-    uint32_t before = atomic_fetch_sub_explicit(&graph->unfinished_count, 1, memory_order_release);
-    if (before == 1 && worker != caller) quern__parker_give(&caller->parker);
-    return list;
-}
-
-/* --------------------------------------------------------------------------------------------- running */
-
-/* Each subtraction pairs with those of the others that leave. */
-static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *worker,
-                                   quern__graph_task *list)
-{
-    uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
-    /* Release what this worker wrote; the last one acquires what all wrote and hands it on. */
-    uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
-    return before == done_count ? finish(shared, worker, list) : list;
-}
-
-static void run_ready(quern_graph *graph, quern__worker *worker, quern__graph_task *list);
-static void run_start(quern__job *job, quern__worker *worker);
-
-/* Relaxed: it is read when the run is over, and the end of the run orders that. */
-static void note_help(quern_graph *graph, const quern__worker *worker)
-{
-    if (worker != graph->caller && !atomic_load_explicit(&graph->was_helped, memory_order_relaxed))
-        atomic_store_explicit(&graph->was_helped, true, memory_order_relaxed);
-}
-
-static void run_task_offer(quern__job *job, quern__worker *worker)
-{
-    quern__loop *loop = job->target;
-    quern__graph_task *shared =
-        (quern__graph_task *)(void *)((char *)loop - offsetof(quern__graph_task, loop));
-    quern_graph *graph = shared->graph;
-    note_help(graph, worker);
-    quern__graph_task *list = run_loop(shared, worker, NULL);
-    if (list != NULL) run_ready(graph, worker, list);
-}
-
-static void start_loop(quern__graph_task *starting, const quern__range *range)
-{
-    quern_graph *graph = starting->graph;
-    quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
-    quern__loop_init(&starting->loop, run_task_offer, quern__scope_close(graph), range, slots,
-                     graph->caller);
-    starting->loop.wake = graph->wake && quern__jobs_has_processor(graph->caller->jobs);
-    /* The starter's own. Relaxed: nobody else knows the loop yet. */
-    atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
-}
-
-/* All items in one call. */
-static void call_once(const quern__graph_node *node, uint32_t worker_index)
-{
-    const quern__range *range = &node->range;
-    if (range->function != NULL && range->count != 0)
-        range->function(range->user_data, 0, range->count, worker_index);
-}
-
-/* What stands in the deque before is not the node's own: ready tasks. */
-static void run_plain(const quern__graph_node *node, quern__worker *worker)
-{
-    int64_t floor = worker->floor;
-    worker->floor = quern__deque_bottom(&worker->deque);
-    call_once(node, worker->index);
-    worker->floor = floor;
-}
-
-static quern__graph_task *run_task(quern__graph_task *task, quern__worker *worker, quern__graph_task *list)
-{
-    const quern__graph_node *node = node_of(task);
-    if (node->range.function != NULL && !quern__range_is_plain(&node->range, worker->jobs->thread_count)) {
-        start_loop(task, &node->range);
-        return run_loop(task, worker, list);
-    }
-    run_plain(node, worker);
-    return finish(task, worker, list);
-}
-
-/* Puts as many as fit into the deque, for all to take, and returns the rest. */
-static quern__graph_task *offer(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
-{
-    quern__graph_task *rest = list;
-    while (rest != NULL) {
-        quern__graph_task *next = rest->next_ready; /* gone once the task is in the deque */
-        quern__job start = {.run = run_start, .scope = quern__scope_close(graph), .target = rest};
-        if (!quern__deque_push(&worker->deque, &start, 0)) break;
-        rest = next;
-    }
-    if (rest != list && graph->wake && quern__jobs_has_processor(worker->jobs))
-        quern__jobs_notify(worker->jobs, worker, quern__scope_close(graph));
-    return rest;
-}
-
-/* The caller runs what is waiting for it alone. */
-static quern__graph_task *run_caller_tasks(quern_graph *graph, quern__worker *caller,
-                                           quern__graph_task *list)
-{
-    quern__graph_task *next;
-    while ((next = take_caller_task(graph)) != NULL) {
-        run_plain(node_of(next), caller);
-        list = finish(next, caller, list);
-    }
-    return list;
-}
-
-/* Runs the first of the list, offers the others, and goes on with what becomes ready by that. Apart from
- * the caller, nobody may touch the graph when the list is empty: it may have finished. */
-static void run_ready(quern_graph *graph, quern__worker *worker, quern__graph_task *list)
-{
-    const bool is_caller = worker == graph->caller;
-    for (;;) {
-        if (is_caller) list = run_caller_tasks(graph, worker, list);
-        if (list == NULL) return;
-        quern__graph_task *first = list;
-        list = offer(graph, worker, first->next_ready);
-        list = run_task(first, worker, list);
-    }
-}
-
-static void run_start(quern__job *job, quern__worker *worker)
-{
-    quern__graph_task *starting = job->target;
-    quern_graph *graph = starting->graph;
-    note_help(graph, worker);
-    starting->next_ready = NULL;
-    run_ready(graph, worker, starting);
-}
-
-/* ------------------------------------------------------------------------------------------------ runs */
-
-/* Acquire: pairs with the release in finish. */
-static bool has_finished(const quern_graph *graph)
-{
-    return atomic_load_explicit(&graph->unfinished_count, memory_order_acquire) == 0;
-}
-
-/* Relaxed: pushing the first task publishes all of it. Returns the tasks that are ready. */
-static quern__graph_task *reset(quern_graph *graph, quern__worker *caller)
-{
-    quern__graph_task *ready = NULL;
-    atomic_store_explicit(&graph->unfinished_count, graph->node_count, memory_order_relaxed);
-    atomic_store_explicit(&graph->was_helped, false, memory_order_relaxed);
-    atomic_store_explicit(&graph->caller_tasks, NULL, memory_order_relaxed);
-    for (uint32_t index = graph->node_count; index-- != 0;) {
-        uint32_t waiting_count = graph->nodes[index].predecessor_count;
-        atomic_store_explicit(&graph->tasks[index].waiting_count, waiting_count, memory_order_relaxed);
-        if (waiting_count == 0) ready = make_ready(&graph->tasks[index], caller, ready);
-    }
-    return ready;
-}
-
-/* The list is looked at relaxed: take_caller_task acquires. */
-static bool has_finished_or_needs_caller(const quern__wait *wait)
-{
-    const quern_graph *graph = wait->target;
-    return has_finished(graph) || atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) != NULL;
-}
-
-/* A permit is given for each reason to come back: a task for the caller alone, and the end. */
-static void run_shared(quern_graph *graph, quern__worker *caller)
-{
-    quern__wait wait = {
-        .scope = quern__scope_close(graph), .target = graph, .is_done = has_finished_or_needs_caller};
-    quern__worker_note_processor(caller);
-    run_ready(graph, caller, reset(graph, caller));
-    while (!has_finished(graph)) {
-        quern__worker_wait(caller, &wait);
-        run_ready(graph, caller, NULL);
-    }
-}
-
-/* Numbers are an order that respects the edges. */
-static void run_serial(const quern_graph *graph, uint32_t worker_index)
-{
-    for (uint32_t index = 0; index < graph->node_count; index++) {
-        const quern__graph_node *node = &graph->nodes[index];
-        if (node->caller_only)
-            call_once(node, worker_index);
-        else if (node->range.function != NULL)
-            quern__range_run(&node->range, worker_index);
-    }
-}
-
-static uint64_t count_items(const quern_graph *graph)
-{
-    uint64_t count = 0;
-    for (uint32_t index = 0; index < graph->node_count; index++)
-        count += graph->nodes[index].range.count;
-    return count;
-}
-
-/* Long runs wake sleepers. Short ones leave them alone, since those would come too late; whoever spins may
- * help. Tiny ones, and those that sharing has made slower, are not shared; and a short one of which it is
- * not known how long it takes alone is run so once. */
-static run_mode choose_mode(const quern_graph *graph)
-{
-    if (QUERN_CHECKS) return MODE_WAKE; /* there, finding races matters more than time */
-    if (graph->serial_ns >= QUIET_NS) return MODE_WAKE;
-    if (graph->serial_ns < SERIAL_NS || graph->measured_ns == 0) return MODE_SERIAL;
-    return graph->shared_ns >= graph->serial_ns && graph->alone_runs_left != 0 ? MODE_SERIAL : MODE_QUIET;
-}
-
-/* One run may take far too long, when the thread was interrupted. And a coarse clock says that a run of
- * nothing takes no time, from which nothing would grow. */
-static void learn_serial(quern_graph *graph, uint64_t took_ns)
-{
-    const uint64_t known_ns = graph->serial_ns;
-    const uint64_t likely_ns = took_ns / 2 < known_ns ? took_ns : 2 * known_ns;
-    graph->serial_ns =
-        graph->measured_ns != 0 ? known_ns - known_ns / LEARN_SHARE + likely_ns / LEARN_SHARE : took_ns;
-    if (graph->serial_ns < LEARN_SHARE) graph->serial_ns = LEARN_SHARE;
-    graph->measured_ns = graph->serial_ns;
-    if (graph->alone_runs_left != 0) graph->alone_runs_left--;
-}
-
-/* Each time that sharing has made it slower, the next try is twice as far away: it disturbs the runs behind
- * it, too, whose data has moved to another processor's cache. */
-static void put_off_sharing(quern_graph *graph, bool was_slower)
-{
-    uint32_t runs = graph->alone_runs == 0 ? FIRST_ALONE_RUNS : 2 * graph->alone_runs;
-    if (runs > MOST_ALONE_RUNS) runs = MOST_ALONE_RUNS;
-    graph->alone_runs = was_slower ? runs : 0;
-    graph->alone_runs_left = graph->alone_runs;
-}
-
-/* A run with helpers tells less of the time for one thread: at least what it took, at most that for each
- * thread. What was known before is brought within these bounds, and measured again where it has grown or is
- * less than half; two threads, with two caches, may well be a little more than twice as fast. The flag is
- * read relaxed: has_finished has acquired all that helpers did. */
-static void learn_shared(quern_graph *graph, uint64_t took_ns, quern__worker *caller)
-{
-    bool was_helped = atomic_load_explicit(&graph->was_helped, memory_order_relaxed);
-    if (!was_helped && took_ns >= 2 * (uint64_t)QUIET_NS) quern__worker_let_others_come(caller);
-    const uint64_t most_ns = was_helped ? took_ns * caller->jobs->thread_count : took_ns;
-    if (graph->serial_ns > most_ns) graph->serial_ns = most_ns;
-    if (graph->serial_ns < took_ns) graph->serial_ns = took_ns;
-    if (graph->serial_ns > graph->measured_ns || graph->serial_ns < graph->measured_ns / 2)
-        graph->measured_ns = 0;
-    graph->shared_ns = took_ns;
-    put_off_sharing(graph, graph->serial_ns == took_ns);
-}
-
-static void run_timed(quern_graph *graph, quern__worker *caller)
-{
-    uint64_t item_count = count_items(graph);
-    if (item_count / 2 > graph->timed_item_count) quern__graph_forget_times(graph);
-    graph->timed_item_count = item_count;
-    run_mode mode = choose_mode(graph);
-    uint64_t start_ns = quern__clock_ns();
-    if (mode == MODE_SERIAL) {
-        run_serial(graph, caller->index);
-        learn_serial(graph, quern__clock_ns() - start_ns);
-    } else {
-        graph->caller = caller;
-        graph->wake = mode == MODE_WAKE;
-        run_shared(graph, caller);
-        learn_shared(graph, quern__clock_ns() - start_ns, caller);
-    }
-}
+/* ---------------------------------------------------------------------------------------------- memory */
 
 void quern__graph_release_tasks(quern_graph *graph)
 {
@@ -377,14 +68,13 @@ static bool allocate_tasks(quern_graph *graph, uint32_t capacity, uint32_t worke
 }
 
 /* Memory for running with that many workers; kept for later runs. */
-static quern_result prepare(quern_graph *graph, uint32_t worker_count)
+static quern_result prepare(quern_graph *graph, uint32_t worker_count, const char *function)
 {
     if (graph->node_count <= graph->task_capacity && worker_count <= graph->slots_per_task) return QUERN_OK;
     quern__graph_release_tasks(graph);
     if (!allocate_tasks(graph, graph->node_capacity, worker_count))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "quern_graph_run: no memory to run %u nodes on %u workers",
-                           (unsigned)graph->node_count, (unsigned)worker_count);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory to run %u nodes on %u workers",
+                           function, (unsigned)graph->node_count, (unsigned)worker_count);
     for (uint32_t index = 0; index < graph->task_capacity; index++) {
         graph->tasks[index].graph = graph;
         graph->tasks[index].index = index;
@@ -392,33 +82,228 @@ static quern_result prepare(quern_graph *graph, uint32_t worker_count)
     return QUERN_OK;
 }
 
+/* --------------------------------------------------------------------------------------------- claiming */
+
+/* A run has the graph and all those that are nodes, down to any depth, from its beginning to its end; then
+ * nobody can change them, or run them on their own. */
+typedef struct claimant {
+    quern_graph *root;
+    uint32_t worker_count;                   /* that may share the run; 1: one alone will run it */
+    const char *function;                    /* for messages */
+    bool has_root;                           /* it has begun: the root is claimed */
+    bool has_ranks, has_limits, needs_guest; /* as in the root */
+} claimant;
+
+static quern_result claim(claimant *by, quern_graph *graph);
+
+/* Of the first node_count nodes. Release: one run after another, on whichever thread; it pairs with the
+ * acquire in claim. */
+static void release_inner(const quern_graph *graph, uint32_t node_count)
+{
+    for (uint32_t index = 0; index < node_count && graph->inner_count != 0; index++) {
+        quern_graph *inner = graph->nodes[index].inner;
+        if (inner == NULL) continue;
+        release_inner(inner, inner->node_count);
+        atomic_store_explicit(&inner->claimed_by, NULL, memory_order_release);
+    }
+}
+
+static quern_result claim_inner(claimant *by, const quern_graph *graph)
+{
+    for (uint32_t index = 0; index < graph->node_count; index++) {
+        if (graph->nodes[index].inner == NULL) continue;
+        quern_result result = claim(by, graph->nodes[index].inner);
+        if (result == QUERN_OK) continue;
+        release_inner(graph, index);
+        return result;
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_beginning(const claimant *by, const quern_graph *graph)
+{
+    if (graph->choice_count == 0) return QUERN_OK;
+    for (uint32_t index = 0; index < graph->node_count; index++)
+        if (graph->nodes[index].predecessor_count == 0 && !graph->nodes[index].is_chosen) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "%s: none of %u nodes could begin: edges lead to all of them", by->function,
+                       (unsigned)graph->node_count);
+}
+
+static quern_result claim_ready_mutex(const claimant *by)
+{
+    quern_graph *root = by->root;
+    if (root->has_ready_mutex) return QUERN_OK;
+    if (pthread_mutex_init(&root->ready_mutex, NULL) != 0)
+        return quern__fail(QUERN_ERROR_THREAD, "%s: the system refused a lock", by->function);
+    root->has_ready_mutex = true;
+    return QUERN_OK;
+}
+
+static quern_result claim_memory(claimant *by, quern_graph *graph)
+{
+    const bool is_ranked = graph->ranked_count != 0;
+    quern_result result = check_beginning(by, graph);
+    const bool has_tasks = by->worker_count > 1 || graph->choice_count != 0 || is_ranked;
+    if (result == QUERN_OK && has_tasks && graph->node_count != 0)
+        result = prepare(graph, by->worker_count, by->function);
+    if (result == QUERN_OK && is_ranked) result = claim_ready_mutex(by);
+    if (result == QUERN_OK && graph->inner_count != 0) result = claim_inner(by, graph);
+    if (result != QUERN_OK) return result;
+    by->has_ranks |= is_ranked;
+    by->has_limits |= graph->choice_count != 0;
+    by->needs_guest |= graph->caller_count != 0;
+    return QUERN_OK;
+}
+
+static quern_result fail_claim(const claimant *by, const quern_graph *graph, const quern_graph *claimed_by)
+{
+    if (graph == by->root && !by->has_root)
+        return quern__fail(QUERN_ERROR_POOL_BUSY, "%s: the graph is running already", by->function);
+    if (claimed_by == by->root)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: the same graph stands twice in this run; a node needs one of its own",
+                           by->function);
+    return quern__fail(QUERN_ERROR_POOL_BUSY, "%s: the graph of a node is running already", by->function);
+}
+
+/* With an error nothing is claimed. Acquire: pairs with the releases at the end of the run before; where
+ * it fails nothing is read but the pointer. */
+static quern_result claim(claimant *by, quern_graph *graph)
+{
+    quern_graph *claimed_by = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&graph->claimed_by, &claimed_by, by->root,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return fail_claim(by, graph, claimed_by);
+    by->has_root = true;
+    graph->root = by->root;
+    graph->parent = NULL;
+    graph->caller = NULL;
+    quern_result result = claim_memory(by, graph);
+    /* Release: as at the end of a run. */
+    if (result != QUERN_OK) atomic_store_explicit(&graph->claimed_by, NULL, memory_order_release);
+    return result;
+}
+
+/* For a run with so many workers; caller: NULL, if nobody waits. Relaxed: what begins the run publishes
+ * it. */
+static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__worker *caller,
+                              const char *function)
+{
+    claimant by = {.root = graph, .worker_count = worker_count, .function = function};
+    quern_result result = claim(&by, graph);
+    if (result != QUERN_OK) return result;
+    graph->has_ranks = by.has_ranks;
+    graph->has_limits = by.has_limits;
+    graph->needs_guest = by.needs_guest;
+    graph->caller = caller;
+    graph->starter = caller;
+    graph->scope = quern__scope_close(graph);
+    graph->cancel = NULL;
+    atomic_store_explicit(&graph->outcome, QUERN_OK, memory_order_relaxed);
+    atomic_store_explicit(&graph->was_helped, false, memory_order_relaxed);
+    atomic_store_explicit(&graph->caller_tasks, NULL, memory_order_relaxed);
+    atomic_store_explicit(&graph->call_count, 0, memory_order_relaxed);
+    return QUERN_OK;
+}
+
+/* Release: pairs with the acquire in claim. */
+static void release(quern_graph *root)
+{
+    release_inner(root, root->node_count);
+    atomic_store_explicit(&root->claimed_by, NULL, memory_order_release);
+}
+
+/* --------------------------------------------------------------------------------------- the caller's */
+
+/* Acquire: pairs with the count in graph_task.c. */
+static bool has_finished(const quern_graph *graph)
+{
+    return atomic_load_explicit(&graph->unfinished_count, memory_order_acquire) == 0;
+}
+
+/* The list is looked at relaxed: who takes a task out acquires. */
+static bool has_finished_or_needs_caller(const quern__wait *wait)
+{
+    const quern_graph *graph = wait->target;
+    return has_finished(graph) || atomic_load_explicit(&graph->caller_tasks, memory_order_relaxed) != NULL;
+}
+
+/* A permit is given for each reason to come back: a task for the caller alone, and the end. */
+static void run_shared(quern_graph *graph, quern__worker *caller)
+{
+    quern__wait wait = {.scope = graph->scope, .target = graph, .is_done = has_finished_or_needs_caller};
+    quern__worker_note_processor(caller);
+    quern__graph_run_ready(graph, caller, quern__graph_reset(graph, caller, NULL));
+    while (!has_finished(graph)) {
+        quern__worker_wait(caller, &wait);
+        quern__graph_run_ready(graph, caller, NULL);
+    }
+}
+
+static void run_alone(quern_graph *graph, quern__worker *worker)
+{
+    worker->closed_depth++;
+    quern__graph_run_alone(graph, worker->index);
+    worker->closed_depth--;
+}
+
+static void run_timed(quern_graph *graph, quern__worker *caller)
+{
+    const quern__run_mode mode = quern__graph_choose_mode(graph);
+    const uint64_t start_ns = quern__clock_ns();
+    if (mode == QUERN__RUN_ALONE) {
+        run_alone(graph, caller);
+        quern__graph_learn_alone(graph, quern__clock_ns() - start_ns);
+    } else {
+        graph->wake = mode == QUERN__RUN_WAKE;
+        run_shared(graph, caller);
+        quern__graph_learn_shared(graph, quern__clock_ns() - start_ns, caller);
+    }
+}
+
 /* What stands in the caller's deque before is not the run's own. */
-static quern_result run_on(quern_graph *graph, quern__worker *caller)
+static void run_on(quern_graph *graph, quern__worker *caller)
 {
     int64_t floor = caller->floor;
-    quern_result result = QUERN_OK;
     caller->floor = quern__deque_bottom(&caller->deque);
-    if (caller->jobs->thread_count == 1 || graph->node_count == 0) {
-        run_serial(graph, caller->index);
-    } else {
-        result = prepare(graph, caller->jobs->worker_count);
-        if (result == QUERN_OK) run_timed(graph, caller);
-    }
+    if (caller->jobs->thread_count == 1 || graph->node_count == 0)
+        run_alone(graph, caller);
+    else
+        run_timed(graph, caller);
     caller->floor = floor;
-    return result;
+}
+
+/* Relaxed: the run is over. */
+static quern_result result_of(const quern_graph *graph, const char *function)
+{
+    const quern_result result = (quern_result)atomic_load_explicit(&graph->outcome, memory_order_relaxed);
+    if (QUERN__LIKELY(result == QUERN_OK)) return QUERN_OK;
+    if (result == QUERN_ERROR_CANCELLED)
+        return quern__fail(result, "%s: asked to stop: there are nodes that did not run", function);
+    return quern__fail(result, "%s: node %u%s%s%s has chosen %u times, as often as it may in one run",
+                       function, (unsigned)graph->limit_node, graph->limit_name != NULL ? " '" : "",
+                       graph->limit_name != NULL ? graph->limit_name : "",
+                       graph->limit_name != NULL ? "'" : "", (unsigned)graph->limit_count);
+}
+
+/* How many workers may take part. */
+static uint32_t sharers(const quern_jobs *jobs)
+{
+    return jobs == NULL || jobs->thread_count == 1 ? 1 : jobs->worker_count;
 }
 
 quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
 {
-    /* Acquire pairs with the release below: one run after another, on whichever thread. */
-    if (atomic_exchange_explicit(&graph->is_running, true, memory_order_acquire))
-        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_run: the graph is running already");
-    quern_result result = QUERN_OK;
-    if (jobs != NULL)
-        result = run_on(graph, quern__jobs_current_worker(jobs));
+    quern__worker *caller = jobs != NULL ? quern__jobs_current_worker(jobs) : NULL;
+    quern_result result = claim_all(graph, sharers(jobs), caller, "quern_graph_run");
+    if (result != QUERN_OK) return result;
+    if (caller != NULL)
+        run_on(graph, caller);
     else
-        run_serial(graph, 0);
-    atomic_store_explicit(&graph->is_running, false, memory_order_release);
+        quern__graph_run_alone(graph, 0);
+    result = result_of(graph, "quern_graph_run");
+    release(graph);
     return result;
 }
 
@@ -432,4 +317,106 @@ quern_result quern_graph_run(quern_graph *graph, quern_jobs *jobs)
     result = quern__graph_run(graph, jobs);
     quern__jobs_leave(jobs);
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------- submitted */
+
+/* The graph may be gone as soon as it is not claimed, and the counter as soon as it is counted down. */
+static void end_run(quern_graph *graph, quern__worker *worker)
+{
+    quern_counter *counter = graph->counter;
+    release(graph);
+    if (counter != NULL) quern__counter_finish(counter, 1, worker);
+}
+
+void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker)
+{
+    quern__graph_learn_shared(graph, quern__clock_ns() - graph->start_ns, worker);
+    end_run(graph, worker);
+}
+
+static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__worker *worker)
+{
+    if (worker->jobs->thread_count == 1 || graph->node_count == 0) return QUERN__RUN_ALONE;
+    const quern__run_mode mode = quern__graph_choose_mode(graph);
+    const bool can_alone = !graph->needs_guest || quern__worker_is_guest(worker);
+    return mode == QUERN__RUN_ALONE && !can_alone ? QUERN__RUN_QUIET : mode;
+}
+
+static void run_submitted(quern__job *job, quern__worker *worker)
+{
+    quern_graph *graph = job->target;
+    const quern__run_mode mode = choose_submitted_mode(graph, worker);
+    const uint64_t start_ns = quern__clock_ns();
+    graph->starter = worker;
+    if (mode == QUERN__RUN_ALONE) {
+        run_alone(graph, worker);
+        quern__graph_learn_alone(graph, quern__clock_ns() - start_ns);
+        end_run(graph, worker);
+        return;
+    }
+    graph->start_ns = start_ns;
+    graph->wake = mode == QUERN__RUN_WAKE;
+    quern__worker_note_processor(worker);
+    quern__graph_task *list = quern__graph_reset(graph, worker, NULL);
+    if (list != NULL) quern__graph_run_ready(graph, worker, list);
+}
+
+static quern_result fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "quern_graph_submit: no memory for a job that has to wait");
+}
+
+/* Makes a job of it, in a node of the pool's store, which waits for what def names. */
+static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const quern_graph_run_def *def)
+{
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    quern__node *node = quern__queues_take_node(&jobs->queues);
+    if (node == NULL) return fail_memory();
+    graph->cancel = def->cancel;
+    graph->has_limits |= def->cancel != NULL;
+    graph->counter = def->counter;
+    graph->jobs = jobs;
+    graph->scope = quern__scope_close(def->counter != NULL ? (const void *)def->counter : graph);
+    graph->caller_node.jobs = jobs;
+    graph->caller_node.queue = QUERN__QUEUE_CALLER;
+    graph->caller_node.link_count = QUERN__KEPT_NODE;
+    node->job = (quern__job){.run = run_submitted, .scope = graph->scope, .target = graph};
+    node->queue = QUERN__QUEUE_NORMAL;
+    node->jobs = jobs;
+    if (!quern__node_add_room(node, def->after_count)) {
+        quern__queues_give_node(&jobs->queues, node);
+        return fail_memory();
+    }
+    /* Relaxed: whoever sees the counter above zero learns nothing else from it. */
+    if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
+    if (worker == NULL) quern__jobs_begin_outside_call(jobs);
+    quern__node_add_links(node, def->after, worker);
+    if (worker == NULL) quern__jobs_end_outside_call(jobs);
+    return QUERN_OK;
+}
+
+quern_result quern_graph_submit(quern_graph *graph, quern_jobs *jobs, const quern_graph_run_def *def)
+{
+    static const quern_graph_run_def plain = {0};
+    if (graph == NULL) return quern__fail_null("quern_graph_submit", "graph");
+    if (jobs == NULL) return quern__fail_null("quern_graph_submit", "jobs");
+    if (def == NULL) def = &plain;
+    quern_result result =
+        quern__check_after(def->after, def->after_count, def->counter, "quern_graph_submit");
+    if (result == QUERN_OK) result = quern__jobs_check_threads(jobs, "quern_graph_submit");
+    if (result == QUERN_OK) result = claim_all(graph, sharers(jobs), NULL, "quern_graph_submit");
+    if (result != QUERN_OK) return result;
+    result = submit_claimed(graph, jobs, def);
+    if (result != QUERN_OK) release(graph);
+    return result;
+}
+
+quern_result quern_graph_result(const quern_graph *graph)
+{
+    if (graph == NULL) return quern__fail_null("quern_graph_result", "graph");
+    if (quern__graph_is_running(graph))
+        return quern__fail(QUERN_ERROR_POOL_BUSY, "quern_graph_result: the graph is running");
+    return result_of(graph, "quern_graph_result");
 }

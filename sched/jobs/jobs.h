@@ -80,6 +80,7 @@ struct quern__worker {
     uint32_t full_count;    /* submitted jobs for which the deque still counts as full */
     uint32_t run_count;     /* of jobs, over and over */
     uint32_t rescue_depth;  /* jobs on the stack that a wait took although it did not wait for them */
+    uint32_t closed_depth;  /* closed jobs on the stack: see deque.h */
     uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
     bool has_slept;         /* since it last searched */
     bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
@@ -439,6 +440,12 @@ typedef struct quern__wait {
 } quern__wait;
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
+
+/* What quern__scope_allows is to be asked by a worker that waits for this scope and runs other jobs, too. */
+static inline const void *quern__worker_allows(const quern__worker *worker, const void *scope)
+{
+    return worker->closed_depth == 0 ? QUERN__ANY_SCOPE : scope;
+}
 
 /* -------------------------------------------------------------------------------------------- requests */
 

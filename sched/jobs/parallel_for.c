@@ -43,7 +43,10 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
 {
     awaited_loop *awaited = job->target;
     uint64_t start_ns = quern__worker_start_showing(worker);
+    const bool is_closed = quern__scope_is_closed(job->scope);
+    worker->closed_depth += is_closed;
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
+    worker->closed_depth -= is_closed;
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
@@ -256,12 +259,17 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     if (range->count == 0) return QUERN_OK;
     quern__worker *worker = quern__jobs_current_worker(jobs);
     if (worker != NULL) {
+        worker->closed_depth += range->is_closed;
         run_on(worker, range);
+        worker->closed_depth -= range->is_closed;
         return QUERN_OK;
     }
     quern_result result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    run_on(quern__current_worker, range);
+    worker = quern__current_worker;
+    worker->closed_depth += range->is_closed;
+    run_on(worker, range);
+    worker->closed_depth -= range->is_closed;
     quern__jobs_leave(jobs);
     return QUERN_OK;
 }

@@ -36,6 +36,7 @@ static bool add_block(quern__queues *queues)
     block->next = queues->blocks;
     queues->blocks = block;
     for (uint32_t i = 0; i < QUERN__NODE_BLOCK_COUNT; i++) {
+        block->nodes[i].link_count = 0;
         block->nodes[i].next = queues->free_nodes;
         queues->free_nodes = &block->nodes[i];
     }
@@ -139,7 +140,7 @@ static void take_locked(quern__queues *queues, quern__queue *queue, quern__node 
 {
     unlink_locked(queue, node);
     quern__job_copy(out_job, &node->job);
-    free_locked(queues, node);
+    if (node->link_count != QUERN__KEPT_NODE) free_locked(queues, node);
 }
 
 bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const void *scope,
@@ -148,7 +149,7 @@ bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const v
     if (quern__queue_is_empty(queue)) return false;
     pthread_mutex_lock(&queues->mutex);
     quern__node *node = queue->first;
-    while (node != NULL && scope != NULL && node->job.scope != scope)
+    while (node != NULL && scope != NULL && !quern__scope_is(node->job.scope, scope))
         node = node->next;
     if (node != NULL) take_locked(queues, queue, node, out_job);
     pthread_mutex_unlock(&queues->mutex);
@@ -159,6 +160,20 @@ bool quern__queues_take(quern__queues *queues, quern__queue_index index, const v
                         quern__job *out_job)
 {
     return quern__queues_take_from(queues, &queues->queues[index], scope, out_job);
+}
+
+bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
+                                quern__job *out_job)
+{
+    quern__queue *queue = &queues->queues[index];
+    if (quern__queue_is_empty(queue)) return false;
+    pthread_mutex_lock(&queues->mutex);
+    quern__node *node = queue->first;
+    while (node != NULL && !quern__scope_allows(node->job.scope, awaited))
+        node = node->next;
+    if (node != NULL) take_locked(queues, queue, node, out_job);
+    pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
 }
 
 static quern__node *newest_allowed(const quern__queue *queue, const void *awaited)

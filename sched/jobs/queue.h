@@ -32,6 +32,10 @@ typedef struct quern__link {
 
 enum { QUERN__OWN_LINKS = 3 }; /* a node has room for so many; see after.c for more */
 
+/* In place of a count: the node belongs to who pushes it, not to the store, and he knows when it was taken
+ * out. */
+#define QUERN__KEPT_NODE UINT16_MAX
+
 /* A job in a queue or, waiting for counters, in their lists; or a sleeper in such lists. */
 typedef struct quern__node {
     _Alignas(QUERN__CACHE_LINE_BYTES) quern__job job; /* of a sleeper run is NULL, and target its worker,
@@ -39,7 +43,7 @@ typedef struct quern__node {
     quern_jobs *jobs;               /* the pool of the job, or that an outside sleeper waits at */
     quern__queue_index queue;       /* where the job goes */
     _Atomic uint16_t waiting_count; /* of a job: counters that it still waits for */
-    uint16_t link_count;            /* those that it has waited for */
+    uint16_t link_count;            /* those that it has waited for; or QUERN__KEPT_NODE */
     union {
         struct {
             struct quern__node *next;   /* in a queue, or free */
@@ -109,6 +113,10 @@ void quern__queues_disown(quern__queues *queues, quern__queue *queue);
 /* The first job of a queue; with a scope that is not NULL the first one of this scope. */
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,
                         quern__job *out_job);
+
+/* The first job of a queue that may run where somebody waits for `awaited`. */
+bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index, const void *awaited,
+                                quern__job *out_job);
 
 /* The newest job, in whichever queue but the caller's, that may run where somebody waits for `awaited`. */
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);

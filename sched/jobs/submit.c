@@ -42,8 +42,9 @@ static uint32_t run_caller_jobs(quern__worker *guest)
 {
     uint32_t count = 0;
     quern__job job;
+    const void *allowed = quern__worker_allows(guest, NULL);
     while (quern__worker_take_assigned(guest, NULL, &job) ||
-           quern__queues_take(&guest->jobs->queues, QUERN__QUEUE_CALLER, NULL, &job)) {
+           quern__queues_take_allowed(&guest->jobs->queues, QUERN__QUEUE_CALLER, allowed, &job)) {
         quern__worker_run(guest, &job);
         count++;
     }
@@ -265,7 +266,8 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         if (quern__node_assign(node)) return;
         node->queue = QUERN__QUEUE_NORMAL;
     }
-    bool is_plain = node->queue == QUERN__QUEUE_NORMAL && worker != NULL && worker->jobs == jobs;
+    bool is_plain = node->queue == QUERN__QUEUE_NORMAL && worker != NULL && worker->jobs == jobs &&
+                    !quern__scope_is_closed(scope); /* or a wait in a node would find it in the deque */
     if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
         quern__queues_give_node(&jobs->queues, node);
         tell(worker, scope);

@@ -27,7 +27,8 @@
  *
  * The pair is read while it may be changing; then at worst a job is taken that is not a part of S, and runs
  * here instead of elsewhere: a matter of time, not of correctness. But a closed job (deque.h) is taken only
- * by who waits for its graph, whatever those words say.
+ * by who waits for its graph, whatever those words say; or, where any job is taken, by a worker that has no
+ * closed job on its stack (closed_depth).
  *
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
  * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
@@ -96,7 +97,7 @@ static bool take_awaited(quern__worker *worker, const void *awaited, quern__job 
     const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
     /* Relaxed: the worker wrote it itself. */
-    if (atomic_load_explicit(&newest->scope, memory_order_relaxed) != awaited) return false;
+    if (!quern__scope_is(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited)) return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot == NULL) return false;
     quern__deque_read_slot(slot, out_job);
@@ -131,7 +132,7 @@ static bool take_part(quern__worker *victim, const void *scope, scopes *set, con
                       quern__job *out_job)
 {
     int64_t from = INT64_MAX;
-    if (atomic_load_explicit(&victim->serving, memory_order_acquire) == scope) {
+    if (quern__scope_is(atomic_load_explicit(&victim->serving, memory_order_acquire), scope)) {
         from = atomic_load_explicit(&victim->serving_from, memory_order_relaxed);
         add_scope(set, atomic_load_explicit(&victim->waiting, memory_order_relaxed));
         add_more_scopes(set, victim);
@@ -170,7 +171,8 @@ static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__j
 static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
     if (quern__worker_is_guest(worker) &&
-        quern__queues_take(&worker->jobs->queues, QUERN__QUEUE_CALLER, NULL, out_job))
+        quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER,
+                                   quern__worker_allows(worker, wait->scope), out_job))
         return true;
     for (uint32_t i = 0; i <= wait->more_count; i++)
         if (steal_part(worker, scope_of(wait, i), out_job)) return true;
@@ -303,7 +305,8 @@ static bool put_aside(quern__worker *worker)
 /* Any job that the waiting worker may run, also behind those that it may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    for (uint32_t count = 0; !take_allowed(worker, wait->scope, out_job); count++)
+    const void *awaited = quern__worker_allows(worker, wait->scope);
+    for (uint32_t count = 0; !take_allowed(worker, awaited, out_job); count++)
         if (count == MAX_ASIDE || !put_aside(worker)) return false;
     return true;
 }

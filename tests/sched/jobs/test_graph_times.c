@@ -4,13 +4,13 @@
 
 #include <criterion/criterion.h>
 
-/* When graphs are shared, by what their runs took: the shipped sched/jobs/graph_run.c, told times. */
+/* When graphs are shared, by what their runs took: the shipped sched/jobs/graph_time.c, told times. */
 
 /* Builds with checks share every run. */
 #undef QUERN_CHECKS
 #define QUERN_CHECKS 0
 /* In place of the library's: all that it defines is here. */
-#include "sched/jobs/graph_run.c" /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/graph_time.c" /* NOLINT(bugprone-suspicious-include) */
 
 TestSuite(graph_times, .timeout = 60);
 
@@ -23,12 +23,12 @@ static uint32_t run_often(uint32_t run_count, uint64_t alone_ns, uint64_t shared
 {
     uint32_t shared_count = 0;
     for (uint32_t i = 0; i < run_count; i++) {
-        if (choose_mode(&graph) == MODE_SERIAL) {
-            learn_serial(&graph, alone_ns);
+        if (quern__graph_choose_mode(&graph) == QUERN__RUN_ALONE) {
+            quern__graph_learn_alone(&graph, alone_ns);
             continue;
         }
         atomic_store(&graph.was_helped, true);
-        learn_shared(&graph, shared_ns, &caller);
+        quern__graph_learn_shared(&graph, shared_ns, &caller);
         shared_count++;
     }
     return shared_count;
@@ -83,8 +83,8 @@ Test(graph_times, one_run_that_was_interrupted_changes_little)
 {
     quern__graph_forget_times(&graph);
     run_often(10000, 2000, 3000);
-    graph.alone_runs_left = MOST_ALONE_RUNS;
-    learn_serial(&graph, 5000000);
+    graph.times.alone_runs_left = MOST_ALONE_RUNS;
+    quern__graph_learn_alone(&graph, 5000000);
     cr_assert_eq(run_often(100, 2000, 3000), 0u);
 }
 

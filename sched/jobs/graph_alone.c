@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/graph.h"
+
+/* A graph on one thread: where there is no other, or for short runs. Its order is always the same. */
+
+static void run_node(const quern__graph_node *node, uint32_t worker_index)
+{
+    if (node->inner != NULL)
+        quern__graph_run_alone(node->inner, worker_index);
+    else if (node->caller_only)
+        quern__node_call_once(node, worker_index);
+    else if (node->range.function != NULL)
+        quern__range_run(&node->range, worker_index);
+}
+
+/* Numbers are an order that respects the edges. */
+static void run_by_number(const quern_graph *graph, uint32_t worker_index)
+{
+    const bool has_limits = graph->root->has_limits;
+    for (uint32_t index = 0; index < graph->node_count; index++) {
+        const quern__graph_node *node = &graph->nodes[index];
+        if (!has_limits || (quern__node_has_work(node) && !quern__graph_stops(graph->root)))
+            run_node(node, worker_index);
+    }
+}
+
+/* ---------------------------------------------------------------------- in the order of becoming ready */
+
+static void put(quern__task_queue *ready, quern__graph_task *task)
+{
+    quern__task_queue *queue = &ready[quern__task_node(task)->priority];
+    task->next_ready = NULL;
+    if (queue->first == NULL)
+        queue->first = task;
+    else
+        queue->last->next_ready = task;
+    queue->last = task;
+}
+
+static quern__graph_task *take(quern__task_queue *ready)
+{
+    static const quern_priority order[] = {QUERN_PRIORITY_HIGH, QUERN_PRIORITY_NORMAL, QUERN_PRIORITY_LOW};
+    for (uint32_t i = 0; i < QUERN__PRIORITY_COUNT; i++) {
+        quern__task_queue *queue = &ready[order[i]];
+        quern__graph_task *first = queue->first;
+        if (first == NULL) continue;
+        queue->first = first->next_ready;
+        return first;
+    }
+    return NULL;
+}
+
+/* Relaxed: one thread alone is here. */
+static bool becomes_due(quern__graph_task *task)
+{
+    return atomic_fetch_add_explicit(&task->due_count, 1, memory_order_relaxed) == 0;
+}
+
+/* In the order of its edges, of which the newest stands first. */
+static void put_successors(quern__task_queue *ready, const quern__graph_task *finished)
+{
+    const quern_graph *graph = finished->graph;
+    quern__graph_task *list = NULL;
+    for (uint32_t index = quern__task_node(finished)->first_edge; index != QUERN__NO_EDGE;
+         index = graph->edges[index].next) {
+        quern__graph_task *successor = &graph->tasks[graph->edges[index].after];
+        if (!quern__task_count_down(successor) || !becomes_due(successor)) continue;
+        successor->next_ready = list;
+        list = successor;
+    }
+    while (list != NULL) {
+        quern__graph_task *next = list->next_ready;
+        put(ready, list);
+        list = next;
+    }
+}
+
+static void run_task(quern__task_queue *ready, quern__graph_task *task, uint32_t worker_index)
+{
+    const quern_graph *graph = task->graph;
+    const quern__graph_node *node = quern__task_node(task);
+    const bool begins = quern__node_has_work(node) && !quern__graph_stops(graph->root);
+    if (node->choose == NULL) {
+        if (begins) run_node(node, worker_index);
+        put_successors(ready, task);
+    } else if (begins) {
+        const uint32_t chosen = quern__task_choose(task, worker_index);
+        if (chosen != QUERN__NO_CHOICE && becomes_due(&graph->tasks[chosen]))
+            put(ready, &graph->tasks[chosen]);
+    }
+}
+
+/* Relaxed: one thread alone is here. */
+static void run_by_readiness(const quern_graph *graph, uint32_t worker_index)
+{
+    quern__task_queue ready[QUERN__PRIORITY_COUNT] = {0};
+    for (uint32_t index = 0; index < graph->node_count; index++) {
+        const quern__graph_node *node = &graph->nodes[index];
+        quern__graph_task *task = &graph->tasks[index];
+        atomic_store_explicit(&task->waiting_count, node->predecessor_count, memory_order_relaxed);
+        atomic_store_explicit(&task->due_count, 0, memory_order_relaxed);
+        task->choice_count = 0;
+        if (node->predecessor_count == 0 && !node->is_chosen && becomes_due(task)) put(ready, task);
+    }
+    for (quern__graph_task *task; (task = take(ready)) != NULL;) {
+        run_task(ready, task, worker_index);
+        if (atomic_fetch_sub_explicit(&task->due_count, 1, memory_order_relaxed) != 1) put(ready, task);
+    }
+}
+
+void quern__graph_run_alone(quern_graph *graph, uint32_t worker_index)
+{
+    if (graph->choice_count != 0 || graph->ranked_count != 0)
+        run_by_readiness(graph, worker_index);
+    else
+        run_by_number(graph, worker_index);
+}

@@ -39,6 +39,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_jobs_empty_65536,
     &workload_jobs_many,
     &workload_jobs_chain,
+    &workload_jobs_after3,
     &workload_jobs_fib,
     &workload_jobs_wake,
     &workload_jobs_gap,

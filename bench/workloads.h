@@ -43,6 +43,7 @@ extern const bench_workload workload_jobs_empty_1024;
 extern const bench_workload workload_jobs_empty_65536;
 extern const bench_workload workload_jobs_many;
 extern const bench_workload workload_jobs_chain;
+extern const bench_workload workload_jobs_after3;
 extern const bench_workload workload_jobs_fib;
 extern const bench_workload workload_jobs_wake;
 extern const bench_workload workload_jobs_gap;

@@ -37,12 +37,12 @@ long  rc11     counter_two_continuations      1 hold, 2 continuations
 long  rc11     counter_two_sleepers           1 hold, 2 sleepers
 quick rc11,imm after_two                      2 holds, 1 who adds both
 quick rc11,imm after_two_freed                2 holds, 1 who runs the job
-quick rc11,imm after_three                    3 holds
+long  rc11,imm after_three                    3 holds
 quick rc11,imm limit_one                      1 hold, 1 sleeper with limit
-quick rc11,imm limit_any                      2 holds, 1 sleeper for any
+long  rc11,imm limit_any                      2 holds, 1 sleeper for any
 quick rc11,imm limit_any_of_which_one         1 hold of 2, 1 sleeper for any with limit
-quick rc11,imm limit_with_continuation        1 hold, 1 sleeper with limit, 1 continuation before
-quick rc11,imm limit_with_late_continuation   1 hold, 1 sleeper with limit, 1 continuation
+long  rc11     limit_with_continuation        1 hold, 1 sleeper with limit, 1 continuation before
+long  rc11     limit_with_late_continuation   1 hold, 1 sleeper with limit, 1 continuation
 quick rc11,imm limit_inside                   1 hold of 2, 1 waiting worker with limit
 quick rc11,imm limit_outside                  1 hold, 1 outside sleeper with limit
 quick rc11,imm wait_foreign_job               1 waiting worker, 1 outside pusher

@@ -4,8 +4,8 @@
 
 /* Several guests in one pool (sched/jobs/enter.c), where one that leaves may be the last that was awake.
  * Checked: no two threads are the same worker at a time, and a worker's data passes from one to the next;
- * whoever sleeps because a guest is inside, in a wait or outside, goes on when that one has left; a guest
- * that sleeps is told of what only guests can do, or what ends its wait. */
+ * whoever sleeps in a wait because a guest is inside goes on when that one has left; a guest that sleeps is
+ * told of what only guests can do, or what ends its wait. */
 
 enum { MAX_THREADS = 3 };
 
@@ -119,13 +119,6 @@ static void *push_and_leave(void *argument)
     return NULL;
 }
 
-static void *leave(void *argument)
-{
-    quern__current_worker = &workers[(uintptr_t)argument];
-    quern__jobs_leave(&pool);
-    return NULL;
-}
-
 /* The waiting ones have a counter each. */
 static void set_up_inside(uint32_t own_count, uint64_t inside, bool is_asymmetric, uint32_t waiting)
 {
@@ -150,26 +143,6 @@ void guests_one_leaves_fences(void)
     set_up_inside(0, 3, false, 1 << 1);
     start(wait_inside_job, 1);
     start(push_and_leave, 0);
-    join_all();
-}
-
-/* The only worker waits, and both guests leave: the last one has to see what the other has left. */
-void guests_both_leave(void)
-{
-    set_up_inside(1, 3, false, 1 << 1);
-    start(wait_inside_job, 1);
-    start(push_and_leave, 0);
-    start(leave, 2);
-    join_all();
-}
-
-/* Nobody is left but who waits outside. */
-void guests_leave_for_one_outside(void)
-{
-    set_up_inside(0, 3, false, 1);
-    start(wait_from_outside_the_pool, 0);
-    start(push_and_leave, 0);
-    start(leave, 1);
     join_all();
 }
 

@@ -57,8 +57,6 @@ quick rc11     guests_places                  3 threads, 2 places
 quick rc11     guests_alone                   2 guests, 1 who wants to be alone
 quick rc11     guests_one_leaves              1 waiting guest, 1 guest that leaves
 quick rc11     guests_one_leaves_fences       1 waiting guest, 1 guest that leaves
-quick rc11     guests_both_leave              1 waiting worker, 2 guests that leave
-quick rc11     guests_leave_for_one_outside   1 outside sleeper, 2 guests that leave
 quick rc11     guests_all_blocked             2 waiting guests, 1 job of neither
 quick rc11,imm guests_told_of_end             1 sleeper that has come in, 1 hold
 quick rc11,imm guests_told_of_job             1 waiting guest, 1 job for guests

@@ -366,6 +366,43 @@ typedef void quern_range_function(void *user_data, uint32_t begin, uint32_t end,
 QUERN_API quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,
                                                quern_range_function *function, void *user_data);
 
+/** Describes a loop. It needs a function; one definition may be used for many loops. */
+typedef struct quern_loop_def {
+    quern_range_function *function QUERN__ZERO;
+    void *user_data QUERN__ZERO; /**< Passed to function. */
+    uint32_t count QUERN__ZERO;  /**< Items; with 0 there is nothing to do. */
+    uint32_t grain QUERN__ZERO;  /**< The most items that one call gets; 0 chooses automatically. */
+    /** When the loop has its turn, and when workers come to help with it. As of jobs, what runs is not
+     * interrupted. 0 means QUERN_PRIORITY_NORMAL. */
+    quern_priority priority QUERN__ZERO;
+    quern_counter *counter QUERN__ZERO; /**< Counts the loop, as one; NULL: nothing does. */
+    /** The loop begins when each of these has come to zero, as in quern_job_def. */
+    quern_counter *const *after QUERN__ZERO;
+    uint32_t after_count QUERN__ZERO; /**< 0 to QUERN_MAX_AFTER. */
+    /** Once it is requested no further call is made: none begins later than what is under way then takes. A
+     * call gets items for a few microseconds, if grain is 0. The counter comes to zero all the same. NULL:
+     * all items run. */
+    quern_cancel *cancel QUERN__ZERO;
+    /** What it is called where jobs are shown; not copied: it must live as long as the loop. NULL: none. */
+    const char *name QUERN__ZERO;
+} quern_loop_def;
+
+/** Runs a loop as quern_jobs_parallel_for does, and returns when all calls have returned. It has no counter,
+ * comes after nothing, and its priority is normal. Errors: as quern_jobs_parallel_for; INVALID_ARGUMENT; CANCELLED when it
+ * was asked to stop and items were left out. Threads: as quern_jobs_parallel_for. */
+QUERN_API quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def);
+
+/** Submits a loop and returns without waiting for it; what def->user_data points to must stay there until
+ * it is over. quern_jobs_wait helps with its items. Who takes part goes on when there are no items left,
+ * and the last one to do so counts the counter down: then all calls have returned, and what they wrote is
+ * visible to whoever sees it. Whether items were left out for def->cancel is for the function to note.
+ *
+ * In what it takes, where it goes and when it runs, a loop is like one job (quern_jobs_submit), until it
+ * begins; if there is no memory for sharing it then, who began it waits for those who help. Errors, with
+ * nothing submitted: NULL_ARGUMENT, INVALID_ARGUMENT, OUT_OF_MEMORY, THREAD. Threads: any, also from inside
+ * jobs. */
+QUERN_API quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def);
+
 #ifdef __cplusplus
 }
 #endif

@@ -394,6 +394,7 @@ static bool init_locks(quern_jobs *jobs)
 static void release_memory(quern_jobs *jobs)
 {
     quern_allocator allocator = jobs->allocator;
+    quern__jobs_release_loops(jobs);
     quern__release(&allocator, jobs->workers, jobs->worker_capacity * sizeof(quern__worker),
                    _Alignof(quern__worker));
     quern__queues_release(&jobs->queues);
@@ -530,6 +531,7 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
     end_workers(jobs, jobs->thread_count);
     quern__jobs_leave_alone(jobs);
     release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
+    quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */
     set_workers(jobs, workers, thread_count);
     quern_result result = start_workers(jobs, "quern_jobs_resize");
     if (result != QUERN_OK)

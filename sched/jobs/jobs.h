@@ -144,7 +144,9 @@ struct quern_jobs {
     quern__mask idle;    /* workers that sleep, or are about to, because they found no job */
     quern__mask blocked; /* those that sleep, or are about to, in a wait */
     _Atomic uint32_t blocked_count;
-    _Atomic uint32_t outside_count; /* threads that wait without being a worker */
+    _Atomic uint32_t outside_count;      /* threads that wait without being a worker */
+    struct quern__kept_loop *loops;      /* that were ever submitted at a time: see submit_loop.c */
+    struct quern__kept_loop *free_loops; /* those of them that nobody runs; under the queues' lock */
     _Atomic uint32_t
         outside_calls; /* calls by others than workers that make somebody go on, see counter.c */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
@@ -421,6 +423,11 @@ void quern__worker_arrive(quern__worker *worker);
 /* After long work that others might have shared, and nobody came: lets them run who should have. */
 void quern__worker_let_others_come(quern__worker *worker);
 
+/* -------------------------------------------------------------------------- submit_loop.c: kept loops */
+
+/* Gives back the memory of loops that were submitted; none is under way. */
+void quern__jobs_release_loops(quern_jobs *jobs);
+
 /* ------------------------------------------------------------------------------------- wait.c: waiting */
 
 /* What a worker waits for. */
@@ -467,9 +474,17 @@ const char *quern__job_name(const quern__job *job);
 quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                const char *function);
 
-/* A node of the pool's store for such a job. Errors: OUT_OF_MEMORY. */
-quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
-                              const char *function, quern__node **out_node);
+/* The same for a job that begins when each of these counters has come to zero, at least one. The list is
+ * good: see quern__check_after. */
+quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                                     quern_counter *const *after, uint32_t after_count,
+                                     const char *function);
+
+/* A node of the pool's store for such a job; NULL when there is no memory. */
+quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue);
+
+/* The same as quern__job_name, of what stands for a submitted loop: see submit_loop.c. */
+const char *quern__submitted_loop_name(const quern__job *job);
 
 /* Puts a node's job where workers find it, and tells one. worker: the calling one, in whichever pool, or
  * NULL. */
@@ -530,6 +545,15 @@ void quern__worker_settle_slowly(quern__worker *worker);
 static inline void quern__worker_settle(quern__worker *worker)
 {
     if (worker->done_count != 0) quern__worker_settle_slowly(worker);
+}
+
+/* The end of a submitted job: takes it off its counter, or keeps that back for the next ones. */
+static inline void quern__job_count_down(const quern__job *job, quern__worker *worker)
+{
+    if (job->scope == NULL) return;
+    if (worker->done_counter != job->scope) quern__worker_settle(worker);
+    worker->done_counter = job->scope;
+    worker->done_count++;
 }
 
 #endif

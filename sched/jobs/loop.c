@@ -20,10 +20,15 @@
  * all. Offers that nobody took are withdrawn in the end: calls nest, so they are the newest in the worker's
  * deque.
  *
+ * A range that can be asked to stop is asked about after each claim and between calls; with automatic grain
+ * a claim is called in pieces of about PIECE_NS. Who sees the request leaves, with what he has claimed left
+ * out (was_cut). The others do so as soon as they claim again; so in the end items are left out if and only
+ * if one of them has cut.
+ *
  * Whoever waits for the last participants looks for items of this loop, then for what they have put on
  * offer (wait.c), and then sleeps. */
 
-enum { OFFERS_PER_WORKER = 2 };
+enum { OFFERS_PER_WORKER = 2, PIECE_NS = 4000 };
 
 /* ---------------------------------------------------------------------------------------------- ranges */
 
@@ -33,13 +38,54 @@ bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
            range->count - range->first <= range->grain;
 }
 
-void quern__range_run(const quern__range *range, uint32_t worker_index)
+static void run_all(const quern__range *range, uint32_t worker_index)
 {
     uint32_t grain = range->grain != 0 ? range->grain : range->count;
     for (uint32_t begin = range->first, end; begin < range->count; begin = end) {
         end = range->count - begin > grain ? begin + grain : range->count;
         range->function(range->user_data, begin, end, worker_index);
     }
+}
+
+/* Grows step by step, as the first items may be the quick ones; shrinks at once. */
+static uint32_t adapt(uint32_t piece, uint64_t took_ns)
+{
+    if (took_ns < PIECE_NS / 2 && piece <= UINT32_MAX / 2) return 2 * piece;
+    if (took_ns <= 2 * (uint64_t)PIECE_NS) return piece;
+    uint32_t smaller = (uint32_t)(piece * (uint64_t)PIECE_NS / took_ns);
+    return smaller != 0 ? smaller : 1;
+}
+
+/* piece: how many items a call gets with automatic grain. The end of one piece is the beginning of the
+ * next. */
+static bool run_until_asked(const quern__range *range, uint32_t worker_index, uint32_t *piece)
+{
+    uint64_t start_ns = range->grain == 0 ? quern__clock_ns() : 0;
+    for (uint32_t begin = range->first, end; begin < range->count; begin = end) {
+        if (quern__cancel_is_requested(range->cancel)) return false;
+        uint32_t size = range->grain != 0 ? range->grain : *piece;
+        end = range->count - begin > size ? begin + size : range->count;
+        range->function(range->user_data, begin, end, worker_index);
+        if (range->grain != 0) continue;
+        uint64_t now_ns = quern__clock_ns();
+        *piece = adapt(*piece, now_ns - start_ns);
+        start_ns = now_ns;
+    }
+    return true;
+}
+
+__attribute__((noinline)) static bool run_until_asked_alone(const quern__range *range,
+                                                            uint32_t worker_index)
+{
+    uint32_t piece = 1;
+    return run_until_asked(range, worker_index, &piece);
+}
+
+bool quern__range_run(const quern__range *range, uint32_t worker_index)
+{
+    if (QUERN__UNLIKELY(range->cancel != NULL)) return run_until_asked_alone(range, worker_index);
+    run_all(range, worker_index);
+    return true;
 }
 
 /* ----------------------------------------------------------------------------------------------- slots */
@@ -137,14 +183,17 @@ static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_
     return claim_own(loop, &loop->slots[worker->index], out_call) || claim_stolen(loop, worker, out_call);
 }
 
-static void call(const quern__loop *loop, uint64_t items, uint32_t worker_index)
+static bool call(const quern__loop *loop, uint64_t items, uint32_t worker_index, uint32_t *piece)
 {
     const quern__range claimed = {.function = loop->range.function,
                                   .user_data = loop->range.user_data,
                                   .count = end_of(items),
                                   .grain = loop->range.grain,
-                                  .first = begin_of(items)};
-    quern__range_run(&claimed, worker_index);
+                                  .first = begin_of(items),
+                                  .cancel = loop->range.cancel};
+    if (QUERN__UNLIKELY(claimed.cancel != NULL)) return run_until_asked(&claimed, worker_index, piece);
+    run_all(&claimed, worker_index);
+    return true;
 }
 
 /* ---------------------------------------------------------------------------------------- participants */
@@ -170,14 +219,18 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->range.count = range->count;
     loop->range.grain = range->grain;
     loop->range.first = range->first;
+    loop->range.cancel = range->cancel;
     loop->grain = range->grain != 0 ? range->grain : 1;
     loop->wake = true;
+    loop->is_kept = false;
+    loop->queue = QUERN__QUEUE_NORMAL;
     loop->slots = slots;
     loop->slot_count = caller->jobs->worker_count;
     uint64_t grain_count = 1 + (uint64_t)(range->count - range->first - 1) / loop->grain;
     uint64_t share_count = grain_count < thread_count ? grain_count : thread_count;
     atomic_init(&loop->references, 0);
     atomic_init(&loop->invitation_count, (uint32_t)share_count - 1);
+    atomic_init(&loop->was_cut, false);
     for (uint32_t index = thread_count; index < loop->slot_count; index++)
         init_slot(&slots[index], 0, 0);
     const uint32_t own = quern__worker_is_guest(caller) ? caller->index : 0;
@@ -204,29 +257,58 @@ static uint32_t take_invitations(quern__loop *loop)
     return 0;
 }
 
-/* Returns how many offers went into the deque. Relaxed: the worker's own reference, or being the caller,
- * keeps the count from meaning anything meanwhile; the push publishes the loop. */
-static uint32_t invite(quern__loop *loop, quern__worker *worker)
+/* Relaxed: the worker's own reference, or being the caller, keeps the count from meaning anything meanwhile;
+ * the push publishes the loop. */
+static uint32_t offer_in_deque(quern__loop *loop, quern__worker *worker, uint32_t count)
 {
-    uint32_t invited_count = take_invitations(loop);
-    if (invited_count == 0) return 0;
-    atomic_fetch_add_explicit(&loop->references, invited_count, memory_order_relaxed);
+    uint32_t word_count = loop->is_kept ? QUERN__KEPT_OFFER_WORDS : 0;
     uint32_t pushed_count = 0;
-    while (pushed_count < invited_count && quern__deque_push(&worker->deque, &loop->offer, 0))
+    if (!loop->is_kept) atomic_fetch_add_explicit(&loop->references, count, memory_order_relaxed);
+    while (pushed_count < count && quern__deque_push(&worker->deque, &loop->offer, word_count))
         pushed_count++;
-    if (pushed_count < invited_count)
-        atomic_fetch_sub_explicit(&loop->references, invited_count - pushed_count, memory_order_relaxed);
+    if (pushed_count < count && !loop->is_kept)
+        atomic_fetch_sub_explicit(&loop->references, count - pushed_count, memory_order_relaxed);
     if (pushed_count != 0 && loop->wake) quern__jobs_notify(worker->jobs, worker, loop->offer.scope);
     return pushed_count;
 }
 
+/* Where there is no memory for an offer there is one less. */
+static void offer_in_queue(const quern__loop *loop, quern_jobs *jobs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        quern__node *node = quern__node_make(jobs, &loop->offer, loop->queue);
+        if (node == NULL) return;
+        quern__node_submit(node, NULL);
+    }
+}
+
+/* Returns how many offers went into the deque. */
+static uint32_t invite(quern__loop *loop, quern__worker *worker)
+{
+    uint32_t count = take_invitations(loop);
+    if (count == 0) return 0;
+    if (loop->queue == QUERN__QUEUE_NORMAL) return offer_in_deque(loop, worker, count);
+    offer_in_queue(loop, worker->jobs, count);
+    return 0;
+}
+
+/* Relaxed: the worker wrote it itself. */
+static bool is_newest(const quern__loop *loop, quern__worker *worker)
+{
+    const quern__deque_slot *newest =
+        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+    return atomic_load_explicit(&newest->target, memory_order_relaxed) == loop;
+}
+
 /* The offers begin at `bottom`; above them there may be jobs that the items have submitted. Of what is
- * older nothing is touched, also when a rescuer has taken the offers out (wait.c). */
+ * older nothing is touched, also when a rescuer has taken the offers out (wait.c). Jobs above the offers of a
+ * loop that is kept are left: they may wait for its counter, which this worker keeps from finishing. */
 static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_t offer_count,
                          int64_t bottom)
 {
     uint32_t withdrawn_count = 0;
     while (withdrawn_count < offer_count && quern__deque_bottom(&worker->deque) > bottom) {
+        if (loop->is_kept && !is_newest(loop, worker)) break;
         quern__deque_slot *slot = quern__deque_pop(&worker->deque);
         if (slot == NULL) break;
         if (atomic_load_explicit(&slot->target, memory_order_relaxed) == loop) {
@@ -241,13 +323,17 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
     return withdrawn_count;
 }
 
+/* The flag is relaxed: leaving the loop publishes it. */
 static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__part *part)
 {
     uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
     uint64_t item_count = 0;
+    uint32_t piece = 1;
     do {
         item_count += end_of(items) - begin_of(items);
-        call(loop, items, worker->index);
+        if (call(loop, items, worker->index, &piece)) continue;
+        atomic_store_explicit(&loop->was_cut, true, memory_order_relaxed);
+        return;
     } while (claim(loop, worker, &items));
     if (part == NULL) return;
     part->item_count = item_count;
@@ -257,7 +343,7 @@ static void work(quern__loop *loop, uint64_t items, const quern__worker *worker,
 bool quern__loop_help(quern__loop *loop, quern__worker *worker)
 {
     uint64_t items;
-    if (!claim(loop, worker, &items)) return false;
+    if (quern__cancel_is_requested(loop->range.cancel) || !claim(loop, worker, &items)) return false;
     quern__worker_found_job(worker);
     work(loop, items, worker, NULL);
     return true;

@@ -77,8 +77,9 @@ static void announce_loop(const quern__wait *wait, quern__worker *caller)
     atomic_fetch_add_explicit(&loop->references, SLEEPING_REFERENCE, memory_order_relaxed);
 }
 
-/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. */
-static void run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
+/* Withdrawn offers are subtracted relaxed: nobody has taken them, so there is nothing to hand on. The flag is
+ * read relaxed: all_left has acquired it. */
+static bool run_shared(quern__worker *caller, const quern__range *range, quern__slot *slots, bool wake,
                        quern__part *own)
 {
     awaited_loop awaited;
@@ -93,31 +94,29 @@ static void run_shared(quern__worker *caller, const quern__range *range, quern__
     if (withdrawn_count != 0)
         atomic_fetch_sub_explicit(&loop->references, withdrawn_count, memory_order_relaxed);
     if (!all_left(&wait)) quern__worker_wait(caller, &wait);
+    return !atomic_load_explicit(&loop->was_cut, memory_order_relaxed);
 }
 
 /* Not inlined, so that each caller pays for the slots it needs. */
-__attribute__((noinline)) static void run_shared_few(quern__worker *caller, const quern__range *range,
+__attribute__((noinline)) static bool run_shared_few(quern__worker *caller, const quern__range *range,
                                                      bool wake, quern__part *own)
 {
     quern__slot slots[QUERN__FEW_WORKERS];
-    run_shared(caller, range, slots, wake, own);
+    return run_shared(caller, range, slots, wake, own);
 }
 
-__attribute__((noinline)) static void run_shared_many(quern__worker *caller, const quern__range *range,
+__attribute__((noinline)) static bool run_shared_many(quern__worker *caller, const quern__range *range,
                                                       bool wake, quern__part *own)
 {
     quern__slot slots[QUERN_MAX_THREADS];
-    run_shared(caller, range, slots, wake, own);
+    return run_shared(caller, range, slots, wake, own);
 }
 
-/* own: what the caller did itself; may be NULL. */
-static void share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
+bool quern__range_share(quern__worker *caller, const quern__range *range, bool wake, quern__part *own)
 {
     quern__worker_note_processor(caller);
-    if (caller->jobs->worker_count <= QUERN__FEW_WORKERS)
-        run_shared_few(caller, range, wake, own);
-    else
-        run_shared_many(caller, range, wake, own);
+    if (caller->jobs->worker_count <= QUERN__FEW_WORKERS) return run_shared_few(caller, range, wake, own);
+    return run_shared_many(caller, range, wake, own);
 }
 
 /* ----------------------------------------------------------------------------------------------- costs */
@@ -168,110 +167,113 @@ static quern__range until(const quern__range *range, uint32_t count)
 }
 
 /* An eighth of what is left, in whole grains, is done between two looks at whether there is a processor for
- * somebody else. Returns the rest. */
-static quern__range run_in_crowd(const quern__worker *worker, const quern__range *range)
+ * somebody else; what then is left is the rest. False when items were left out. */
+static bool run_in_crowd(const quern__worker *worker, quern__range *rest)
 {
-    const uint32_t grain = range->grain != 0 ? range->grain : 1;
-    quern__range rest = *range;
-    while (rest.first < rest.count && !quern__jobs_has_processor(worker->jobs)) {
-        uint32_t size = (rest.count - rest.first) / 8 / grain * grain;
+    const uint32_t grain = rest->grain != 0 ? rest->grain : 1;
+    while (rest->first < rest->count && !quern__jobs_has_processor(worker->jobs)) {
+        uint32_t size = (rest->count - rest->first) / 8 / grain * grain;
         if (size < grain) size = grain;
-        quern__range part = rest;
+        quern__range part = *rest;
         if (size < part.count - part.first) part.count = part.first + size;
-        quern__range_run(&part, worker->index);
-        rest.first = part.count;
+        if (!quern__range_run(&part, worker->index)) return false;
+        rest->first = part.count;
     }
-    return rest;
+    return true;
 }
 
-static void run_shared_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+static bool run_shared_timed(quern__worker *worker, const quern__range *range, quern__cost *cost,
+                             quern__sharing *sharing)
 {
     uint32_t count = range->count - range->first;
     uint64_t start_ns = quern__clock_ns();
     quern__part own = {0};
     bool wake = is_worth_waking(worker, cost->alone_ns * count, start_ns);
-    share(worker, range, wake, &own);
+    bool is_whole = sharing->share(sharing, worker, range, wake, &own);
     worker->loop_end_ns = quern__clock_ns();
     double took_ns = (double)(worker->loop_end_ns - start_ns);
     if (!wake) worker->quiet_ns += worker->loop_end_ns - start_ns;
     if (own.item_count == count && took_ns >= 2 * QUIET_NS) quern__worker_let_others_come(worker);
-    if (cost->function != range->function || own.item_count == 0) return;
+    if (cost->function != range->function || own.item_count == 0 || !is_whole) return is_whole;
     mix(&cost->shared_ns, took_ns / count);
     double own_ns = (double)own.time_ns / (double)own.item_count;
     bool is_better_guess = own_ns < cost->alone_ns || took_ns >= 2 * QUIET_NS || cost->alone_ns == 0;
     if (!cost->is_measured && is_better_guess) cost->alone_ns = own_ns;
     if (cost->is_measured) cost->alone_ns -= cost->alone_ns / FORGET_SHARE;
     cost->is_measured = cost->is_measured && took_ns < TRY_INLINE_NS;
+    return true;
 }
 
-static void run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost)
+static bool run_timed(quern__worker *worker, const quern__range *range, quern__cost *cost,
+                      quern__sharing *sharing)
 {
-    const quern__range rest = run_in_crowd(worker, range);
-    if (rest.first < rest.count) run_shared_timed(worker, &rest, cost);
+    quern__range rest = *range;
+    if (!run_in_crowd(worker, &rest)) return false;
+    return rest.first == rest.count || run_shared_timed(worker, &rest, cost, sharing);
 }
 
 /* A first part shows whether the expectation holds; the rest is shared if it does not. */
-static void run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost)
+static bool run_alone(quern__worker *worker, const quern__range *range, quern__cost *cost,
+                      quern__sharing *sharing)
 {
     uint32_t grain = range->grain != 0 ? range->grain : 1;
     uint32_t first = range->count / FIRST_SHARE / grain * grain;
     if (first < grain) first = grain;
     quern__range part = until(range, first < range->count ? first : range->count);
     uint64_t start_ns = quern__clock_ns();
-    quern__range_run(&part, worker->index);
+    if (!quern__range_run(&part, worker->index)) return false;
     uint64_t took_ns = quern__clock_ns() - start_ns;
     quern__range rest = *range;
     rest.first = part.count;
     if (rest.first < rest.count && took_ns > TRY_INLINE_NS / 4) {
         cost->alone_ns = (double)took_ns / part.count;
         cost->is_measured = false;
-        run_timed(worker, &rest, cost);
-        return;
+        return run_timed(worker, &rest, cost, sharing);
     }
-    quern__range_run(&rest, worker->index);
+    if (!quern__range_run(&rest, worker->index)) return false;
     took_ns = quern__clock_ns() - start_ns;
-    if (cost->function != range->function) return; /* a loop inside has taken the place */
+    if (cost->function != range->function) return true; /* a loop inside has taken the place */
     if (!cost->is_measured) cost->alone_ns = 0;
     cost->is_measured = true;
     mix(&cost->alone_ns, (double)took_ns / range->count);
     cost->shared_ns -= cost->shared_ns / FORGET_SHARE;
+    return true;
 }
 
-static void run_on(quern__worker *worker, const quern__range *range)
+bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing)
 {
-    if (quern__range_is_plain(range, worker->jobs->thread_count)) {
-        quern__range_run(range, worker->index);
-        return;
-    }
-    if (QUERN_CHECKS) {
-        share(worker, range, true, NULL);
-        return;
-    }
+    if (quern__range_is_plain(range, worker->jobs->thread_count))
+        return quern__range_run(range, worker->index);
+    if (QUERN_CHECKS) return sharing->share(sharing, worker, range, true, NULL);
     quern__cost *cost = cost_of(worker, range);
-    if (is_for_one(cost, range->count))
-        run_alone(worker, range, cost);
-    else
-        run_timed(worker, range, cost);
+    if (is_for_one(cost, range->count)) return run_alone(worker, range, cost, sharing);
+    return run_timed(worker, range, cost, sharing);
+}
+
+/* ------------------------------------------------------------------------------------------- the calls */
+
+static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const quern__range *range,
+                           bool wake, quern__part *own)
+{
+    (void)sharing;
+    return quern__range_share(worker, range, wake, own);
 }
 
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function)
 {
     if (range->count == 0) return QUERN_OK;
+    quern__sharing sharing = {share_and_wait};
     quern__worker *worker = quern__jobs_current_worker(jobs);
-    if (worker != NULL) {
-        worker->closed_depth += range->is_closed;
-        run_on(worker, range);
-        worker->closed_depth -= range->is_closed;
-        return QUERN_OK;
-    }
-    quern_result result = quern__jobs_enter(jobs, function);
+    quern_result result = worker == NULL ? quern__jobs_enter(jobs, function) : QUERN_OK;
     if (result != QUERN_OK) return result;
-    worker = quern__current_worker;
-    worker->closed_depth += range->is_closed;
-    run_on(worker, range);
-    worker->closed_depth -= range->is_closed;
-    quern__jobs_leave(jobs);
-    return QUERN_OK;
+    quern__worker *runner = worker != NULL ? worker : quern__current_worker;
+    runner->closed_depth += range->is_closed;
+    bool is_whole = quern__range_run_or_share(runner, range, &sharing);
+    runner->closed_depth -= range->is_closed;
+    if (worker == NULL) quern__jobs_leave(jobs);
+    if (QUERN__LIKELY(is_whole)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_CANCELLED, "%s: asked to stop; not all of %u items were run", function,
+                       (unsigned)range->count);
 }
 
 quern_result quern_jobs_parallel_for(quern_jobs *jobs, uint32_t count, uint32_t grain,

@@ -121,6 +121,17 @@ bool quern__queues_take_allowed(quern__queues *queues, quern__queue_index index,
 /* The newest job, in whichever queue but the caller's, that may run where somebody waits for `awaited`. */
 bool quern__queues_take_newest(quern__queues *queues, const void *awaited, quern__job *out_job);
 
+/* Where a job of this priority waits. */
+static inline quern__queue_index quern__queue_of(quern_priority priority)
+{
+    static const quern__queue_index queues[] = {
+        [QUERN_PRIORITY_NORMAL] = QUERN__QUEUE_NORMAL,
+        [QUERN_PRIORITY_HIGH] = QUERN__QUEUE_HIGH,
+        [QUERN_PRIORITY_LOW] = QUERN__QUEUE_LOW,
+    };
+    return queues[priority];
+}
+
 /* Pairs with add_to_count in queue.c, as the read of a handshake. */
 static inline bool quern__queue_is_empty(const quern__queue *queue)
 {

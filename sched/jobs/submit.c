@@ -134,18 +134,10 @@ static void run_payload(quern__job *job, const quern__worker *worker)
     function(job->data, worker->index);
 }
 
-static void count_down(const quern__job *job, quern__worker *worker)
-{
-    if (job->scope == NULL) return;
-    if (worker->done_counter != job->scope) quern__worker_settle(worker);
-    worker->done_counter = job->scope;
-    worker->done_count++;
-}
-
 static void run_submitted(quern__job *job, quern__worker *worker)
 {
     run_payload(job, worker);
-    count_down(job, worker);
+    quern__job_count_down(job, worker);
 }
 
 /* What few jobs have stands in the last words of their data, behind the payload, and which of it is told by
@@ -163,7 +155,7 @@ static bool is_cancelled(const quern__job *job, uint32_t word)
 static void run_cancellable(quern__job *job, quern__worker *worker)
 {
     if (!is_cancelled(job, LAST_WORD)) run_payload(job, worker);
-    count_down(job, worker);
+    quern__job_count_down(job, worker);
 }
 
 static void run_named(quern__job *job, quern__worker *worker)
@@ -171,13 +163,13 @@ static void run_named(quern__job *job, quern__worker *worker)
     const quern__named_work work = quern__worker_begin_named(worker, quern__job_name(job));
     run_payload(job, worker);
     quern__worker_end_named(worker, &work);
-    count_down(job, worker);
+    quern__job_count_down(job, worker);
 }
 
 static void run_named_cancellable(quern__job *job, quern__worker *worker)
 {
     if (is_cancelled(job, SECOND_LAST_WORD))
-        count_down(job, worker);
+        quern__job_count_down(job, worker);
     else
         run_named(job, worker);
 }
@@ -185,7 +177,7 @@ static void run_named_cancellable(quern__job *job, quern__worker *worker)
 const char *quern__job_name(const quern__job *job)
 {
     bool is_named = job->run == run_named || job->run == run_named_cancellable;
-    return is_named ? (const char *)job->data[LAST_WORD] : NULL;
+    return is_named ? (const char *)job->data[LAST_WORD] : quern__submitted_loop_name(job);
 }
 
 /* Casts: nobody writes through these words. */
@@ -238,13 +230,8 @@ static void make_job(const quern_job_def *def, quern__job *job)
 
 static quern__queue_index queue_of(const quern_job_def *def)
 {
-    static const quern__queue_index queues[] = {
-        [QUERN_PRIORITY_NORMAL] = QUERN__QUEUE_NORMAL,
-        [QUERN_PRIORITY_HIGH] = QUERN__QUEUE_HIGH,
-        [QUERN_PRIORITY_LOW] = QUERN__QUEUE_LOW,
-    };
     if (def->on_worker != 0) return (quern__queue_index)(QUERN__QUEUE_WORKERS + def->on_worker - 1);
-    return def->caller_only ? QUERN__QUEUE_CALLER : queues[def->priority];
+    return def->caller_only ? QUERN__QUEUE_CALLER : quern__queue_of(def->priority);
 }
 
 /* --------------------------------------------------------------------------------------- where it goes */
@@ -281,17 +268,19 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         quern__jobs_notify(jobs, NULL, scope);
 }
 
-quern_result quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
-                              const char *function, quern__node **out_node)
+quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
 {
     quern__node *node = quern__queues_take_node(&jobs->queues);
-    if (node == NULL)
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
+    if (node == NULL) return NULL;
     quern__job_copy(&node->job, job);
     node->queue = queue;
     node->jobs = jobs;
-    *out_node = node;
-    return QUERN_OK;
+    return node;
+}
+
+static quern_result fail_memory(const char *function)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a job that has to wait", function);
 }
 
 /* Relaxed: whoever sees the counter above zero learns nothing else from it. Cast: the scope of a submitted
@@ -305,9 +294,8 @@ static void count_job(const quern__job *job)
 static quern_result submit_to_queue(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                     const char *function)
 {
-    quern__node *node;
-    quern_result result = quern__node_make(jobs, job, queue, function, &node);
-    if (result != QUERN_OK) return result;
+    quern__node *node = quern__node_make(jobs, job, queue);
+    if (node == NULL) return fail_memory(function);
     count_job(job);
     quern__node_submit(node, NULL);
     return QUERN_OK;
@@ -382,28 +370,26 @@ quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__q
 /* ------------------------------------------------------------------------------------- after counters */
 
 /* Counted before it can run. */
-static quern_result submit_after(quern_jobs *jobs, const quern_job_def *def, quern_counter *const *after,
-                                 uint32_t after_count, const char *function)
+quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+                                     quern_counter *const *after, uint32_t after_count,
+                                     const char *function)
 {
-    quern__job job;
-    quern__node *node;
     quern_result result = quern__jobs_check_threads(jobs, function);
     if (result != QUERN_OK) return result;
-    make_job(def, &job);
-    result = quern__node_make(jobs, &job, queue_of(def), function, &node);
-    if (result != QUERN_OK) return result;
+    quern__node *node = quern__node_make(jobs, job, queue);
+    if (node == NULL) return fail_memory(function);
     if (!quern__node_add_room(node, after_count)) {
         quern__queues_give_node(&jobs->queues, node);
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                            "%s: no memory for a job that has to wait for %u counters", function,
                            (unsigned)after_count);
     }
-    count_job(&job);
+    count_job(job);
     quern__node_add_links(node, after, quern__jobs_current_worker(jobs));
     return QUERN_OK;
 }
 
-static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
+__attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
 {
     quern__job job;
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
@@ -411,10 +397,10 @@ static quern_result submit_special(quern_jobs *jobs, const quern_job_def *def)
     if (result == QUERN_OK && def->after_count != 0)
         result = quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
     if (result != QUERN_OK) return result;
-    if (def->after_count != 0)
-        return submit_after(jobs, def, def->after, def->after_count, "quern_jobs_submit");
     make_job(def, &job);
-    return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");
+    if (def->after_count == 0) return quern__job_submit(jobs, &job, queue_of(def), "quern_jobs_submit");
+    return quern__job_submit_after(jobs, &job, queue_of(def), def->after, def->after_count,
+                                   "quern_jobs_submit");
 }
 
 quern_result quern_jobs_submit(quern_jobs *jobs, const quern_job_def *def)
@@ -442,5 +428,8 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             "quern_jobs_submit_after: def->after names counters, too; name all of them there "
             "and call quern_jobs_submit");
     quern_result result = check_worker(jobs, def, "quern_jobs_submit_after");
-    return result == QUERN_OK ? submit_after(jobs, def, &after, 1, "quern_jobs_submit_after") : result;
+    if (result != QUERN_OK) return result;
+    quern__job job;
+    make_job(def, &job);
+    return quern__job_submit_after(jobs, &job, queue_of(def), &after, 1, "quern_jobs_submit_after");
 }

@@ -58,7 +58,7 @@ static void run_loop(uint32_t item_count, uint32_t grain, uint32_t thief_count)
     quern__current_worker = &workers[0];
     for (uint32_t index = 1; index <= thief_count; index++)
         start(take_offer, &workers[index]);
-    share(&workers[0], &range, true, NULL);
+    quern__range_share(&workers[0], &range, true, NULL);
     check(item_count);
     join_all();
 }

@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(cancel, .timeout = 120);
@@ -295,4 +297,197 @@ Test(cancel, a_job_knows_its_name)
         quern__counter_finish(&of.counter, 1, NULL); /* it will not run */
     }
     quern_jobs_destroy(of.jobs);
+}
+
+/* ------------------------------------------------------------------------------------------------- loops */
+
+enum { LOOP_ITEMS = 200000 };
+
+typedef struct stopped_loop {
+    quern_jobs *jobs;
+    quern_counter counter;
+    quern_cancel cancel;
+    quern_cancel *asks; /* what an item requests; may be NULL */
+    uint32_t asks_at;   /* as soon as so many items have run */
+    _Atomic uint32_t run_count;
+    _Atomic uint32_t late_count; /* calls that began after the end */
+    _Atomic bool is_over;
+    uint8_t run_counts[LOOP_ITEMS];
+} stopped_loop;
+
+static void run_stopped(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stopped_loop *of = argument;
+    (void)worker_index;
+    if (atomic_load(&of->is_over)) atomic_fetch_add(&of->late_count, 1);
+    for (uint32_t i = begin; i < end; i++)
+        of->run_counts[i]++;
+    uint32_t before = atomic_fetch_add(&of->run_count, end - begin);
+    if (before + (end - begin) >= of->asks_at) quern_cancel_request(of->asks);
+}
+
+static stopped_loop *open_stopped(uint32_t thread_count)
+{
+    stopped_loop *of = calloc(1, sizeof *of);
+    of->jobs = open_pool(thread_count);
+    return of;
+}
+
+static void close_stopped(stopped_loop *of)
+{
+    quern_jobs_destroy(of->jobs);
+    cr_assert_eq(atomic_load(&of->late_count), 0u);
+    free(of);
+}
+
+static quern_loop_def stopped_def(stopped_loop *of, uint32_t grain)
+{
+    memset(of->run_counts, 0, sizeof of->run_counts);
+    atomic_store(&of->run_count, 0);
+    atomic_store(&of->is_over, false);
+    return (quern_loop_def){.function = run_stopped,
+                            .user_data = of,
+                            .count = LOOP_ITEMS,
+                            .grain = grain,
+                            .cancel = &of->cancel};
+}
+
+/* No item twice, and as many as were counted. */
+static void check_stopped(stopped_loop *of)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < LOOP_ITEMS; i++) {
+        cr_assert_leq(of->run_counts[i], 1, "item %u", i);
+        sum += of->run_counts[i];
+    }
+    cr_assert_eq(sum, atomic_load(&of->run_count));
+}
+
+static void submit_stopped(stopped_loop *of, uint32_t grain, quern_priority priority)
+{
+    quern_loop_def def = stopped_def(of, grain);
+    def.counter = &of->counter;
+    def.priority = priority;
+    cr_assert_eq(quern_jobs_submit_loop(of->jobs, &def), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
+    atomic_store(&of->is_over, true);
+    check_stopped(of);
+}
+
+static quern_result run_blocking(stopped_loop *of, uint32_t grain)
+{
+    const quern_loop_def def = stopped_def(of, grain);
+    quern_result result = quern_jobs_run_loop(of->jobs, &def);
+    atomic_store(&of->is_over, true);
+    check_stopped(of);
+    return result;
+}
+
+static const uint32_t grains[] = {0, 1, 64};
+
+/* The test knows nothing of time: of items that are as quick as these, far less than all run before the
+ * request is seen. */
+Test(cancel, a_loop_stops_in_the_middle)
+{
+    for (uint32_t thread_count = 1; thread_count <= 8; thread_count++)
+        for (size_t g = 0; g < QUERN__COUNT_OF(grains); g++) {
+            stopped_loop *of = open_stopped(thread_count);
+            of->asks = &of->cancel;
+            of->asks_at = LOOP_ITEMS / 100;
+            for (int priority = QUERN_PRIORITY_NORMAL; priority <= QUERN_PRIORITY_LOW; priority++) {
+                submit_stopped(of, grains[g], (quern_priority)priority);
+                cr_assert_geq(atomic_load(&of->run_count), of->asks_at);
+                cr_assert_lt(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+                quern_cancel_reset(&of->cancel);
+            }
+            cr_assert_eq(run_blocking(of, grains[g]), QUERN_ERROR_CANCELLED);
+            cr_assert_lt(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+            close_stopped(of);
+        }
+}
+
+Test(cancel, a_loop_that_is_cancelled_before_it_begins_runs_nothing)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
+        for (size_t g = 0; g < QUERN__COUNT_OF(grains); g++) {
+            stopped_loop *of = open_stopped(thread_counts[t]);
+            quern_cancel_request(&of->cancel);
+            submit_stopped(of, grains[g], QUERN_PRIORITY_NORMAL);
+            cr_assert_eq(atomic_load(&of->run_count), 0u);
+            cr_assert_eq(run_blocking(of, grains[g]), QUERN_ERROR_CANCELLED);
+            cr_assert_eq(atomic_load(&of->run_count), 0u);
+            close_stopped(of);
+        }
+}
+
+/* By the last item: nothing is left out, and so the loop is not cancelled. */
+Test(cancel, a_request_after_the_last_item_changes_nothing)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
+        for (size_t g = 0; g < QUERN__COUNT_OF(grains); g++) {
+            stopped_loop *of = open_stopped(thread_counts[t]);
+            of->asks = &of->cancel;
+            of->asks_at = LOOP_ITEMS;
+            submit_stopped(of, grains[g], QUERN_PRIORITY_NORMAL);
+            cr_assert_eq(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+            quern_cancel_reset(&of->cancel);
+            cr_assert_eq(run_blocking(of, grains[g]), QUERN_OK);
+            cr_assert_eq(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+            close_stopped(of);
+        }
+}
+
+Test(cancel, loops_with_a_request_that_nobody_makes_run_all)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++)
+        for (size_t g = 0; g < QUERN__COUNT_OF(grains); g++) {
+            stopped_loop *of = open_stopped(thread_counts[t]);
+            submit_stopped(of, grains[g], QUERN_PRIORITY_HIGH);
+            cr_assert_eq(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+            cr_assert_eq(run_blocking(of, grains[g]), QUERN_OK);
+            cr_assert_eq(atomic_load(&of->run_count), (uint32_t)LOOP_ITEMS);
+            close_stopped(of);
+        }
+}
+
+/* Loops, jobs and their continuation share a request that comes from outside, at whatever time. */
+static void *ask_soon(void *argument)
+{
+    sched_yield();
+    quern_cancel_request(argument);
+    return NULL;
+}
+
+Test(cancel, a_shared_request_at_any_time_leaves_all_counters_at_zero)
+{
+    for (uint32_t round = 0; round < 64; round++) {
+        stopped_loop *first = open_stopped(1 + round % 8), *second = calloc(1, sizeof *second);
+        board of = {.jobs = first->jobs};
+        ticket mine = {&of, 0};
+        quern_counter last = {0};
+        pthread_t asker;
+        second->jobs = first->jobs;
+        quern_loop_def a = stopped_def(first, round % 3), b = stopped_def(second, 1);
+        a.counter = b.counter = &first->counter;
+        b.cancel = a.cancel;
+        quern_job_def job = cancellable(&mine, &first->counter, &first->cancel), after = job;
+        after.cancel = NULL;
+        after.counter = &last;
+        pthread_create(&asker, NULL, ask_soon, &first->cancel);
+        cr_assert_eq(quern_jobs_submit_loop(of.jobs, &a), QUERN_OK);
+        cr_assert_eq(quern_jobs_submit_loop(of.jobs, &b), QUERN_OK);
+        cr_assert_eq(quern_jobs_submit(of.jobs, &job), QUERN_OK);
+        cr_assert_eq(quern_jobs_submit_after(of.jobs, &after, &first->counter), QUERN_OK);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &last), QUERN_OK);
+        cr_assert(quern_counter_is_done(&first->counter));
+        atomic_store(&first->is_over, true);
+        atomic_store(&second->is_over, true);
+        pthread_join(asker, NULL);
+        check_stopped(first);
+        check_stopped(second);
+        cr_assert_geq(atomic_load(&of.run_count), 1u);
+        cr_assert_leq(atomic_load(&of.run_count), 2u);
+        close_stopped(first);
+        free(second);
+    }
 }

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/jobs/loop.h"
+
+/* Loops that are submitted.
+ *
+ * A submitted loop is a job like any other, which carries what is to be done in its words. So up to its
+ * beginning it takes what a job takes, and a loop that one thread runs alone, as very short ones do, never
+ * takes more. Who begins it decides (parallel_for.c). To share it he takes a *kept* loop from the pool's
+ * store; when there is none and no memory, he shares it as one that he waits for.
+ *
+ *     state of a kept loop:   | generation | participants |      0 participants: in the store
+ *
+ * Nobody waits in it: who finds no more items leaves, and the last one puts the loop back and counts the
+ * counter down, or leaves that to be done with the next jobs. Release and acquire of all who leave hand on
+ * what they wrote.
+ *
+ * Offers to take part name the loop and its generation, and hold nothing. Who takes one enters by counting
+ * himself in, if the generation is still the same and somebody is there who has not left. Then the loop
+ * cannot go back before he leaves, and he reads it as it was when it began (acquire; pairs with open_loop).
+ * Otherwise the offer was left lying, and is nothing. So a loop ends when its work does, although offers lie
+ * in deques below jobs that take long, or that wait for this very loop. This is why the store keeps loops
+ * until the pool ends, and only the pool's own threads and guests touch them. Generations go round after
+ * 2^32 loops; an offer that lay so long would let a worker help with another loop than it thinks, no
+ * more. */
+
+/* What the words of the job say. */
+enum { USER_DATA, COUNT, GRAIN, CANCEL, NAME, WORD_COUNT };
+
+_Static_assert(WORD_COUNT <= QUERN__JOB_DATA_WORDS, "room for a loop in a job");
+
+/* What those of an offer say. */
+enum { OFFERED_GENERATION, OFFERED_NAME };
+
+_Static_assert(OFFERED_NAME + 1 == QUERN__KEPT_OFFER_WORDS, "what is copied of an offer");
+
+typedef struct quern__kept_loop {
+    quern__loop loop;                   /* first: offers point to it */
+    const void *scope;                  /* its counter, or NULL */
+    struct quern__kept_loop *next;      /* of all */
+    struct quern__kept_loop *next_free; /* in the store */
+    size_t bytes;
+    _Alignas(QUERN__CACHE_LINE_BYTES) _Atomic uint64_t state;
+    quern__slot slots[]; /* one for each worker of the pool */
+} quern__kept_loop;
+
+enum { GENERATION_SHIFT = 32 };
+
+/* --------------------------------------------------------------------------------------------- the store */
+
+static quern__kept_loop *make_kept(quern_jobs *jobs)
+{
+    size_t bytes = sizeof(quern__kept_loop) + jobs->worker_count * sizeof(quern__slot);
+    quern__kept_loop *made = quern__allocate(&jobs->allocator, bytes, _Alignof(quern__kept_loop));
+    if (made == NULL) return NULL;
+    made->bytes = bytes;
+    atomic_init(&made->state, 0);
+    made->next = jobs->loops;
+    jobs->loops = made;
+    return made;
+}
+
+/* NULL when there is no memory. */
+static quern__kept_loop *take_loop(quern_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->queues.mutex);
+    quern__kept_loop *taken = jobs->free_loops;
+    if (taken != NULL)
+        jobs->free_loops = taken->next_free;
+    else
+        taken = make_kept(jobs);
+    pthread_mutex_unlock(&jobs->queues.mutex);
+    return taken;
+}
+
+static void give_loop(quern_jobs *jobs, quern__kept_loop *given)
+{
+    pthread_mutex_lock(&jobs->queues.mutex);
+    given->next_free = jobs->free_loops;
+    jobs->free_loops = given;
+    pthread_mutex_unlock(&jobs->queues.mutex);
+}
+
+void quern__jobs_release_loops(quern_jobs *jobs)
+{
+    while (jobs->loops != NULL) {
+        quern__kept_loop *released = jobs->loops;
+        jobs->loops = released->next;
+        quern__release(&jobs->allocator, released, released->bytes, _Alignof(quern__kept_loop));
+    }
+    jobs->free_loops = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------ participants */
+
+/* Release: pairs with the acquire in try_enter. The load is relaxed: nobody changes the state of a loop
+ * without participants, and the lock of the store came before. */
+static void open_loop(quern__kept_loop *kept, const char *name)
+{
+    uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+    uint32_t generation = (uint32_t)(state >> GENERATION_SHIFT) + 1;
+    kept->loop.offer.data[OFFERED_GENERATION] = generation;
+    kept->loop.offer.data[OFFERED_NAME] = (uintptr_t)name;
+    atomic_store_explicit(&kept->state, (uint64_t)generation << GENERATION_SHIFT | 1, memory_order_release);
+}
+
+/* Acquire: pairs with the release in open_loop. The first look is relaxed: the swap checks it. */
+static bool try_enter(quern__kept_loop *kept, uint32_t generation)
+{
+    uint64_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
+    do
+        if ((uint32_t)(state >> GENERATION_SHIFT) != generation || (uint32_t)state == 0) return false;
+    while (!atomic_compare_exchange_weak_explicit(&kept->state, &state, state + 1, memory_order_acquire,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+/* What the worker wrote is released; the last one acquires what all wrote, and hands it on with the
+ * counter. Each subtraction pairs with those of the others. */
+static void participate(quern__kept_loop *kept, quern__worker *worker, quern__part *part)
+{
+    (void)quern__loop_join(&kept->loop, worker, part);
+    const quern__job end = {.scope = kept->scope};
+    uint64_t before = atomic_fetch_sub_explicit(&kept->state, 1, memory_order_acq_rel);
+    if ((uint32_t)before != 1) return;
+    give_loop(worker->jobs, kept);
+    quern__job_count_down(&end, worker);
+}
+
+static void run_kept_offer(quern__job *job, quern__worker *worker)
+{
+    quern__kept_loop *kept = job->target;
+    if (!try_enter(kept, (uint32_t)job->data[OFFERED_GENERATION])) return;
+    uint64_t start_ns = quern__worker_start_showing(worker);
+    participate(kept, worker, NULL);
+    if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
+}
+
+/* --------------------------------------------------------------------------------------------- beginning */
+
+/* A loop that its first worker begins. */
+typedef struct beginning {
+    quern__sharing sharing; /* first: see share_kept */
+    const quern__job *job;
+    quern__queue_index queue;
+    bool is_kept; /* the last who leaves it counts down */
+} beginning;
+
+static bool share_kept(quern__sharing *sharing, quern__worker *worker, const quern__range *range, bool wake,
+                       quern__part *own)
+{
+    beginning *of = (beginning *)(void *)sharing;
+    quern__kept_loop *kept = take_loop(worker->jobs);
+    if (kept == NULL) return quern__range_share(worker, range, wake, own);
+    quern__worker_note_processor(worker);
+    quern__loop_init(&kept->loop, run_kept_offer, of->job->scope, range, kept->slots, worker);
+    kept->loop.wake = wake;
+    kept->loop.is_kept = true;
+    kept->loop.queue = of->queue;
+    kept->scope = of->job->scope;
+    open_loop(kept, (const char *)of->job->data[NAME]);
+    of->is_kept = true;
+    participate(kept, worker, own);
+    return true;
+}
+
+static void begin_loop(const quern__job *job, quern__worker *worker, quern__queue_index queue)
+{
+    const quern__range range = {.function = (quern_range_function *)(uintptr_t)job->target,
+                                .user_data = (void *)job->data[USER_DATA],
+                                .count = (uint32_t)job->data[COUNT],
+                                .grain = (uint32_t)job->data[GRAIN],
+                                .cancel = (const quern_cancel *)job->data[CANCEL]};
+    beginning of = {.sharing = {share_kept}, .job = job, .queue = queue};
+    if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
+        (void)quern__range_run_or_share(worker, &range, &of.sharing);
+    if (!of.is_kept) quern__job_count_down(job, worker);
+}
+
+static void run_normal(quern__job *job, quern__worker *worker)
+{
+    begin_loop(job, worker, QUERN__QUEUE_NORMAL);
+}
+
+static void run_high(quern__job *job, quern__worker *worker)
+{
+    begin_loop(job, worker, QUERN__QUEUE_HIGH);
+}
+
+static void run_low(quern__job *job, quern__worker *worker)
+{
+    begin_loop(job, worker, QUERN__QUEUE_LOW);
+}
+
+const char *quern__submitted_loop_name(const quern__job *job)
+{
+    if (job->run == run_kept_offer) return (const char *)job->data[OFFERED_NAME];
+    bool is_loop = job->run == run_normal || job->run == run_high || job->run == run_low;
+    return is_loop ? (const char *)job->data[NAME] : NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- the calls */
+
+static quern_result check_loop(const quern_jobs *jobs, const quern_loop_def *def, const char *function)
+{
+    if (jobs == NULL) return quern__fail_null(function, "jobs");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (def->function == NULL) return quern__fail_null(function, "def->function");
+    if ((uint32_t)def->priority <= QUERN_PRIORITY_LOW) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no priority %d", function, (int)def->priority);
+}
+
+quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
+{
+    quern_result result = check_loop(jobs, def, "quern_jobs_run_loop");
+    if (result != QUERN_OK) return result;
+    if (def->counter != NULL || def->after_count != 0 || def->priority != QUERN_PRIORITY_NORMAL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "quern_jobs_run_loop: the caller begins the loop and waits for it, so it has no "
+                           ".counter, .after or .priority; submit it with quern_jobs_submit_loop");
+    const quern__range range = {.function = def->function,
+                                .user_data = def->user_data,
+                                .count = def->count,
+                                .grain = def->grain,
+                                .cancel = def->cancel};
+    return quern__jobs_parallel_for(jobs, &range, "quern_jobs_run_loop");
+}
+
+/* Casts: nobody writes through these words. */
+static void make_loop_job(const quern_loop_def *def, quern__job *job)
+{
+    void (*const runs[])(quern__job *, quern__worker *) = {
+        [QUERN_PRIORITY_NORMAL] = run_normal,
+        [QUERN_PRIORITY_HIGH] = run_high,
+        [QUERN_PRIORITY_LOW] = run_low,
+    };
+    job->run = runs[def->priority];
+    job->scope = def->counter;
+    job->target = (void *)(uintptr_t)def->function;
+    job->data[USER_DATA] = (uintptr_t)def->user_data;
+    job->data[COUNT] = def->count;
+    job->data[GRAIN] = def->grain;
+    job->data[CANCEL] = (uintptr_t)def->cancel;
+    job->data[NAME] = (uintptr_t)def->name;
+}
+
+quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
+{
+    static const char *const function = "quern_jobs_submit_loop";
+    quern__job job;
+    quern_result result = check_loop(jobs, def, function);
+    if (result != QUERN_OK) return result;
+    const quern__queue_index queue = quern__queue_of(def->priority);
+    make_loop_job(def, &job);
+    if (def->after_count == 0)
+        return def->count == 0 ? QUERN_OK : quern__job_submit(jobs, &job, queue, function);
+    result = quern__check_after(def->after, def->after_count, def->counter, function);
+    if (result != QUERN_OK) return result;
+    return quern__job_submit_after(jobs, &job, queue, def->after, def->after_count, function);
+}

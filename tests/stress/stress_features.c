@@ -22,7 +22,16 @@
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 2. QUERN_STRESS_SEED: the first seed. */
 
-enum { OUTSIDE_COUNT = 8, MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_THINGS = 24, MAX_NODES = 12, MAX_ITEMS = 300 };
+enum {
+    OUTSIDE_COUNT = 8,
+    MAX_DEPTH = 2,
+    MAX_LEVELS = 5,
+    MAX_THINGS = 24,
+    MAX_NODES = 12,
+    MAX_TRIES = 4,
+    MAX_ITEMS = 300,
+    MAX_RANGES = 3
+};
 
 typedef struct mix {
     quern_jobs *jobs;
@@ -80,6 +89,58 @@ static bool is_done(const mix *of, quern_result result, bool is_outside, const c
     if (result == QUERN_ERROR_POOL_BUSY && is_outside && of->may_be_busy) return false;
     expect_ok(of, result, what);
     return true;
+}
+
+/* --------------------------------------------------------------------------------------------- items */
+
+typedef struct range {
+    mix *of;
+    uint64_t seed;
+    uint32_t depth;
+    _Atomic uint8_t hits[MAX_ITEMS];
+    struct range *before[3]; /* which are done when this begins */
+    uint32_t before_count;
+    uint32_t count;
+    _Atomic uint32_t done_count;
+} range;
+
+static void run_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    range *self = argument;
+    mix *of = self->of;
+    random_source random = {self->seed + begin};
+    const uint64_t before = enter(of, worker_index);
+    for (uint32_t i = 0; i < self->before_count; i++)
+        cr_expect(atomic_load_explicit(&self->before[i]->done_count, memory_order_relaxed) ==
+                      self->before[i]->count,
+                  "seed %llu: a node too early", (unsigned long long)of->seed);
+    for (uint32_t i = begin; i < end; i++)
+        atomic_fetch_add_explicit(&self->hits[i], 1, memory_order_relaxed);
+    disturb(random_next(&random));
+    if (self->depth > 0 && random_chance(&random, 5)) act(of, &random, self->depth - 1);
+    atomic_fetch_add_explicit(&self->done_count, end - begin, memory_order_relaxed);
+    leave(of, worker_index, before);
+}
+
+/* Each item once, or, where it was cancelled, not at all. */
+static void check_items(range *self, bool is_cancelled)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
+        cr_expect(hits == 1 || (hits == 0 && is_cancelled), "seed %llu: item %u of %u ran %u times",
+                  (unsigned long long)self->of->seed, i, self->count, hits);
+    }
+}
+
+/* All items as often, as with a run that was refused. */
+static void check_range(range *self, uint32_t hit_count)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
+        cr_expect(hits == hit_count, "seed %llu: item %u of %u ran %u times, not %u",
+                  (unsigned long long)self->of->seed, i, self->count, hits, hit_count);
+    }
+    atomic_store_explicit(&self->done_count, 0, memory_order_relaxed);
 }
 
 /* --------------------------------------------------------------------------------------- webs of jobs */
@@ -160,11 +221,46 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
     expect_ok(self->of, quern_jobs_submit(self->of->jobs, &def), "submit");
 }
 
+/* Waits with limits, but not for ever: where all workers only look again and again, none of them is left to
+ * take what nobody waits for. */
+static void wait_patiently(const mix *of, random_source *random, quern_counter *counter)
+{
+    bool is_over = false;
+    for (uint32_t tries = 1; !is_over; tries++) {
+        const uint64_t limit_ns = tries < MAX_TRIES ? random_below(random, 300000) : UINT64_MAX;
+        expect_ok(of, quern_jobs_wait_for(of->jobs, counter, limit_ns, &is_over), "wait for");
+    }
+    cr_expect(quern_counter_is_done(counter));
+}
+
+/* One after another as they are done. */
+static void wait_for_each(const mix *of, random_source *random, quern_counter *counters, uint32_t count)
+{
+    quern_counter *left[MAX_LEVELS];
+    for (uint32_t i = 0; i < count; i++)
+        left[i] = &counters[i];
+    for (uint32_t tries = 1; count > 0; tries++) {
+        const bool has_limit = tries < MAX_TRIES && random_chance(random, 50);
+        const uint64_t limit_ns = has_limit ? random_below(random, 200000) : UINT64_MAX;
+        uint32_t index;
+        expect_ok(of, quern_jobs_wait_any(of->jobs, left, count, limit_ns, &index), "wait any");
+        if (index == count) continue;
+        cr_expect(quern_counter_is_done(left[index]));
+        left[index] = left[--count];
+    }
+}
+
 static void wait_for_all(const mix *of, random_source *random, quern_counter *counters, uint32_t count)
 {
     const uint32_t first = random_below(random, count);
-    for (uint32_t i = 0; i < count; i++)
-        expect_ok(of, quern_jobs_wait(of->jobs, &counters[(first + i) % count]), "wait");
+    if (random_chance(random, 30)) wait_for_each(of, random, counters, count);
+    for (uint32_t i = 0; i < count; i++) {
+        quern_counter *counter = &counters[(first + i) % count];
+        if (random_chance(random, 30))
+            wait_patiently(of, random, counter);
+        else
+            expect_ok(of, quern_jobs_wait(of->jobs, counter), "wait");
+    }
 }
 
 static void check_things(const mix *of, const thing *things, uint32_t count, bool is_cancelled)
@@ -176,14 +272,34 @@ static void check_things(const mix *of, const thing *things, uint32_t count, boo
     }
 }
 
-/* Levels of jobs. All counters are held until everything is submitted; some holds go with a job. */
+static void submit_range(range *items, random_source *random, quern_counter *levels, uint32_t level,
+                         quern_cancel *cancel)
+{
+    quern_counter *after[MAX_LEVELS];
+    quern_loop_def def = {.function = run_range,
+                          .user_data = items,
+                          .count = items->count,
+                          .grain = random_below(random, 4),
+                          .priority = (quern_priority)random_below(random, 3),
+                          .counter = &levels[level],
+                          .after = after,
+                          .cancel = cancel,
+                          .name = random_chance(random, 50) ? "range" : NULL};
+    for (uint32_t k = 0; k < level; k++)
+        if (random_chance(random, 50)) after[def.after_count++] = &levels[k];
+    expect_ok(items->of, quern_jobs_submit_loop(items->of->jobs, &def), "submit loop");
+}
+
+/* Levels of jobs and a few loops. All counters are held until everything is submitted; some holds go with a job. */
 static void act_web(mix *of, random_source *random, uint32_t depth)
 {
     thing things[MAX_THINGS] = {0};
+    range ranges[MAX_RANGES] = {0};
     quern_counter levels[MAX_LEVELS + 1] = {0}; /* and one for jobs that release */
     quern_cancel cancel = {0};
     const uint32_t level_count = 1 + random_below(random, MAX_LEVELS);
     const uint32_t count = 1 + random_below(random, MAX_THINGS - MAX_LEVELS);
+    const uint32_t range_count = random_below(random, MAX_RANGES + 1);
     const bool has_cancel = random_chance(random, 30);
     uint32_t next = count;
     for (uint32_t i = 0; i < level_count; i++)
@@ -200,6 +316,14 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
             if (random_chance(random, 50)) self->after[self->after_count++] = &levels[k];
         submit_thing(self, random, &levels[level], &cancel, true);
     }
+    for (uint32_t i = 0; i < range_count; i++) {
+        ranges[i].of = of;
+        ranges[i].seed = random_next(random);
+        ranges[i].depth = depth;
+        ranges[i].count = random_below(random, MAX_ITEMS);
+        submit_range(&ranges[i], random, levels, random_below(random, level_count),
+                     has_cancel ? &cancel : NULL);
+    }
     if (has_cancel && random_chance(random, 30)) quern_cancel_request(&cancel);
     for (uint32_t i = 0; i < level_count; i++) {
         if (depth < MAX_DEPTH || random_chance(random, 70)) {
@@ -212,49 +336,11 @@ static void act_web(mix *of, random_source *random, uint32_t depth)
     wait_for_all(of, random, levels, level_count);
     expect_ok(of, quern_jobs_wait(of->jobs, &levels[MAX_LEVELS]), "wait");
     check_things(of, things, next, quern_cancel_is_requested(&cancel));
+    for (uint32_t i = 0; i < range_count; i++)
+        check_items(&ranges[i], quern_cancel_is_requested(&cancel));
 }
 
 /* ---------------------------------------------------------------------------------- loops and graphs */
-
-typedef struct range {
-    mix *of;
-    uint64_t seed;
-    uint32_t depth;
-    _Atomic uint8_t hits[MAX_ITEMS];
-    struct range *before[3]; /* which are done when this begins */
-    uint32_t before_count;
-    uint32_t count;
-    _Atomic uint32_t done_count;
-} range;
-
-static void run_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    range *self = argument;
-    mix *of = self->of;
-    random_source random = {self->seed + begin};
-    const uint64_t before = enter(of, worker_index);
-    for (uint32_t i = 0; i < self->before_count; i++)
-        cr_expect(atomic_load_explicit(&self->before[i]->done_count, memory_order_relaxed) ==
-                      self->before[i]->count,
-                  "seed %llu: a node too early", (unsigned long long)of->seed);
-    for (uint32_t i = begin; i < end; i++)
-        atomic_fetch_add_explicit(&self->hits[i], 1, memory_order_relaxed);
-    disturb(random_next(&random));
-    if (self->depth > 0 && random_chance(&random, 5)) act(of, &random, self->depth - 1);
-    atomic_fetch_add_explicit(&self->done_count, end - begin, memory_order_relaxed);
-    leave(of, worker_index, before);
-}
-
-/* Each item once, or none at all. */
-static void check_range(range *self, uint32_t hit_count)
-{
-    for (uint32_t i = 0; i < self->count; i++) {
-        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
-        cr_expect(hits == hit_count, "seed %llu: item %u of %u ran %u times, not %u",
-                  (unsigned long long)self->of->seed, i, self->count, hits, hit_count);
-    }
-    atomic_store_explicit(&self->done_count, 0, memory_order_relaxed);
-}
 
 static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_outside)
 {
@@ -265,38 +351,177 @@ static void act_loop(mix *of, random_source *random, uint32_t depth, bool is_out
     check_range(&items, is_done(of, result, is_outside, "loop"));
 }
 
-static void make_node(mix *of, random_source *random, quern_graph *graph, range *nodes, uint32_t number)
+/* A loop that stops itself, sometimes. */
+typedef struct stopping {
+    range items; /* first: it is what run_range gets */
+    quern_cancel cancel;
+    uint32_t stops_at;
+} stopping;
+
+static void run_and_stop(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    range *node = &nodes[number];
+    stopping *self = argument;
+    run_range(&self->items, begin, end, worker_index);
+    if (begin <= self->stops_at && self->stops_at < end) quern_cancel_request(&self->cancel);
+}
+
+static void act_stopping_loop(mix *of, random_source *random, bool is_outside)
+{
+    stopping here = {.items = {.of = of, .seed = random_next(random)}};
+    here.items.count = 1 + random_below(random, MAX_ITEMS);
+    here.stops_at = random_below(random, 2 * MAX_ITEMS);
+    const quern_loop_def def = {.function = run_and_stop,
+                                .user_data = &here,
+                                .count = here.items.count,
+                                .grain = random_below(random, 4),
+                                .cancel = &here.cancel};
+    const quern_result result = quern_jobs_run_loop(of->jobs, &def);
+    if (result == QUERN_ERROR_CANCELLED) {
+        cr_expect(quern_cancel_is_requested(&here.cancel));
+        check_items(&here.items, true);
+    } else {
+        check_range(&here.items, is_done(of, result, is_outside, "run loop"));
+    }
+}
+
+/* A graph with what its nodes do; one of them may be a graph. */
+typedef struct plan {
+    quern_graph *graph;
+    range nodes[MAX_NODES];
+    uint32_t count;
+    struct plan *inner; /* NULL: none */
+} plan;
+
+static void make_node(mix *of, random_source *random, plan *made, uint32_t number)
+{
+    range *node = &made->nodes[number];
+    quern_graph_node_def def = {
+        .priority = (quern_priority)(random_chance(random, 70) ? 0 : random_below(random, 3)),
+        .name = "node"};
     node->of = of;
     node->seed = random_next(random);
-    node->count = 1 + random_below(random, 20);
-    const quern_graph_node_def def = {.function = run_range,
-                                      .user_data = node,
-                                      .count = node->count,
-                                      .grain = random_below(random, 3),
-                                      .caller_only = random_chance(random, 10)};
-    expect_ok(of, quern_graph_add_node(graph, &def, NULL), "node");
+    if (made->inner != NULL && number == made->count / 2) {
+        def.graph = made->inner->graph;
+    } else {
+        node->count = 1 + random_below(random, 20);
+        def.function = run_range;
+        def.user_data = node;
+        def.count = node->count;
+        def.grain = random_below(random, 3);
+        def.caller_only = random_chance(random, 10);
+    }
+    expect_ok(of, quern_graph_add_node(made->graph, &def, NULL), "node");
     for (uint32_t i = 0; i < 3 && number > 0; i++) {
         if (random_chance(random, 50)) continue;
         const uint32_t before = random_below(random, number);
-        node->before[node->before_count++] = &nodes[before];
-        expect_ok(of, quern_graph_add_edge(graph, before, number), "edge");
+        node->before[node->before_count++] = &made->nodes[before];
+        expect_ok(of, quern_graph_add_edge(made->graph, before, number), "edge");
     }
+}
+
+static void make_plan(mix *of, random_source *random, plan *made, plan *inner)
+{
+    made->inner = inner;
+    made->count = 1 + random_below(random, MAX_NODES);
+    expect_ok(of, quern_graph_create(NULL, &made->graph), "graph");
+    for (uint32_t i = 0; i < made->count; i++)
+        make_node(of, random, made, i);
+}
+
+static void check_plan(plan *made, bool has_run, bool is_cancelled)
+{
+    for (uint32_t i = 0; i < made->count; i++)
+        for (uint32_t k = 0; k < made->nodes[i].count; k++) {
+            const uint32_t hits =
+                atomic_exchange_explicit(&made->nodes[i].hits[k], 0, memory_order_relaxed);
+            cr_expect(hits == has_run || (hits == 0 && is_cancelled), "seed %llu: node %u ran %u times",
+                      (unsigned long long)made->nodes[i].of->seed, i, hits);
+        }
+    for (uint32_t i = 0; i < made->count; i++)
+        atomic_store_explicit(&made->nodes[i].done_count, 0, memory_order_relaxed);
+    if (made->inner != NULL) check_plan(made->inner, has_run, is_cancelled);
+}
+
+/* After a counter that is held meanwhile, and asked to stop, sometimes. */
+static void submit_plan(mix *of, random_source *random, plan *made)
+{
+    quern_counter before = {0}, finished = {0}, *const after[] = {&before};
+    quern_cancel cancel = {0};
+    const bool stops = random_chance(random, 20);
+    const quern_graph_run_def def = {
+        .counter = &finished, .after = after, .after_count = random_below(random, 2), .cancel = &cancel};
+    quern_counter_hold(&before);
+    expect_ok(of, quern_graph_submit(made->graph, of->jobs, &def), "submit graph");
+    disturb(random_next(random));
+    if (stops && random_chance(random, 50)) quern_cancel_request(&cancel);
+    expect_ok(of, quern_jobs_release(of->jobs, &before), "release");
+    disturb(random_next(random));
+    if (stops) quern_cancel_request(&cancel);
+    expect_ok(of, quern_jobs_wait(of->jobs, &finished), "wait");
+    const quern_result result = quern_graph_result(made->graph);
+    cr_expect(result == QUERN_OK || (stops && result == QUERN_ERROR_CANCELLED), "seed %llu: %s",
+              (unsigned long long)of->seed, quern_result_string(result));
+    check_plan(made, true, result != QUERN_OK);
 }
 
 static void act_graph(mix *of, random_source *random, bool is_outside)
 {
-    range nodes[MAX_NODES] = {0};
-    const uint32_t count = 1 + random_below(random, MAX_NODES);
-    quern_graph *graph;
-    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
-    for (uint32_t i = 0; i < count; i++)
-        make_node(of, random, graph, nodes, i);
+    plan whole = {0}, inner = {0};
+    const bool has_inner = random_chance(random, 30);
+    if (has_inner) make_plan(of, random, &inner, NULL);
+    make_plan(of, random, &whole, has_inner ? &inner : NULL);
     for (uint32_t run = 1 + random_below(random, 3); run > 0; run--) {
-        const bool has_run = is_done(of, quern_graph_run(graph, of->jobs), is_outside, "graph");
-        for (uint32_t i = 0; i < count; i++)
-            check_range(&nodes[i], has_run);
+        if (random_chance(random, 50))
+            submit_plan(of, random, &whole);
+        else
+            check_plan(&whole, is_done(of, quern_graph_run(whole.graph, of->jobs), is_outside, "graph"),
+                       false);
+    }
+    quern_graph_destroy(whole.graph);
+    quern_graph_destroy(inner.graph);
+}
+
+typedef struct rounds {
+    range body;
+    uint32_t left;
+} rounds;
+
+static uint32_t choose(void *argument, uint32_t worker_index)
+{
+    rounds *self = argument;
+    (void)worker_index;
+    atomic_store_explicit(&self->body.done_count, 0, memory_order_relaxed);
+    return self->left-- > 1 ? 0 : 1; /* back, or on */
+}
+
+/* A node again and again, until another has had enough. */
+static void act_rounds(mix *of, random_source *random, bool is_outside)
+{
+    rounds here = {.body = {.of = of, .seed = random_next(random), .count = 1 + random_below(random, 20)}};
+    range last = {.of = of, .seed = random_next(random), .count = 1};
+    const uint32_t round_count = 1 + random_below(random, 20);
+    const bool is_limited = random_chance(random, 20);
+    const quern_graph_node_def nodes[] = {
+        {.name = "begin"},
+        {.function = run_range, .user_data = &here.body, .count = here.body.count},
+        {.choose = choose, .user_data = &here, .choice_limit = is_limited ? round_count - 1 : round_count},
+        {.function = run_range, .user_data = &last}};
+    static const uint32_t edges[][2] = {{0, 1}, {1, 2}, {2, 1}, {2, 3}};
+    quern_graph *graph;
+    expect_ok(of, quern_graph_create(NULL, &graph), "graph");
+    for (uint32_t i = 0; i < 4; i++)
+        expect_ok(of, quern_graph_add_node(graph, &nodes[i], NULL), "node");
+    for (uint32_t i = 0; i < 4; i++)
+        expect_ok(of, quern_graph_add_edge(graph, edges[i][0], edges[i][1]), "edge");
+    here.left = round_count;
+    const quern_result result = quern_graph_run(graph, of->jobs);
+    if (is_limited && round_count > 1 && result == QUERN_ERROR_LIMIT) {
+        check_range(&here.body, round_count);
+        check_range(&last, 0);
+    } else {
+        const bool has_run = is_done(of, result, is_outside, "rounds");
+        check_range(&here.body, has_run ? round_count : 0);
+        check_range(&last, has_run);
     }
     quern_graph_destroy(graph);
 }
@@ -351,9 +576,13 @@ static void act_at(mix *of, random_source *random, uint32_t depth, bool is_outsi
         break;
     case 2:
         act_graph(of, random, is_outside);
+        if (random_chance(random, 20)) act_rounds(of, random, is_outside);
         break;
     case 3:
         act_forks(of, random, is_outside);
+        break;
+    case 4:
+        act_stopping_loop(of, random, is_outside);
         break;
     default:
         act_web(of, random, depth);

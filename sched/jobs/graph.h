@@ -136,14 +136,19 @@ static inline quern__graph_node *quern__task_node(const quern__graph_task *task)
     return &task->graph->nodes[task->index];
 }
 
+/* Something was left out because that was requested. Relaxed: see quern__graph_stops. */
+static inline void quern__graph_note_cancelled(quern_graph *root)
+{
+    uint32_t none = QUERN_OK;
+    atomic_compare_exchange_strong_explicit(&root->outcome, &none, QUERN_ERROR_CANCELLED,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
 /* Relaxed: it only keeps nodes from beginning; see graph_run.c for who reads it in the end. */
 static inline bool quern__graph_stops(quern_graph *root)
 {
     if (QUERN__LIKELY(!root->has_limits)) return false;
-    uint32_t none = QUERN_OK;
-    if (quern__cancel_is_requested(root->cancel))
-        atomic_compare_exchange_strong_explicit(&root->outcome, &none, QUERN_ERROR_CANCELLED,
-                                                memory_order_relaxed, memory_order_relaxed);
+    if (quern__cancel_is_requested(root->cancel)) quern__graph_note_cancelled(root);
     return atomic_load_explicit(&root->outcome, memory_order_relaxed) != QUERN_OK;
 }
 

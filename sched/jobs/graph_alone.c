@@ -4,14 +4,25 @@
 
 /* A graph on one thread: where there is no other, or for short runs. Its order is always the same. */
 
-static void run_node(const quern__graph_node *node, uint32_t worker_index)
+static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t worker_index)
+{
+    if (QUERN__LIKELY(root->cancel == NULL)) {
+        quern__range_run(&node->range, worker_index);
+        return;
+    }
+    quern__range range = node->range;
+    range.cancel = root->cancel;
+    if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(root);
+}
+
+static void run_node(const quern__graph_node *node, quern_graph *root, uint32_t worker_index)
 {
     if (node->inner != NULL)
         quern__graph_run_alone(node->inner, worker_index);
     else if (node->caller_only)
         quern__node_call_once(node, worker_index);
     else if (node->range.function != NULL)
-        quern__range_run(&node->range, worker_index);
+        run_items(node, root, worker_index);
 }
 
 /* Numbers are an order that respects the edges. */
@@ -21,7 +32,7 @@ static void run_by_number(const quern_graph *graph, uint32_t worker_index)
     for (uint32_t index = 0; index < graph->node_count; index++) {
         const quern__graph_node *node = &graph->nodes[index];
         if (!has_limits || (quern__node_has_work(node) && !quern__graph_stops(graph->root)))
-            run_node(node, worker_index);
+            run_node(node, graph->root, worker_index);
     }
 }
 
@@ -82,7 +93,7 @@ static void run_task(quern__task_queue *ready, quern__graph_task *task, uint32_t
     const quern__graph_node *node = quern__task_node(task);
     const bool begins = quern__node_has_work(node) && !quern__graph_stops(graph->root);
     if (node->choose == NULL) {
-        if (begins) run_node(node, worker_index);
+        if (begins) run_node(node, graph->root, worker_index);
         put_successors(ready, task);
     } else if (begins) {
         const uint32_t chosen = quern__task_choose(task, worker_index);

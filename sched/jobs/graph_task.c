@@ -198,9 +198,13 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
     worker->closed_depth++;
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
     worker->closed_depth--;
-    /* Release what this worker wrote; the last one acquires what all wrote and hands it on. */
+    /* Release what this worker wrote; the last one acquires what all wrote and hands it on. So the flag is
+     * read relaxed. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
-    return before == done_count ? finish(shared, worker, list) : list;
+    if (before != done_count) return list;
+    if (atomic_load_explicit(&shared->loop.was_cut, memory_order_relaxed))
+        quern__graph_note_cancelled(shared->graph->root);
+    return finish(shared, worker, list);
 }
 
 /* Relaxed: it is read when the run is over, and the end of the run orders that. */
@@ -227,6 +231,7 @@ static void start_loop(quern__graph_task *starting, const quern__range *range, c
     quern__slot *slots = graph->slots + (size_t)starting->index * graph->slots_per_task;
     quern__loop_init(&starting->loop, run_task_offer, root->scope, range, slots,
                      root->caller != NULL ? root->caller : worker);
+    starting->loop.range.cancel = root->cancel;
     starting->loop.wake = root->wake && quern__jobs_has_processor(worker->jobs);
     /* The starter's own. Relaxed: nobody else knows the loop yet. */
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);

@@ -443,6 +443,37 @@ Test(graph_submit, after_a_request_no_node_begins)
     }
 }
 
+static void stop_in_the_middle(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    stoppable *of = argument;
+    (void)worker_index;
+    if (atomic_fetch_add(&of->count, end - begin) + (end - begin) >= of->stop_at)
+        quern_cancel_request(&of->cancel);
+}
+
+/* What has claimed items before finishes its call; with a grain of 1 that is one for each thread. */
+Test(graph_submit, a_request_ends_the_loop_of_a_node)
+{
+    enum { ITEMS = 100000, STOP_AT = 500 };
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        quern_jobs *jobs = open_pool(thread_counts[t]);
+        quern_graph *graph = open_graph();
+        stoppable of = {.stop_at = STOP_AT};
+        quern_counter counter = {0};
+        const quern_graph_run_def run = {.counter = &counter, .cancel = &of.cancel};
+        const quern_graph_node_def def = {
+            .function = stop_in_the_middle, .user_data = &of, .count = ITEMS, .grain = 1};
+        cr_assert_eq(quern_graph_add_node(graph, &def, NULL), QUERN_OK);
+        cr_assert_eq(quern_graph_submit(graph, jobs, &run), QUERN_OK);
+        wait_for(jobs, &counter);
+        cr_assert_geq(atomic_load(&of.count), STOP_AT);
+        cr_assert_leq(atomic_load(&of.count), STOP_AT + thread_counts[t]);
+        cr_assert_eq(quern_graph_result(graph), QUERN_ERROR_CANCELLED);
+        quern_graph_destroy(graph);
+        quern_jobs_destroy(jobs);
+    }
+}
+
 static uint32_t go_on(void *argument, uint32_t worker_index)
 {
     stop_at_some_time(argument, 0, 1, worker_index);

@@ -381,8 +381,12 @@ void quern__worker_retract_name(quern__worker *worker, const quern__named_work *
  * work is shown to the observer. name may be NULL. */
 static inline quern__named_work quern__worker_begin_named(quern__worker *worker, const char *name)
 {
-    if (QUERN__LIKELY(name == NULL)) return (quern__named_work){.name = NULL};
-    return quern__worker_publish_name(worker, name);
+    if (QUERN__UNLIKELY(name != NULL)) return quern__worker_publish_name(worker, name);
+    quern__named_work none; /* member by member: see quern__job_copy */
+    none.name = NULL;
+    none.outer = NULL;
+    none.start_ns = 0;
+    return none;
 }
 
 static inline void quern__worker_end_named(quern__worker *worker, const quern__named_work *work)

@@ -220,6 +220,7 @@ void quern__loop_init(quern__loop *loop, void (*run)(quern__job *job, quern__wor
     loop->range.grain = range->grain;
     loop->range.first = range->first;
     loop->range.cancel = range->cancel;
+    loop->range.name = range->name;
     loop->grain = range->grain != 0 ? range->grain : 1;
     loop->wake = true;
     loop->is_kept = false;

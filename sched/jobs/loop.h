@@ -18,6 +18,7 @@ typedef struct quern__range {
     uint32_t first;             /* items before it are done already; < count */
     bool is_closed;             /* no part of it runs on a thread while another waits there: see deque.h */
     const quern_cancel *cancel; /* or NULL */
+    const char *name;           /* shown while somebody works on it; or NULL */
 } quern__range;
 
 /* quern_jobs_parallel_for, of a range that may be closed and may be asked to stop: then CANCELLED, when items

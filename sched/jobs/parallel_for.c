@@ -45,7 +45,9 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
     uint64_t start_ns = quern__worker_start_showing(worker);
     const bool is_closed = quern__scope_is_closed(job->scope);
     worker->closed_depth += is_closed;
+    const quern__named_work work = quern__worker_begin_named(worker, awaited->loop.range.name);
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
+    quern__worker_end_named(worker, &work);
     worker->closed_depth -= is_closed;
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
@@ -268,7 +270,9 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     if (result != QUERN_OK) return result;
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
     runner->closed_depth += range->is_closed;
+    const quern__named_work work = quern__worker_begin_named(runner, range->name);
     bool is_whole = quern__range_run_or_share(runner, range, &sharing);
+    quern__worker_end_named(runner, &work);
     runner->closed_depth -= range->is_closed;
     if (worker == NULL) quern__jobs_leave(jobs);
     if (QUERN__LIKELY(is_whole)) return QUERN_OK;

@@ -132,7 +132,9 @@ static void run_kept_offer(quern__job *job, quern__worker *worker)
     quern__kept_loop *kept = job->target;
     if (!try_enter(kept, (uint32_t)job->data[OFFERED_GENERATION])) return;
     uint64_t start_ns = quern__worker_start_showing(worker);
+    const quern__named_work work = quern__worker_begin_named(worker, kept->loop.range.name);
     participate(kept, worker, NULL);
+    quern__worker_end_named(worker, &work);
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
 }
 
@@ -170,10 +172,13 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
                                 .user_data = (void *)job->data[USER_DATA],
                                 .count = (uint32_t)job->data[COUNT],
                                 .grain = (uint32_t)job->data[GRAIN],
-                                .cancel = (const quern_cancel *)job->data[CANCEL]};
+                                .cancel = (const quern_cancel *)job->data[CANCEL],
+                                .name = (const char *)job->data[NAME]};
     beginning of = {.sharing = {share_kept}, .job = job, .queue = queue};
+    const quern__named_work work = quern__worker_begin_named(worker, range.name);
     if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
         (void)quern__range_run_or_share(worker, &range, &of.sharing);
+    quern__worker_end_named(worker, &work);
     if (!of.is_kept) quern__job_count_down(job, worker);
 }
 
@@ -222,7 +227,8 @@ quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
                                 .user_data = def->user_data,
                                 .count = def->count,
                                 .grain = def->grain,
-                                .cancel = def->cancel};
+                                .cancel = def->cancel,
+                                .name = def->name};
     return quern__jobs_parallel_for(jobs, &range, "quern_jobs_run_loop");
 }
 

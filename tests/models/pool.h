@@ -327,7 +327,8 @@ void quern__thread_join(quern__thread *thread)
     pthread_join(thread->handle, NULL);
 }
 
-/* In the models nobody submits a loop: jobs have too few words for it. */
+#ifndef MODEL_WITH_SUBMITTED_LOOPS
+/* Elsewhere nobody submits a loop: jobs have too few words for it. */
 const char *quern__submitted_loop_name(const quern__job *job)
 {
     (void)job;
@@ -338,6 +339,7 @@ void quern__jobs_release_loops(quern_jobs *jobs)
 {
     (void)jobs;
 }
+#endif
 
 uint32_t quern__fork_count;
 

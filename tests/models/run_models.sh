@@ -78,6 +78,11 @@ long  rc11     loop_help                      1 thief; 3 items, grain 1
 long  rc11     loop_three_items               1 thief; 3 items, grain 1
 long  rc11     loop_automatic_grain           1 thief; 4 items, automatic grain
 long  rc11     loop_two_thieves               2 thieves; 2 items, grain 1
+quick rc11     kept_two_items                 1 thief; a submitted loop of 2 items, grain 1
+long  rc11     kept_three_items               1 thief; a submitted loop of 3 items, grain 1
+quick rc11     kept_again                     1 thief; 2 submitted loops of 2 items in one place
+long  rc11     kept_cancelled                 1 thief, 1 who asks; a submitted loop of 2 items
+long  rc11     kept_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
 TEXT
 }
 
@@ -90,7 +95,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in after | counter | guests | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in after | counter | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

@@ -663,3 +663,34 @@ Test(submit_loop, a_loop_knows_its_name)
     quern_jobs_destroy(of->jobs);
     free(of);
 }
+
+typedef struct shown_loop {
+    quern_jobs *jobs;
+    _Atomic uint32_t unseen_count;
+} shown_loop;
+
+static void look_for_name(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    shown_loop *of = argument;
+    char bytes[4096] = "";
+    quern_buffer buffer = {.text = bytes, .capacity_bytes = sizeof bytes};
+    (void)begin, (void)end, (void)worker_index;
+    cr_expect(quern_jobs_describe(of->jobs, quern_sink_buffer(&buffer)) == QUERN_OK);
+    if (strstr(bytes, "particles") == NULL) atomic_fetch_add(&of->unseen_count, 1);
+}
+
+Test(submit_loop, names_are_shown_while_somebody_works_on_the_loop)
+{
+    for (size_t t = 0; t < QUERN__COUNT_OF(thread_counts); t++) {
+        shown_loop of = {.jobs = open_pool(thread_counts[t])};
+        quern_counter counter = {0};
+        quern_loop_def def = {
+            .function = look_for_name, .user_data = &of, .count = 50, .grain = 1, .name = "particles"};
+        cr_assert_eq(quern_jobs_run_loop(of.jobs, &def), QUERN_OK);
+        def.counter = &counter;
+        cr_assert_eq(quern_jobs_submit_loop(of.jobs, &def), QUERN_OK);
+        cr_assert_eq(quern_jobs_wait(of.jobs, &counter), QUERN_OK);
+        cr_assert_eq(atomic_load(&of.unseen_count), 0u);
+        quern_jobs_destroy(of.jobs);
+    }
+}

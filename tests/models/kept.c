@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#define QUERN__JOB_DATA_WORDS 5 /* what a submitted loop takes */
+#define MODEL_WITH_SUBMITTED_LOOPS
+#include "tests/models/pool.h"
+
+#include "sched/jobs/cancel.c"      /* NOLINT(bugprone-suspicious-include) */
+#include "sched/jobs/submit_loop.c" /* NOLINT(bugprone-suspicious-include) */
+
+/* Loops that are submitted (sched/jobs/submit_loop.c): nobody waits in them, the last who leaves puts the loop
+ * back and counts down, and offers may lie longer than what they invite to. And loops that are asked to stop.
+ * Checked: when the counter is at zero every item has run once, or, after a request, at most once, and nobody
+ * runs one any more; what was written is visible; a loop that is used again is nobody else's. */
+
+enum { MAX_ITEMS = 3 };
+
+static pthread_t thief;
+static int run_counts[2][MAX_ITEMS]; /* plain: an item that runs twice at a time, or late, is a race */
+static quern_counter counters[2];
+static quern_cancel cancel;
+
+static void run_items(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    int *counts = argument;
+    (void)worker_index;
+    for (uint32_t i = begin; i < end; i++)
+        counts[i]++;
+}
+
+/* Takes one offer, and goes. */
+static void *take_offer(void *argument)
+{
+    quern__worker *worker = argument;
+    quern__job job;
+    quern__current_worker = worker;
+    if (quern__deque_steal(&workers[0].deque, &job)) quern__worker_run(worker, &job);
+    quern__worker_settle(worker);
+    return NULL;
+}
+
+static void set_up_loops(void)
+{
+    set_up(2);
+    quern__current_worker = &workers[0];
+    quern__kept_loop *kept = malloc(sizeof *kept + 2 * sizeof(quern__slot));
+    atomic_init(&kept->state, 0);
+    kept->next_free = NULL;
+    pool.free_loops = kept;
+}
+
+/* As the worker does that begins it, when it is to be shared. */
+static void begin_shared(uint32_t number, uint32_t item_count, const quern_cancel *asked)
+{
+    static quern__range range;
+    range.function = run_items;
+    range.user_data = run_counts[number];
+    range.count = item_count;
+    range.grain = 1;
+    range.cancel = asked;
+    const quern__job job = {.scope = &counters[number]};
+    beginning of = {.sharing = {share_kept}, .job = &job, .queue = QUERN__QUEUE_NORMAL};
+    atomic_fetch_add_explicit(&counters[number].pending, 1, memory_order_relaxed);
+    share_kept(&of.sharing, &workers[0], &range, true, NULL);
+    quern__worker_settle(&workers[0]);
+}
+
+static void wait_for(uint32_t number)
+{
+    AWAIT(quern_counter_is_done(&counters[number]));
+}
+
+static void check(uint32_t number, uint32_t item_count)
+{
+    for (uint32_t i = 0; i < item_count; i++)
+        assert(run_counts[number][i] == 1);
+}
+
+static void run_one(uint32_t item_count)
+{
+    set_up_loops();
+    pthread_create(&thief, NULL, take_offer, &workers[1]);
+    begin_shared(0, item_count, NULL);
+    wait_for(0);
+    check(0, item_count);
+    pthread_join(thief, NULL);
+    assert((uint32_t)atomic_load_explicit(&pool.free_loops->state, memory_order_relaxed) == 0);
+}
+
+void kept_two_items(void)
+{
+    run_one(2);
+}
+
+void kept_three_items(void)
+{
+    run_one(3);
+}
+
+/* The thief may come with an offer of the first when the second is under way, in the same place. */
+void kept_again(void)
+{
+    set_up_loops();
+    pthread_create(&thief, NULL, take_offer, &workers[1]);
+    begin_shared(0, 2, NULL);
+    wait_for(0);
+    check(0, 2);
+    begin_shared(1, 2, NULL);
+    wait_for(1);
+    check(1, 2);
+    pthread_join(thief, NULL);
+}
+
+static void *ask(void *argument)
+{
+    quern_cancel_request(argument);
+    return NULL;
+}
+
+/* After the counter has come to zero the items are read, which races with one that runs late. */
+void kept_cancelled(void)
+{
+    pthread_t asking;
+    int count = 0;
+    set_up_loops();
+    pthread_create(&thief, NULL, take_offer, &workers[1]);
+    pthread_create(&asking, NULL, ask, &cancel);
+    begin_shared(0, 2, &cancel);
+    wait_for(0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert(run_counts[0][i] <= 1);
+        count += run_counts[0][i];
+    }
+    assert(count == 2 || quern_cancel_is_requested(&cancel));
+    pthread_join(thief, NULL);
+    pthread_join(asking, NULL);
+}
+
+/* What waits says so if and only if items were left out. */
+void kept_cancelled_wait(void)
+{
+    pthread_t asking;
+    int count = 0;
+    static quern__range range;
+    range.function = run_items;
+    range.user_data = run_counts[0];
+    range.count = 2;
+    range.grain = 1;
+    range.cancel = &cancel;
+    set_up_loops();
+    pthread_create(&thief, NULL, take_offer, &workers[1]);
+    pthread_create(&asking, NULL, ask, &cancel);
+    bool is_whole = quern__range_share(&workers[0], &range, true, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert(run_counts[0][i] <= 1);
+        count += run_counts[0][i];
+    }
+    assert(is_whole == (count == 2));
+    pthread_join(thief, NULL);
+    pthread_join(asking, NULL);
+}

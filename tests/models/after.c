@@ -65,7 +65,9 @@ static void *release(void *argument)
 static void *run(void *argument)
 {
     quern__job job;
-    assume(quern__queues_take(&pool.queues, QUERN__QUEUE_NORMAL, NULL, &job));
+    AWAIT(!quern__queues_look_empty(&pool.queues));
+    bool is_taken = quern__queues_take(&pool.queues, QUERN__QUEUE_NORMAL, NULL, &job);
+    assert(is_taken);
     job.run(&job, &workers[0]);
     return argument;
 }

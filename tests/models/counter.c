@@ -100,7 +100,7 @@ static void *wait_and_free(void *argument)
 
 static void *look_and_free(void *argument)
 {
-    assume(quern_counter_is_done(counter));
+    AWAIT(quern_counter_is_done(counter));
     assert(written[0] + written[1] == expected_count);
     free(counter);
     return argument;

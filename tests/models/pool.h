@@ -51,7 +51,11 @@ typedef int model_once, model_key;
 #define pop_own pop_own_part
 #include "sched/jobs/wait.c" /* NOLINT(bugprone-suspicious-include) */
 #undef pop_own
-#include "sched/jobs/counter.c"      /* NOLINT(bugprone-suspicious-include) */
+/* Who waits there waits for a counter's lock. */
+#define quern__thread_wait_for_another(look) ((void)(look), wait_for_unlock(counter))
+static void wait_for_unlock(const quern_counter *counter);
+#include "sched/jobs/counter.c" /* NOLINT(bugprone-suspicious-include) */
+#undef quern__thread_wait_for_another
 #include "sched/jobs/counter_wait.c" /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/fork.c"         /* NOLINT(bugprone-suspicious-include) */
 #include "sched/jobs/submit.c"       /* NOLINT(bugprone-suspicious-include) */
@@ -305,10 +309,11 @@ void quern__worker_arrive(quern__worker *worker)
     (void)worker;
 }
 
-/* Where the other one is through shows what comes then. */
-void quern__thread_wait_for_another(uint32_t look)
+/* A lock that nobody releases is reported. What comes after one that is released is shown where it was
+ * released before the first look. */
+static void wait_for_unlock(const quern_counter *counter)
 {
-    (void)look;
+    AWAIT((atomic_load_explicit(&counter->pending, memory_order_acquire) & IS_LOCKED) == 0);
     assume(false);
 }
 

@@ -3,7 +3,9 @@
 /* jobs_loop_async, jobs_cancel*: loops that are submitted, and loops that are asked to stop.
  *
  * The control of the first is the same loop by the call that waits for it, on as many threads: quern/raw is
- * what submitting costs. That of the others is work of a fixed length, so that quern/raw is a share of it. */
+ * what submitting costs. That of the others is work of 20 us, so that quern/raw is a share of it. On one
+ * thread nobody can ask while the caller waits, so there the loop itself does, and the control is the
+ * hundredth of the items that run before. */
 
 #include "bench/burn.h"
 #include "bench/workloads.h"
@@ -13,7 +15,13 @@
 #include <stdlib.h>
 
 enum { ASYNC_ITEMS = 64, ASYNC_ITEM_NS = 2000 };
-enum { CANCEL_ITEMS = 1000000, CANCEL_ITEM_NS = 50, CANCEL_SMALL_GRAIN = 16, CANCEL_CONTROL_NS = 20000 };
+enum {
+    CANCEL_ITEMS = 1000000,
+    CANCEL_SEEN_ITEMS = CANCEL_ITEMS / 100,
+    CANCEL_ITEM_NS = 50,
+    CANCEL_SMALL_GRAIN = 16,
+    CANCEL_CONTROL_NS = 20000
+};
 
 typedef struct submitted_scene {
     quern_jobs *jobs;
@@ -130,12 +138,15 @@ static void burn_and_count(void *argument, uint32_t begin, uint32_t end, uint32_
     (void)worker_index;
     for (uint32_t i = begin; i < end; i++)
         bench_burn(scene->item_steps);
-    atomic_fetch_add_explicit(&scene->seen_count, end - begin, memory_order_relaxed);
+    const uint32_t before =
+        atomic_fetch_add_explicit(&scene->seen_count, end - begin, memory_order_relaxed);
+    if (scene->thread_count == 1 && before + (end - begin) >= CANCEL_SEEN_ITEMS)
+        quern_cancel_request(&scene->cancel);
 }
 
 static void *open_cancel_raw(const bench_case *bench)
 {
-    return open_scene(bench, CANCEL_CONTROL_NS);
+    return open_scene(bench, bench->thread_count == 1 ? CANCEL_ITEM_NS : CANCEL_CONTROL_NS);
 }
 
 static void *open_cancel_grain(const bench_case *bench, uint32_t grain)
@@ -161,15 +172,20 @@ static void *open_cancel_small(const bench_case *bench)
     return open_cancel_grain(bench, CANCEL_SMALL_GRAIN);
 }
 
-/* Until a hundredth has run. On one thread nobody runs it yet. */
-static void enter_cancel(void *state)
+static void submit(submitted_scene *scene)
 {
-    submitted_scene *scene = state;
     quern_cancel_reset(&scene->cancel);
     atomic_store_explicit(&scene->seen_count, 0, memory_order_relaxed);
     REQUIRE(quern_jobs_submit_loop(scene->jobs, &scene->loop));
-    while (scene->thread_count > 1 &&
-           atomic_load_explicit(&scene->seen_count, memory_order_relaxed) < CANCEL_ITEMS / 100) {
+}
+
+/* Until a hundredth has run, by other threads. */
+static void enter_cancel(void *state)
+{
+    submitted_scene *scene = state;
+    if (scene->thread_count == 1) return;
+    submit(scene);
+    while (atomic_load_explicit(&scene->seen_count, memory_order_relaxed) < CANCEL_SEEN_ITEMS) {
     }
 }
 
@@ -177,7 +193,10 @@ static void run_cancel(void *state, uint32_t pass_count)
 {
     submitted_scene *scene = state;
     (void)pass_count;
-    quern_cancel_request(&scene->cancel);
+    if (scene->thread_count == 1)
+        submit(scene);
+    else
+        quern_cancel_request(&scene->cancel);
     REQUIRE(quern_jobs_wait(scene->jobs, &scene->counter));
 }
 
@@ -185,7 +204,8 @@ static void run_cancel_raw(void *state, uint32_t pass_count)
 {
     const submitted_scene *scene = state;
     (void)pass_count;
-    bench_burn(scene->item_steps);
+    for (uint32_t i = 0; i < (scene->thread_count == 1 ? CANCEL_SEEN_ITEMS : 1); i++)
+        bench_burn(scene->item_steps);
 }
 
 static uint64_t checksum_cancel_raw(void *state)

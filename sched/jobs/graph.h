@@ -183,8 +183,8 @@ void quern__graph_run_ready(quern_graph *root, quern__worker *worker, quern__gra
 
 /* ---------------------------------------------------------------------------------------- graph_alone.c */
 
-/* All of a graph on this thread; one that is a node, too. */
-void quern__graph_run_alone(quern_graph *graph, uint32_t worker_index);
+/* All of a graph on this thread; one that is a node, too. worker may be NULL: there is no pool. */
+void quern__graph_run_alone(quern_graph *graph, quern__worker *worker);
 
 /* -------------------------------------------------------------------------------------- graph_time.c */
 

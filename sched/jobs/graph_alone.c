@@ -4,6 +4,17 @@
 
 /* A graph on one thread: where there is no other, or for short runs. Its order is always the same. */
 
+/* Without a pool there is no worker. */
+static uint32_t index_of(const quern__worker *worker)
+{
+    return worker != NULL ? worker->index : 0;
+}
+
+static quern__named_work begin_named(quern__worker *worker, const quern__graph_node *node)
+{
+    return quern__worker_begin_named(worker, worker != NULL ? node->name : NULL);
+}
+
 static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t worker_index)
 {
     if (QUERN__LIKELY(root->cancel == NULL)) {
@@ -15,24 +26,28 @@ static void run_items(const quern__graph_node *node, quern_graph *root, uint32_t
     if (!quern__range_run(&range, worker_index)) quern__graph_note_cancelled(root);
 }
 
-static void run_node(const quern__graph_node *node, quern_graph *root, uint32_t worker_index)
+static void run_node(const quern__graph_node *node, quern_graph *root, quern__worker *worker)
 {
-    if (node->inner != NULL)
-        quern__graph_run_alone(node->inner, worker_index);
-    else if (node->caller_only)
-        quern__node_call_once(node, worker_index);
+    if (node->inner != NULL) {
+        quern__graph_run_alone(node->inner, worker);
+        return;
+    }
+    const quern__named_work work = begin_named(worker, node);
+    if (node->caller_only)
+        quern__node_call_once(node, index_of(worker));
     else if (node->range.function != NULL)
-        run_items(node, root, worker_index);
+        run_items(node, root, index_of(worker));
+    quern__worker_end_named(worker, &work);
 }
 
 /* Numbers are an order that respects the edges. */
-static void run_by_number(const quern_graph *graph, uint32_t worker_index)
+static void run_by_number(const quern_graph *graph, quern__worker *worker)
 {
     const bool has_limits = graph->root->has_limits;
     for (uint32_t index = 0; index < graph->node_count; index++) {
         const quern__graph_node *node = &graph->nodes[index];
         if (!has_limits || (quern__node_has_work(node) && !quern__graph_stops(graph->root)))
-            run_node(node, graph->root, worker_index);
+            run_node(node, graph->root, worker);
     }
 }
 
@@ -87,23 +102,25 @@ static void put_successors(quern__task_queue *ready, const quern__graph_task *fi
     }
 }
 
-static void run_task(quern__task_queue *ready, quern__graph_task *task, uint32_t worker_index)
+static void run_task(quern__task_queue *ready, quern__graph_task *task, quern__worker *worker)
 {
     const quern_graph *graph = task->graph;
     const quern__graph_node *node = quern__task_node(task);
     const bool begins = quern__node_has_work(node) && !quern__graph_stops(graph->root);
     if (node->choose == NULL) {
-        if (begins) run_node(node, graph->root, worker_index);
+        if (begins) run_node(node, graph->root, worker);
         put_successors(ready, task);
     } else if (begins) {
-        const uint32_t chosen = quern__task_choose(task, worker_index);
+        const quern__named_work work = begin_named(worker, node);
+        const uint32_t chosen = quern__task_choose(task, index_of(worker));
+        quern__worker_end_named(worker, &work);
         if (chosen != QUERN__NO_CHOICE && becomes_due(&graph->tasks[chosen]))
             put(ready, &graph->tasks[chosen]);
     }
 }
 
 /* Relaxed: one thread alone is here. */
-static void run_by_readiness(const quern_graph *graph, uint32_t worker_index)
+static void run_by_readiness(const quern_graph *graph, quern__worker *worker)
 {
     quern__task_queue ready[QUERN__PRIORITY_COUNT] = {0};
     for (uint32_t index = 0; index < graph->node_count; index++) {
@@ -115,15 +132,15 @@ static void run_by_readiness(const quern_graph *graph, uint32_t worker_index)
         if (node->predecessor_count == 0 && !node->is_chosen && becomes_due(task)) put(ready, task);
     }
     for (quern__graph_task *task; (task = take(ready)) != NULL;) {
-        run_task(ready, task, worker_index);
+        run_task(ready, task, worker);
         if (atomic_fetch_sub_explicit(&task->due_count, 1, memory_order_relaxed) != 1) put(ready, task);
     }
 }
 
-void quern__graph_run_alone(quern_graph *graph, uint32_t worker_index)
+void quern__graph_run_alone(quern_graph *graph, quern__worker *worker)
 {
     if (graph->choice_count != 0 || graph->ranked_count != 0)
-        run_by_readiness(graph, worker_index);
+        run_by_readiness(graph, worker);
     else
-        run_by_number(graph, worker_index);
+        run_by_number(graph, worker);
 }

@@ -244,7 +244,7 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
 static void run_alone(quern_graph *graph, quern__worker *worker)
 {
     worker->closed_depth++;
-    quern__graph_run_alone(graph, worker->index);
+    quern__graph_run_alone(graph, worker);
     worker->closed_depth--;
 }
 
@@ -301,7 +301,7 @@ quern_result quern__graph_run(quern_graph *graph, quern_jobs *jobs)
     if (caller != NULL)
         run_on(graph, caller);
     else
-        quern__graph_run_alone(graph, 0);
+        quern__graph_run_alone(graph, NULL);
     result = result_of(graph, "quern_graph_run");
     release(graph);
     return result;

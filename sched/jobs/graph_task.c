@@ -195,9 +195,11 @@ quern__graph_task *quern__graph_reset(quern_graph *graph, quern__worker *worker,
 static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *worker,
                                    quern__graph_task *list)
 {
+    const quern__named_work work = quern__worker_begin_named(worker, quern__task_node(shared)->name);
     worker->closed_depth++;
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
     worker->closed_depth--;
+    quern__worker_end_named(worker, &work);
     /* Release what this worker wrote; the last one acquires what all wrote and hands it on. So the flag is
      * read relaxed. */
     uint32_t before = atomic_fetch_sub_explicit(&shared->loop.references, done_count, memory_order_acq_rel);
@@ -237,26 +239,34 @@ static void start_loop(quern__graph_task *starting, const quern__range *range, c
     atomic_store_explicit(&starting->loop.references, 1, memory_order_relaxed);
 }
 
-/* Around a node that runs in one piece. What stands in the deque before is not the node's own: ready tasks. */
-static int64_t begin_plain(quern__worker *worker)
+/* A node that runs in one piece. */
+typedef struct plain_work {
+    int64_t floor;
+    quern__named_work work;
+} plain_work;
+
+/* What stands in the deque before is not the node's own: ready tasks. */
+static plain_work begin_plain(quern__worker *worker, const quern__graph_node *node)
 {
-    int64_t floor = worker->floor;
+    const plain_work plain = {.floor = worker->floor,
+                              .work = quern__worker_begin_named(worker, node->name)};
     worker->floor = quern__deque_bottom(&worker->deque);
     worker->closed_depth++;
-    return floor;
+    return plain;
 }
 
-static void end_plain(quern__worker *worker, int64_t floor)
+static void end_plain(quern__worker *worker, const plain_work *plain)
 {
     worker->closed_depth--;
-    worker->floor = floor;
+    worker->floor = plain->floor;
+    quern__worker_end_named(worker, &plain->work);
 }
 
 static void run_plain(const quern__graph_node *node, quern__worker *worker)
 {
-    int64_t floor = begin_plain(worker);
+    const plain_work plain = begin_plain(worker, node);
     quern__node_call_once(node, worker->index);
-    end_plain(worker, floor);
+    end_plain(worker, &plain);
 }
 
 /* Whoever wins writes which node it was; he has not finished it yet. Relaxed: the end of the run orders
@@ -293,9 +303,9 @@ uint32_t quern__task_choose(quern__graph_task *task, uint32_t worker_index)
 static quern__graph_task *run_choice(quern__graph_task *task, quern__worker *worker,
                                      quern__graph_task *list)
 {
-    int64_t floor = begin_plain(worker);
+    const plain_work plain = begin_plain(worker, quern__task_node(task));
     const uint32_t chosen = quern__task_choose(task, worker->index);
-    end_plain(worker, floor);
+    end_plain(worker, &plain);
     if (chosen != QUERN__NO_CHOICE) list = make_due(&task->graph->tasks[chosen], worker, list);
     return finish_due(task, worker, list);
 }

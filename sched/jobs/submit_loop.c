@@ -116,10 +116,13 @@ static bool try_enter(quern__kept_loop *kept, uint32_t generation)
 }
 
 /* What the worker wrote is released; the last one acquires what all wrote, and hands it on with the
- * counter. Each subtraction pairs with those of the others. */
-static void participate(quern__kept_loop *kept, quern__worker *worker, quern__part *part)
+ * counter. Each subtraction pairs with those of the others. work has begun; it ends before the loop can, with
+ * which its name may go. */
+static void participate(quern__kept_loop *kept, quern__worker *worker, quern__part *part,
+                        const quern__named_work *work)
 {
     (void)quern__loop_join(&kept->loop, worker, part);
+    quern__worker_end_named(worker, work);
     const quern__job end = {.scope = kept->scope};
     uint64_t before = atomic_fetch_sub_explicit(&kept->state, 1, memory_order_acq_rel);
     if ((uint32_t)before != 1) return;
@@ -133,8 +136,7 @@ static void run_kept_offer(quern__job *job, quern__worker *worker)
     if (!try_enter(kept, (uint32_t)job->data[OFFERED_GENERATION])) return;
     uint64_t start_ns = quern__worker_start_showing(worker);
     const quern__named_work work = quern__worker_begin_named(worker, kept->loop.range.name);
-    participate(kept, worker, NULL);
-    quern__worker_end_named(worker, &work);
+    participate(kept, worker, NULL, &work);
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
 }
 
@@ -145,7 +147,8 @@ typedef struct beginning {
     quern__sharing sharing; /* first: see share_kept */
     const quern__job *job;
     quern__queue_index queue;
-    bool is_kept; /* the last who leaves it counts down */
+    quern__named_work work;
+    bool is_kept; /* who leaves it ends its work, and the last one counts down */
 } beginning;
 
 static bool share_kept(quern__sharing *sharing, quern__worker *worker, const quern__range *range, bool wake,
@@ -162,7 +165,7 @@ static bool share_kept(quern__sharing *sharing, quern__worker *worker, const que
     kept->scope = of->job->scope;
     open_loop(kept, (const char *)of->job->data[NAME]);
     of->is_kept = true;
-    participate(kept, worker, own);
+    participate(kept, worker, own, &of->work);
     return true;
 }
 
@@ -174,12 +177,15 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
                                 .grain = (uint32_t)job->data[GRAIN],
                                 .cancel = (const quern_cancel *)job->data[CANCEL],
                                 .name = (const char *)job->data[NAME]};
-    beginning of = {.sharing = {share_kept}, .job = job, .queue = queue};
-    const quern__named_work work = quern__worker_begin_named(worker, range.name);
+    beginning of = {.sharing = {share_kept},
+                    .job = job,
+                    .queue = queue,
+                    .work = quern__worker_begin_named(worker, range.name)};
     if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
         (void)quern__range_run_or_share(worker, &range, &of.sharing);
-    quern__worker_end_named(worker, &work);
-    if (!of.is_kept) quern__job_count_down(job, worker);
+    if (of.is_kept) return;
+    quern__worker_end_named(worker, &of.work);
+    quern__job_count_down(job, worker);
 }
 
 static void run_normal(quern__job *job, quern__worker *worker)

@@ -32,10 +32,12 @@
  *
  * Progress: somebody always goes on. A worker sleeps in a wait only if another worker of the pool is
  * not asleep in one; the last does not sleep while there is any job at all, and takes that, to a limit
- * of depth. Only nodes of graphs have to wait for it: what somebody waits for inside a node must not
- * depend on other nodes. What is assigned to a worker (assigned.c) nobody else can run, so it does so in
- * its waits, to the same limit; beyond, only what it waits for. A pusher that finds all of them asleep
- * wakes one (search.c), and a guest that leaves looks, too. */
+ * of depth. Waits with a limit count as asleep from beginning to end, and who finds at the end of one that
+ * all others wait takes a job, too: so workers that come back to such waits again and again go on as well.
+ * Only nodes of graphs have to wait for it: what somebody waits for inside a node must not depend on other
+ * nodes. What is assigned to a worker (assigned.c) nobody else can run, so it does so in its waits, to the
+ * same limit; beyond, only what it waits for. A pusher that finds all of them asleep wakes one (search.c),
+ * and a guest that leaves looks, too. */
 
 enum {
     MAX_SCOPES = 8,         /* how many waits one helper follows */
@@ -181,10 +183,27 @@ static bool take_from_others(quern__worker *worker, const quern__wait *wait, que
 
 /* --------------------------------------------------------------------------------------------- waiting */
 
-/* Tells others what the worker waits for, from now on. Relaxed: they read it as a hint. */
+static bool has_limit(const quern__wait *wait)
+{
+    return wait != NULL && wait->until_ns != 0;
+}
+
+/* seq_cst: pairs with the look in is_last_one. */
+static void count_blocked(quern_jobs *jobs, bool is_blocked)
+{
+    if (is_blocked)
+        atomic_fetch_add_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    else
+        atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+}
+
+/* Tells others what the worker waits for, from now on. Relaxed: they read it as a hint. In a wait with a
+ * limit it counts as blocked all the time: it may never get to sleep. */
 static void tell_scopes(quern__worker *worker, const quern__wait *wait)
 {
     uint32_t more_count = wait != NULL ? wait->more_count : 0;
+    if (QUERN__UNLIKELY(has_limit(worker->wait) != has_limit(wait)))
+        count_blocked(worker->jobs, has_limit(wait));
     worker->wait = wait;
     atomic_store_explicit(&worker->waiting, wait != NULL ? wait->scope : NULL, memory_order_relaxed);
     if (QUERN__LIKELY((more_count | atomic_load_explicit(&worker->more_count, memory_order_relaxed)) == 0))
@@ -328,15 +347,25 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
 {
     quern_jobs *jobs = worker->jobs;
     quern__mask_set(&jobs->blocked, worker->index);
-    atomic_fetch_add_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    if (!has_limit(wait)) count_blocked(jobs, true);
     atomic_fetch_add_explicit(&jobs->sleeper_count, 1, QUERN__HANDSHAKE_RELEASE);
     quern__jobs_sleeper_fence(jobs); /* between the announcement and the last look */
     bool found = !wait->is_done(wait) && look_once_more(worker, wait, out_job);
     if (!found && !wait->is_done(wait)) quern__worker_park(worker, wait->until_ns);
     quern__mask_clear(&jobs->blocked, worker->index);
-    atomic_fetch_sub_explicit(&jobs->blocked_count, 1, memory_order_seq_cst);
+    if (!has_limit(wait)) count_blocked(jobs, false);
     atomic_fetch_sub_explicit(&jobs->sleeper_count, 1, memory_order_relaxed);
     return found;
+}
+
+/* At the end of a wait with a limit, which may have been too short for a sleep: else all could come back to
+ * such waits for ever, and nobody would take what none of them is for. */
+static void rescue_in_the_end(quern__worker *worker, const quern__wait *wait)
+{
+    quern__job job;
+    if (worker->rescue_depth != MAX_RESCUE_DEPTH && is_last_one(worker->jobs) &&
+        find_any(worker, wait, &job))
+        run_aside(worker, &job);
 }
 
 static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
@@ -345,9 +374,8 @@ static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)
     if (sleep_in_wait(worker, wait, &job)) run_aside(worker, &job);
 }
 
-/* yield_count: since the worker has begun to look in vain. A wait with a limit spins for half of it at most:
- * for the others it counts as asleep only then, and if all of them only spun, nobody would take what no one
- * waits for (see is_last_one). */
+/* yield_count: since the worker has begun to look in vain. A wait with a limit spins for half of it at most,
+ * and leaves the processor to others for the rest. */
 static bool has_spun_enough(quern__worker *worker, const quern__wait *wait, uint64_t *start_ns,
                             uint32_t *yield_count)
 {
@@ -386,6 +414,7 @@ static void wait_until_done(quern__worker *worker, const quern__wait *wait)
         sleep_or_rescue(worker, wait);
         start_ns = 0;
     }
+    if (has_limit(wait) && quern__clock_ns() >= wait->until_ns) rescue_in_the_end(worker, wait);
 }
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait)

@@ -174,10 +174,23 @@ Test(deque, a_closed_job_goes_only_to_who_waits_for_it)
     quern__job job = {.scope = closed, .target = &items[0]};
     cr_assert(quern__deque_push(deque, &job, 0));
     cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, NULL, &job));
-    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, &items[0], &job));
+    cr_assert_not(quern__deque_steal_for(deque, closed, INT64_MIN, &items[1], &job));
     cr_assert_not(quern__deque_steal_for(deque, NULL, INT64_MIN, quern__scope_close(&items[1]), &job));
     cr_assert(quern__deque_steal_for(deque, closed, INT64_MAX, closed, &job));
     cr_assert_eq(job.target, &items[0]);
+}
+
+/* As who waits for the counter of a graph does, or has no closed job on its stack. */
+Test(deque, a_closed_job_goes_to_who_waits_for_the_same_address_or_for_anything)
+{
+    const void *closed = quern__scope_close(&items[0]);
+    const void *const awaited[] = {&items[0], QUERN__ANY_SCOPE};
+    for (size_t i = 0; i < sizeof awaited / sizeof awaited[0]; i++) {
+        quern__job job = {.scope = closed, .target = &items[0]};
+        cr_assert(quern__deque_push(deque, &job, 0));
+        cr_assert(quern__deque_steal_for(deque, &items[0], INT64_MAX, awaited[i], &job));
+        cr_assert_eq(job.target, &items[0]);
+    }
 }
 
 /* ----------------------------------------------------------------------------------- owner and thieves */

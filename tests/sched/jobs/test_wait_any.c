@@ -475,6 +475,53 @@ Test(wait_any, waits_end_while_others_finish_them)
 
 /* --------------------------------------------------------------------------------------------- refusals */
 
+/* Workers that come back to short waits until somebody has released the counter. */
+typedef struct pollers {
+    quern_jobs *jobs;
+    quern_counter awaited;
+    _Atomic uint32_t begun_count;
+    uint32_t count;
+} pollers;
+
+static void release_awaited(void *argument, uint32_t worker_index)
+{
+    pollers *of = *(pollers **)argument;
+    (void)worker_index;
+    cr_expect(quern_jobs_release(of->jobs, &of->awaited) == QUERN_OK);
+}
+
+/* The last to come submits what all of them wait for, but their waits do not know that. */
+static void poll_awaited(void *argument, uint32_t worker_index)
+{
+    pollers *of = *(pollers **)argument;
+    bool is_done = false;
+    (void)worker_index;
+    if (atomic_fetch_add(&of->begun_count, 1) + 1 == of->count) {
+        const quern_job_def def = {.function = release_awaited,
+                                   .payload = &of,
+                                   .payload_bytes = sizeof of,
+                                   .priority = QUERN_PRIORITY_HIGH};
+        cr_expect(quern_jobs_submit(of->jobs, &def) == QUERN_OK);
+    }
+    while (!is_done)
+        cr_expect(quern_jobs_wait_for(of->jobs, &of->awaited, 1, &is_done) == QUERN_OK);
+}
+
+Test(wait_any, workers_that_only_wait_with_limits_too_short_for_sleep_go_on)
+{
+    for (uint32_t thread_count = 1; thread_count <= 4; thread_count++) {
+        pollers all = {.jobs = open_pool(thread_count), .count = thread_count}, *of = &all;
+        quern_counter over = {0};
+        const quern_job_def def = {
+            .function = poll_awaited, .payload = &of, .payload_bytes = sizeof of, .counter = &over};
+        quern_counter_hold(&all.awaited);
+        for (uint32_t i = 0; i < thread_count; i++)
+            cr_assert_eq(quern_jobs_submit(all.jobs, &def), QUERN_OK);
+        cr_assert_eq(quern_jobs_wait(all.jobs, &over), QUERN_OK);
+        quern_jobs_destroy(all.jobs);
+    }
+}
+
 Test(wait_any, bad_lists_are_refused)
 {
     scene of = {.jobs = open_pool(1)};

@@ -8,6 +8,8 @@
 #include <quern/jobs.h>
 
 #include <cjson/cJSON.h>
+#include <quern/graph.h>
+
 #include <criterion/criterion.h>
 
 #include <fcntl.h>
@@ -288,6 +290,61 @@ Test(trace_file, jobs_with_a_name_are_shown)
     cr_expect_null(event_at(root, 0, 5)); /* three, the long one, the empty one */
     cr_expect_eq(trace->names.count, 2u);
     close_trace(trace, root);
+}
+
+static void run_range(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)user_data;
+    (void)begin;
+    (void)end;
+    (void)worker_index;
+}
+
+static uint32_t choose_nothing(void *user_data, uint32_t worker_index)
+{
+    (void)user_data;
+    (void)worker_index;
+    return UINT32_MAX;
+}
+
+/* One node for each way to run: in one piece, as a loop, for the caller, by choice. */
+static quern_graph *make_named_graph(void)
+{
+    static const quern_graph_node_def nodes[] = {
+        {.function = run_range, .name = "whole"},
+        {.function = run_range, .count = 64, .grain = 1, .name = "loop"},
+        {.function = run_range, .caller_only = true, .name = "called"},
+        {.choose = choose_nothing, .name = "choice"}};
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
+        cr_assert_eq(quern_graph_add_node(graph, &nodes[i], NULL), QUERN_OK, "%s", quern_error_message());
+    return graph;
+}
+
+Test(trace_file, nodes_with_a_name_are_shown)
+{
+    static const char *const names[] = {"whole", "loop", "called", "choice"};
+    for (uint32_t thread_count = 1; thread_count <= 3; thread_count += 2) {
+        quern_jobs *jobs;
+        quern_trace *trace = open_trace(thread_count, 256);
+        const quern_jobs_def def = {.thread_count = thread_count, .trace = trace};
+        cr_assert_eq(quern_jobs_create(&def, &jobs), QUERN_OK);
+        quern_graph *graph = make_named_graph();
+        quern_trace_start(trace);
+        cr_assert_eq(quern_graph_run(graph, jobs), QUERN_OK);
+        cr_assert_eq(quern_graph_run(graph, NULL), QUERN_OK); /* no pool, nobody to show it */
+        quern_trace_stop(trace);
+        quern_graph_destroy(graph);
+        quern_jobs_destroy(jobs);
+        cJSON *root = write_and_parse(trace);
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            const cJSON *event = event_named(root, names[i]);
+            cr_assert_not_null(event, "'%s' with %u threads", names[i], thread_count);
+            cr_expect_str_eq(text_of(event, "cat"), "job");
+        }
+        close_trace(trace, root);
+    }
 }
 
 Test(trace_file, outer_events_come_before_inner_ones)

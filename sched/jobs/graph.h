@@ -89,10 +89,11 @@ struct quern_graph {
     quern__worker *caller; /* waits for the run; NULL: it was submitted, and nobody does */
     const void *scope;     /* of all that the run puts into deques; closed */
     quern_cancel *cancel;
-    bool wake;        /* sleepers */
-    bool has_ranks;   /* there are nodes that are not of normal priority */
-    bool has_limits;  /* something may keep nodes from beginning: a choice too many, a request */
-    bool needs_guest; /* there are nodes for the caller alone */
+    bool wake;             /* sleepers */
+    bool has_ranks;        /* there are nodes that are not of normal priority */
+    bool has_limits;       /* something may keep nodes from beginning: a choice too many, a request */
+    bool needs_guest;      /* there are nodes for the caller alone */
+    uint32_t sharer_count; /* workers for whom there is memory */
     bool has_ready_mutex;
     _Atomic uint32_t outcome; /* a quern_result; what it was at the end of the last run */
     uint32_t limit_node;      /* of LIMIT: which has chosen too often */

@@ -196,6 +196,7 @@ static quern_result claim_all(quern_graph *graph, uint32_t worker_count, quern__
     graph->has_ranks = by.has_ranks;
     graph->has_limits = by.has_limits;
     graph->needs_guest = by.needs_guest;
+    graph->sharer_count = worker_count;
     graph->caller = caller;
     graph->starter = caller;
     graph->scope = quern__scope_close(graph);
@@ -335,9 +336,15 @@ void quern__graph_end_submitted(quern_graph *graph, quern__worker *worker)
     end_run(graph, worker);
 }
 
+/* There may be more workers than when the run was submitted, and no memory for them. */
+static bool is_for_one(const quern_graph *graph, const quern_jobs *jobs)
+{
+    return jobs->thread_count == 1 || graph->node_count == 0 || jobs->worker_count > graph->sharer_count;
+}
+
 static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__worker *worker)
 {
-    if (worker->jobs->thread_count == 1 || graph->node_count == 0) return QUERN__RUN_ALONE;
+    if (is_for_one(graph, worker->jobs)) return QUERN__RUN_ALONE;
     const quern__run_mode mode = quern__graph_choose_mode(graph);
     const bool can_alone = !graph->needs_guest || quern__worker_is_guest(worker);
     return mode == QUERN__RUN_ALONE && !can_alone ? QUERN__RUN_QUIET : mode;
@@ -346,6 +353,11 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
 static void run_submitted(quern__job *job, quern__worker *worker)
 {
     quern_graph *graph = job->target;
+    if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_guest(worker)) {
+        graph->caller_node.job = *job; /* once more, on a guest */
+        quern__node_submit(&graph->caller_node, worker);
+        return;
+    }
     const quern__run_mode mode = choose_submitted_mode(graph, worker);
     const uint64_t start_ns = quern__clock_ns();
     graph->starter = worker;

@@ -385,7 +385,10 @@ quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, qu
                            (unsigned)after_count);
     }
     count_job(job);
-    quern__node_add_links(node, after, quern__jobs_current_worker(jobs));
+    quern__worker *worker = quern__jobs_current_worker(jobs);
+    if (worker == NULL) quern__jobs_begin_outside_call(jobs);
+    quern__node_add_links(node, after, worker);
+    if (worker == NULL) quern__jobs_end_outside_call(jobs);
     return QUERN_OK;
 }
 

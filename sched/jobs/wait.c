@@ -172,10 +172,10 @@ static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__j
 
 static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    if (quern__worker_is_guest(worker) &&
-        quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER,
-                                   quern__worker_allows(worker, wait->scope), out_job))
-        return true;
+    for (uint32_t i = 0; i <= wait->more_count && quern__worker_is_guest(worker); i++)
+        if (quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER,
+                                       quern__worker_allows(worker, scope_of(wait, i)), out_job))
+            return true;
     for (uint32_t i = 0; i <= wait->more_count; i++)
         if (steal_part(worker, scope_of(wait, i), out_job)) return true;
     return false;

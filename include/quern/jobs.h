@@ -235,8 +235,8 @@ QUERN_API void quern_cancel_reset(quern_cancel *cancel);
  * while it may just be finishing is a mistake. Jobs that it counts may add to it, and so may whoever holds
  * it. */
 typedef struct quern_counter {
-    QUERN__ATOMIC(uint32_t) pending; /* all fields are internal */
-    void *links;
+    QUERN__ATOMIC(uint32_t) pending; /**< Internal. */
+    void *links;                     /**< Internal. */
 } quern_counter;
 
 /** When a submitted job has its turn. */

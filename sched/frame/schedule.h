@@ -26,7 +26,7 @@ struct quern_schedule {
     uint64_t frame_index;    /* of the frame that runs, or the next one */
     double delta_seconds;
     quern_jobs *jobs;
-    uint32_t caller_index; /* the worker that runs the frame */
+    uint32_t caller_index;     /* the worker that runs the frame */
     uint64_t serial_base;      /* of the segment that runs: see frame.h */
     uint64_t version_base;     /* likewise: what a system writes has this version plus its position */
     quern_commands *recorders; /* one per worker */

@@ -117,12 +117,12 @@ static bool all_are_blocked(const quern_jobs *jobs)
 static bool waits_for(const quern__worker *worker, const void *serving, const void *scope)
 {
     const void *awaited = atomic_load_explicit(&worker->waiting, memory_order_relaxed);
-    if (awaited != NULL && (quern__scope_is(awaited, serving) || quern__scope_is(awaited, scope)))
+    if (awaited != NULL && (quern__scope_is(serving, awaited) || quern__scope_is(scope, awaited)))
         return true;
     uint32_t more_count = atomic_load_explicit(&worker->more_count, memory_order_relaxed);
     for (uint32_t i = 0; i < more_count; i++) {
         awaited = atomic_load_explicit(&worker->more_waiting[i], memory_order_relaxed);
-        if (quern__scope_is(awaited, serving) || quern__scope_is(awaited, scope)) return true;
+        if (quern__scope_is(serving, awaited) || quern__scope_is(scope, awaited)) return true;
     }
     return false;
 }

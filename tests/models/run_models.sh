@@ -83,6 +83,13 @@ long  rc11     kept_three_items               1 thief; a submitted loop of 3 ite
 quick rc11     kept_again                     1 thief; 2 submitted loops of 2 items in one place
 long  rc11     kept_cancelled                 1 thief, 1 who asks; a submitted loop of 2 items
 long  rc11     kept_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
+quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
+quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
+quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 for the caller after both
+long  rc11     graph_chosen_twice             1 caller, 1 thief; 2 choices of 1 node
+long  rc11     graph_choice_loops             1 caller, 1 thief; 1 choice that loops once, 3 nodes
+quick rc11     graph_freed                    1 worker, 1 who looks at the counter; 1 node
+quick rc11     graph_freed_with_thief         1 worker, 1 thief, 1 who looks at the counter; 2 nodes
 TEXT
 }
 
@@ -95,7 +102,7 @@ TEXT
 explore()
 {
     set -- "$@" "${2%%_*}"
-    case $3 in after | counter | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
+    case $3 in after | counter | graph | guests | kept | limit | loop | wait) set -- "$@" --disable-spin-assume ;; esac
     memory_model=$1
     scenario=$2
     file=$3

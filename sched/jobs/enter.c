@@ -81,6 +81,25 @@ static quern__worker *enter_own_place(quern_jobs *jobs, uint32_t place)
     return become(quern__jobs_guest(jobs, place));
 }
 
+/* Acquire pairs with the release in leave: a worker passes from one thread to the next. seq_cst: see
+ * is_last_one in wait.c. */
+static bool swap_in(quern_jobs *jobs, uint64_t *guests, uint32_t place)
+{
+    return atomic_compare_exchange_strong_explicit(&jobs->guests, guests, *guests | (uint64_t)1 << place,
+                                                   memory_order_seq_cst, memory_order_relaxed);
+}
+
+/* Not inlined: most guests find nobody inside. */
+__attribute__((noinline)) static quern__worker *enter_some_place(quern_jobs *jobs, uint64_t guests)
+{
+    for (;;) {
+        uint32_t places = free_places(jobs, guests);
+        if (places == 0) return NULL;
+        uint32_t place = (uint32_t)__builtin_ctz(places);
+        if (swap_in(jobs, &guests, place)) return become(quern__jobs_guest(jobs, place));
+    }
+}
+
 quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
 {
     if (QUERN__UNLIKELY(quern__registrations != NULL)) {
@@ -89,16 +108,8 @@ quern__worker *quern__jobs_try_enter(quern_jobs *jobs)
     }
     /* Relaxed: the swap checks it. */
     uint64_t guests = atomic_load_explicit(&jobs->guests, memory_order_relaxed);
-    for (;;) {
-        uint32_t places = free_places(jobs, guests);
-        if (places == 0) return NULL;
-        uint32_t place = (uint32_t)__builtin_ctz(places);
-        /* Acquire pairs with the release in leave: a worker passes from one thread to the next. seq_cst:
-         * see is_last_one in wait.c. */
-        if (atomic_compare_exchange_strong_explicit(&jobs->guests, &guests, guests | (uint64_t)1 << place,
-                                                    memory_order_seq_cst, memory_order_relaxed))
-            return become(quern__jobs_guest(jobs, place));
-    }
+    if (QUERN__LIKELY(guests == 0) && swap_in(jobs, &guests, 0)) return become(&jobs->workers[0]);
+    return enter_some_place(jobs, guests);
 }
 
 /* The others count as reserved, not as inside: nobody is there who could do a job. The first look is
@@ -136,17 +147,17 @@ static void tell_others(quern_jobs *jobs)
     pthread_mutex_unlock(&jobs->outside_mutex);
 }
 
-/* Where there is one place, nobody else changes the word while it is taken. Release: pairs with the acquire
- * in try_enter. Acquire: the last to leave sees what the others have pushed. */
+/* Where there is one place, the first, nobody else changes the word while it is taken. Release: pairs with
+ * the acquire in try_enter. Acquire: the last to leave sees what the others have pushed. */
 static void give_place_back(quern_jobs *jobs, const quern__worker *guest)
 {
-    uint64_t kept = ~((uint64_t)1 << quern__guest_place(guest));
     if (jobs->guest_count == 1)
         atomic_store_explicit(&jobs->guests,
-                              atomic_load_explicit(&jobs->guests, memory_order_relaxed) & kept,
+                              atomic_load_explicit(&jobs->guests, memory_order_relaxed) & ~(uint64_t)1,
                               QUERN__HANDSHAKE_RELEASE);
     else
-        atomic_fetch_and_explicit(&jobs->guests, kept, memory_order_seq_cst);
+        atomic_fetch_and_explicit(&jobs->guests, ~((uint64_t)1 << quern__guest_place(guest)),
+                                  memory_order_seq_cst);
 }
 
 /* The write and the loads are a handshake that pairs with the counts in sleep_outside and sleep_in_wait. */

@@ -65,10 +65,14 @@ ALIGNED quern_result quern_jobs_fork(quern_jobs *jobs, quern_fork *fork, quern_j
 }
 
 /* Acquire: pairs with the exchange in run_fork. */
+static bool fork_has_ended(const quern_fork *fork)
+{
+    return atomic_load_explicit(&fork->state, memory_order_acquire) == FORK_DONE;
+}
+
 static bool fork_is_done(const quern__wait *wait)
 {
-    const quern_fork *fork = wait->target;
-    return atomic_load_explicit(&fork->state, memory_order_acquire) == FORK_DONE;
+    return fork_has_ended(wait->target);
 }
 
 /* Fails when it is done already. Relaxed: the exchange in run_fork orders what was done, and the permit
@@ -80,6 +84,14 @@ static void announce_fork(const quern__wait *wait, quern__worker *worker)
     (void)worker;
     atomic_compare_exchange_strong_explicit(&fork->state, &expected, FORK_SLEEPING, memory_order_relaxed,
                                             memory_order_relaxed);
+}
+
+/* Not inlined: most forks are not waited for, and should not pay for what a wait needs. */
+__attribute__((noinline)) static void wait_for_fork(quern__worker *worker, quern_fork *fork)
+{
+    const quern__wait wait = {
+        .scope = fork, .target = fork, .is_done = fork_is_done, .announce = announce_fork};
+    quern__worker_wait(worker, &wait);
 }
 
 /* Pops until the fork comes; what stands above it in the deque was forked or submitted later, by the same
@@ -115,8 +127,7 @@ ALIGNED quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork)
     if (QUERN__UNLIKELY(worker == NULL || fork == NULL))
         return refuse_fork(jobs, fork, (const void *)jobs, "quern_jobs_join");
     if (QUERN__UNLIKELY(fork->owner != worker)) return refuse_join(jobs);
-    quern__wait wait = {.scope = fork, .target = fork, .is_done = fork_is_done, .announce = announce_fork};
-    if (!fork_is_done(&wait) && !call_unless_stolen(worker, fork)) quern__worker_wait(worker, &wait);
+    if (!fork_has_ended(fork) && !call_unless_stolen(worker, fork)) wait_for_fork(worker, fork);
     fork->owner = NULL;
     return QUERN_OK;
 }

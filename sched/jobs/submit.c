@@ -315,21 +315,25 @@ static bool has_room(quern__worker *worker)
     return false;
 }
 
-/* Counted like any other, since it may add to its counter, or submit what has to wait for that. */
-static void run_at_once(quern__worker *worker, const quern__job *job)
+/* Counted like any other, since it may add to its counter, or submit what has to wait for that. What this
+ * worker keeps back is not settled before: it is counted by the counter of what this job was submitted by,
+ * which cannot finish meanwhile. */
+static void run_at_once(quern__worker *worker, quern__job *job)
 {
-    quern__job copy;
-    quern__job_copy(&copy, job);
+    const int64_t floor = worker->floor;
     count_job(job);
     worker->at_once_depth++;
-    quern__worker_run_own(worker, &copy);
+    worker->floor = quern__deque_bottom(&worker->deque);
+    worker->run_count++;
+    job->run(job, worker);
+    worker->floor = floor;
     worker->at_once_depth--;
     quern__worker_settle(worker);
 }
 
 /* A full deque means that there is enough for all to do, so this worker does the job itself; but jobs that
  * submit jobs that submit jobs must not use up its stack. */
-static inline quern_result submit_to(quern__worker *worker, const quern__job *job, uint32_t word_count,
+static inline quern_result submit_to(quern__worker *worker, quern__job *job, uint32_t word_count,
                                      const char *function)
 {
     if (!has_room(worker)) {
@@ -344,7 +348,7 @@ static inline quern_result submit_to(quern__worker *worker, const quern__job *jo
     return QUERN_OK;
 }
 
-static quern_result submit_outside(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+static quern_result submit_outside(quern_jobs *jobs, quern__job *job, quern__queue_index queue,
                                    const char *function)
 {
     quern_result result = quern__jobs_check_threads(jobs, function);
@@ -358,7 +362,7 @@ static quern_result submit_outside(quern_jobs *jobs, const quern__job *job, quer
     return result;
 }
 
-quern_result quern__job_submit(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
+quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_index queue,
                                const char *function)
 {
     quern__worker *worker = quern__jobs_current_worker(jobs);

@@ -473,8 +473,8 @@ static inline bool quern__cancel_is_requested(const quern_cancel *cancel)
 const char *quern__job_name(const quern__job *job);
 
 /* Submits a job that is made: what its run needs is in it, its scope is its counter, which this counts up,
- * and run counts it down; it may run in this call. `function` names the public call in messages. Any thread. Errors, with nothing
- * submitted: OUT_OF_MEMORY, THREAD. */
+ * and run counts it down; it may run in this call. `function` names the public call in messages. Any
+ * thread. Errors, with nothing submitted: OUT_OF_MEMORY, THREAD. */
 quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_index queue,
                                const char *function);
 

@@ -32,12 +32,6 @@ enum { OFFERS_PER_WORKER = 2, PIECE_NS = 4000 };
 
 /* ---------------------------------------------------------------------------------------------- ranges */
 
-bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
-{
-    return thread_count == 1 || range->count - range->first <= 1 ||
-           range->count - range->first <= range->grain;
-}
-
 static void run_all(const quern__range *range, uint32_t worker_index)
 {
     uint32_t grain = range->grain != 0 ? range->grain : range->count;
@@ -183,17 +177,14 @@ static bool claim(quern__loop *loop, const quern__worker *worker, uint64_t *out_
     return claim_own(loop, &loop->slots[worker->index], out_call) || claim_stolen(loop, worker, out_call);
 }
 
-static bool call(const quern__loop *loop, uint64_t items, uint32_t worker_index, uint32_t *piece)
+static quern__range range_of(const quern__loop *loop, uint64_t items)
 {
-    const quern__range claimed = {.function = loop->range.function,
-                                  .user_data = loop->range.user_data,
-                                  .count = end_of(items),
-                                  .grain = loop->range.grain,
-                                  .first = begin_of(items),
-                                  .cancel = loop->range.cancel};
-    if (QUERN__UNLIKELY(claimed.cancel != NULL)) return run_until_asked(&claimed, worker_index, piece);
-    run_all(&claimed, worker_index);
-    return true;
+    return (quern__range){.function = loop->range.function,
+                          .user_data = loop->range.user_data,
+                          .count = end_of(items),
+                          .grain = loop->range.grain,
+                          .first = begin_of(items),
+                          .cancel = loop->range.cancel};
 }
 
 /* ---------------------------------------------------------------------------------------- participants */
@@ -324,18 +315,41 @@ static uint32_t withdraw(const quern__loop *loop, quern__worker *worker, uint32_
     return withdrawn_count;
 }
 
-/* The flag is relaxed: leaving the loop publishes it. */
-static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__part *part)
+/* Returns how many items it has done. */
+static uint64_t work_to_the_end(quern__loop *loop, uint64_t items, const quern__worker *worker)
 {
-    uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
+    uint64_t item_count = 0;
+    do {
+        const quern__range claimed = range_of(loop, items);
+        run_all(&claimed, worker->index);
+        item_count += end_of(items) - begin_of(items);
+    } while (claim(loop, worker, &items));
+    return item_count;
+}
+
+/* 0 when it was asked. The flag is relaxed: leaving the loop publishes it. Not inlined, so
+ * that others do not pay. */
+__attribute__((noinline)) static uint64_t work_until_asked(quern__loop *loop, uint64_t items,
+                                                           const quern__worker *worker)
+{
     uint64_t item_count = 0;
     uint32_t piece = 1;
     do {
+        const quern__range claimed = range_of(loop, items);
+        if (!run_until_asked(&claimed, worker->index, &piece)) {
+            atomic_store_explicit(&loop->was_cut, true, memory_order_relaxed);
+            return 0;
+        }
         item_count += end_of(items) - begin_of(items);
-        if (call(loop, items, worker->index, &piece)) continue;
-        atomic_store_explicit(&loop->was_cut, true, memory_order_relaxed);
-        return;
     } while (claim(loop, worker, &items));
+    return item_count;
+}
+
+static void work(quern__loop *loop, uint64_t items, const quern__worker *worker, quern__part *part)
+{
+    uint64_t start_ns = part != NULL ? quern__clock_ns() : 0;
+    uint64_t item_count = QUERN__LIKELY(loop->range.cancel == NULL) ? work_to_the_end(loop, items, worker)
+                                                                    : work_until_asked(loop, items, worker);
     if (part == NULL) return;
     part->item_count = item_count;
     part->time_ns = quern__clock_ns() - start_ns;

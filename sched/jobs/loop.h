@@ -53,8 +53,12 @@ typedef struct quern__loop {
 
 enum { QUERN__KEPT_OFFER_WORDS = 2 };
 
-/* Whether one call, or one thread, is all the work needs. */
-bool quern__range_is_plain(const quern__range *range, uint32_t thread_count);
+/* Whether one call, or one thread, is all the work needs; of at least one item. */
+static inline bool quern__range_is_plain(const quern__range *range, uint32_t thread_count)
+{
+    return thread_count == 1 || range->count - range->first <= 1 ||
+           range->count - range->first <= range->grain;
+}
 
 /* All of it on this thread. False when it was asked to stop, and items were left out. */
 bool quern__range_run(const quern__range *range, uint32_t worker_index);
@@ -89,7 +93,7 @@ typedef struct quern__sharing {
                   bool wake, quern__part *own);
 } quern__sharing;
 
-/* Runs a range of at least one item on this worker alone, or shares it, as is likely to be quicker: see
+/* Runs a range that is not plain on this worker alone, or shares it, as is likely to be quicker: see
  * parallel_for.c. False when items were left out, as far as this worker knows. */
 bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing);
 

@@ -244,8 +244,6 @@ static bool run_alone(quern__worker *worker, const quern__range *range, quern__c
 
 bool quern__range_run_or_share(quern__worker *worker, const quern__range *range, quern__sharing *sharing)
 {
-    if (quern__range_is_plain(range, worker->jobs->thread_count))
-        return quern__range_run(range, worker->index);
     if (QUERN_CHECKS) return sharing->share(sharing, worker, range, true, NULL);
     quern__cost *cost = cost_of(worker, range);
     if (is_for_one(cost, range->count)) return run_alone(worker, range, cost, sharing);
@@ -264,14 +262,15 @@ static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function)
 {
     if (range->count == 0) return QUERN_OK;
-    quern__sharing sharing = {share_and_wait};
     quern__worker *worker = quern__jobs_current_worker(jobs);
     quern_result result = worker == NULL ? quern__jobs_enter(jobs, function) : QUERN_OK;
     if (result != QUERN_OK) return result;
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
     runner->closed_depth += range->is_closed;
     const quern__named_work work = quern__worker_begin_named(runner, range->name);
-    bool is_whole = quern__range_run_or_share(runner, range, &sharing);
+    bool is_whole = quern__range_is_plain(range, jobs->thread_count)
+                        ? quern__range_run(range, runner->index)
+                        : quern__range_run_or_share(runner, range, &(quern__sharing){share_and_wait});
     quern__worker_end_named(runner, &work);
     runner->closed_depth -= range->is_closed;
     if (worker == NULL) quern__jobs_leave(jobs);

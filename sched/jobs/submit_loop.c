@@ -181,7 +181,9 @@ static void begin_loop(const quern__job *job, quern__worker *worker, quern__queu
                     .job = job,
                     .queue = queue,
                     .work = quern__worker_begin_named(worker, range.name)};
-    if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
+    if (range.count != 0 && quern__range_is_plain(&range, worker->jobs->thread_count))
+        (void)quern__range_run(&range, worker->index);
+    else if (range.count != 0 && !quern__cancel_is_requested(range.cancel))
         (void)quern__range_run_or_share(worker, &range, &of.sharing);
     if (of.is_kept) return;
     quern__worker_end_named(worker, &of.work);

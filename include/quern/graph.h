@@ -117,7 +117,8 @@ typedef struct quern_graph_run_def {
  *
  * A wait for the counter helps with the run. Inside nodes of other graphs only such a wait does. Nodes that
  * are caller_only run when an outside thread waits. def may be NULL. Takes a lock, and memory when more
- * jobs wait than ever before, or as quern_graph_run does. Errors, with nothing submitted: as
+ * jobs wait than ever before, or as quern_graph_run does. A run after counters that never come to zero is
+ * never over, not even when the pool is destroyed. Errors, with nothing submitted: as
  * quern_graph_run. Threads: any, also from inside jobs. */
 QUERN_API quern_result quern_graph_submit(quern_graph *graph, quern_jobs *jobs,
                                           const quern_graph_run_def *def);

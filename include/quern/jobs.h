@@ -109,8 +109,8 @@ typedef struct quern_jobs_def {
     const char *name QUERN__ZERO;
     quern_host_threads host_threads QUERN__ZERO; /**< submit NULL: the pool has threads of its own. */
     /** Shows the steals and sleeps of worker i on track i while the trace runs; may be NULL. It must
-     * outlive the pool and belong to no other one. Workers without a track are left out. See
-     * <quern/profile.h>. */
+     * outlive the pool and belong to no other one. Workers without a track are left out: there are
+     * thread_count, and one more for each place for guests but the first. See <quern/profile.h>. */
     struct quern_trace *trace QUERN__ZERO;
     quern_allocator allocator QUERN__ZERO; /**< All zero means quern_allocator_default(). */
 } quern_jobs_def;
@@ -212,7 +212,7 @@ QUERN_API quern_result quern_jobs_join(quern_jobs *jobs, quern_fork *fork);
  * over. Once it is requested, jobs that have not begun do not begin, and loops make no further calls. Their
  * counters come to zero all the same. Nothing that runs is interrupted: long jobs ask for themselves. */
 typedef struct quern_cancel {
-    QUERN__ATOMIC(uint32_t) is_requested; /**< Internal. */
+    QUERN__ATOMIC(uint32_t) is_requested QUERN__ZERO; /**< Internal. */
 } quern_cancel;
 
 /** Asks all that was given this to stop; what the caller wrote before is visible to whoever sees it. Does
@@ -235,8 +235,8 @@ QUERN_API void quern_cancel_reset(quern_cancel *cancel);
  * while it may just be finishing is a mistake. Jobs that it counts may add to it, and so may whoever holds
  * it. */
 typedef struct quern_counter {
-    QUERN__ATOMIC(uint32_t) pending; /**< Internal. */
-    void *links;                     /**< Internal. */
+    QUERN__ATOMIC(uint32_t) pending QUERN__ZERO; /**< Internal. */
+    void *links QUERN__ZERO;                     /**< Internal. */
 } quern_counter;
 
 /** When a submitted job has its turn. */
@@ -307,16 +307,20 @@ QUERN_API quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job
 
 /** Returns when the counter is at zero; what its jobs wrote is then visible.
  *
- * The caller helps meanwhile, with what the counter waits for and nothing else: jobs of this counter, and
- * what they wait for in their turn. So stacks stay bounded, and waiting for something short never runs
- * something long. (When all workers wait and there are other jobs, one worker runs those, up to 256 deep,
- * rather than nobody.) From outside the pool the caller is a guest meanwhile; while all places are taken it
- * sleeps without helping. Errors: NULL_ARGUMENT, THREAD. Threads: any. */
+ * The caller helps meanwhile, with what it has submitted itself and with what the counter waits for: jobs of
+ * this counter, and what they wait for in their turn. So stacks stay bounded, and waiting for something short
+ * runs nothing long of anybody else's. Its own jobs, if they are of normal priority, come first, the newest
+ * before the others and those of other counters too, until the counter is at zero: submit last what you
+ * wait for first, and long jobs that nobody waits for with low priority. (When all workers wait and there
+ * are other jobs, one worker runs those, up to 256 deep, rather than nobody.) From outside the pool the
+ * caller is a guest meanwhile; while all places are taken it sleeps without helping. Errors: NULL_ARGUMENT,
+ * THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait(quern_jobs *jobs, quern_counter *counter);
 
 /** Waits like quern_jobs_wait, but no longer than limit_ns. out_done, which may be NULL, says whether the
  * counter has come to zero; what its jobs wrote is then visible. The caller helps meanwhile, too, and a job
- * that it has begun is not interrupted when time is up: the call returns after that job. A limit of 0 only
+ * that it has begun is not interrupted when time is up: the call returns after that job. What runs until the
+ * caller stops it must not be among the jobs that it may help with (see quern_jobs_wait). A limit of 0 only
  * looks; UINT64_MAX is none. The counter must stay where it is until the call has returned. Errors:
  * NULL_ARGUMENT, THREAD. Threads: any. */
 QUERN_API quern_result quern_jobs_wait_for(quern_jobs *jobs, quern_counter *counter, uint64_t limit_ns,

@@ -263,8 +263,11 @@ static quern_result start_workers(quern_jobs *jobs, const char *function)
     }
     uint32_t count = start_threads(jobs);
     if (count == jobs->thread_count) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_THREAD, "%s: the system refused thread %u of %u of job pool '%s'",
-                       function, (unsigned)count, (unsigned)jobs->thread_count - 1, jobs->name);
+    return quern__fail(QUERN_ERROR_THREAD,
+                       "%s: the system refused thread %u of %u of job pool '%s'; ask for fewer "
+                       "(thread_count), or smaller stacks (stack_bytes, here %zu; 0: the system's default)",
+                       function, (unsigned)count, (unsigned)jobs->thread_count - 1, jobs->name,
+                       jobs->stack_bytes);
 }
 
 /* Returns whether there was anything. */

@@ -75,10 +75,22 @@ void quern__worker_run(quern__worker *worker, quern__job *job)
 
 /* -------------------------------------------------------------------------------------- finding a part */
 
+static bool has_own(const quern__worker *worker)
+{
+    return quern__deque_bottom(&worker->deque) > worker->floor && !quern__deque_looks_empty(&worker->deque);
+}
+
+/* Whether its own next job is of another counter than those it has finished. Relaxed: the worker wrote the
+ * scope itself. */
+static bool turns_to_another(quern__worker *worker)
+{
+    const quern__deque_slot *next =
+        quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
+    return atomic_load_explicit(&next->scope, memory_order_relaxed) != worker->done_counter;
+}
+
 static bool pop_own(quern__worker *worker, quern__job *out_job)
 {
-    if (quern__deque_bottom(&worker->deque) <= worker->floor || quern__deque_looks_empty(&worker->deque))
-        return false;
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot != NULL) quern__deque_read_slot(slot, out_job);
     return slot != NULL;
@@ -252,14 +264,19 @@ static void run_aside(quern__worker *worker, quern__job *job)
     worker->rescue_depth--;
 }
 
-/* Does something toward the end of the wait, if there is anything. `look` counts tries in vain: those that
- * take a lock are rarer. */
+/* Does something toward the end of the wait, if there is anything. What it has finished is taken off before
+ * it turns to something else: the wait may be over. `look` counts tries in vain: those that take a lock are
+ * rarer. */
 static bool work_on(quern__worker *worker, const quern__wait *wait, uint32_t look)
 {
     quern__job job;
-    if (pop_own(worker, &job)) {
-        quern__worker_run_own(worker, &job);
-        return true;
+    if (wait->more_count != 0 && settle_some(worker)) return true;
+    if (has_own(worker)) {
+        if (turns_to_another(worker) && settle_some(worker)) return true;
+        if (pop_own(worker, &job)) {
+            quern__worker_run_own(worker, &job);
+            return true;
+        }
     }
     if (help_with(wait, worker)) return true;
     if (take_assigned(worker, wait, &job)) {
@@ -288,7 +305,8 @@ static bool is_last_one(const quern_jobs *jobs)
 static bool take_allowed(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     quern_jobs *jobs = worker->jobs;
-    if (quern__queues_take_newest(&jobs->queues, awaited, out_job) || pop_own(worker, out_job)) return true;
+    if (quern__queues_take_newest(&jobs->queues, awaited, out_job)) return true;
+    if (has_own(worker) && pop_own(worker, out_job)) return true;
     for (uint32_t index = 0; index < jobs->worker_count; index++)
         if (quern__deque_steal_for(&jobs->workers[index].deque, NULL, INT64_MIN, awaited, out_job))
             return true;

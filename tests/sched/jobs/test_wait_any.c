@@ -218,6 +218,65 @@ Test(wait_any, the_caller_helps_with_all_of_them)
         }
 }
 
+typedef struct own_jobs {
+    quern_jobs *jobs;
+    bool is_for_any;
+    uint32_t rest_count; /* of the jobs that the wait was not for, how many had begun when it ended */
+} own_jobs;
+
+static void count_rest(void *argument, uint32_t worker_index)
+{
+    own_jobs *of = *(own_jobs **)argument;
+    (void)worker_index;
+    of->rest_count++;
+}
+
+static void do_nothing(void *argument, uint32_t worker_index)
+{
+    (void)argument, (void)worker_index;
+}
+
+static void wait_before_the_rest(void *argument, uint32_t worker_index)
+{
+    own_jobs *of = argument;
+    quern_counter rest = {0}, first = {0};
+    quern_counter *both[] = {&rest, &first};
+    uint32_t index = 0;
+    (void)worker_index;
+    quern_job_def later = {
+        .function = count_rest, .payload = &of, .payload_bytes = sizeof of, .counter = &rest};
+    quern_job_def sooner = {.function = do_nothing, .counter = &first};
+    cr_expect(quern_jobs_submit(of->jobs, &later) == QUERN_OK);
+    later.priority = QUERN_PRIORITY_HIGH;
+    cr_expect(!of->is_for_any || quern_jobs_submit(of->jobs, &later) == QUERN_OK);
+    cr_expect(quern_jobs_submit(of->jobs, &sooner) == QUERN_OK);
+    cr_expect(quern_jobs_submit(of->jobs, &sooner) == QUERN_OK);
+    if (of->is_for_any) {
+        cr_expect(quern_jobs_wait_any(of->jobs, both, 2, NO_LIMIT, &index) == QUERN_OK);
+        cr_expect(index == 1);
+    } else {
+        cr_expect(quern_jobs_wait(of->jobs, &first) == QUERN_OK);
+    }
+    cr_expect(of->rest_count == 0, "a job was begun that nothing waited for any more");
+    cr_expect(quern_jobs_wait(of->jobs, &rest) == QUERN_OK);
+}
+
+/* Jobs that have ended are taken off their counter later, several at a time: not so late that the waiter
+ * goes on to what it need not do. */
+Test(wait_any, a_wait_that_is_over_begins_no_more_of_its_own_jobs)
+{
+    for (int is_inside = 0; is_inside < 2; is_inside++)
+        for (int is_for_any = 0; is_for_any < 2; is_for_any++) {
+            own_jobs of = {.jobs = open_pool(1), .is_for_any = is_for_any};
+            if (is_inside)
+                cr_assert_eq(quern_jobs_run(of.jobs, wait_before_the_rest, &of), QUERN_OK);
+            else
+                wait_before_the_rest(&of, 0);
+            cr_expect_eq(of.rest_count, 1u + (uint32_t)is_for_any);
+            quern_jobs_destroy(of.jobs);
+        }
+}
+
 /* The job of the last counter, which only the waiter is free for, is pushed when it sleeps. */
 static void push_part_and_watch(void *argument, uint32_t worker_index)
 {

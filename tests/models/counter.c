@@ -233,6 +233,7 @@ void counter_fork(void)
     atomic_store_explicit(&pool.guests, 1, memory_order_relaxed);
     quern__current_worker = &workers[0];
     quern_fork *fork = malloc(sizeof *fork);
+    fork->owner = NULL;
     start(steal_and_run, 1);
     quern_jobs_fork(&pool, fork, called, &written[0]);
     quern_jobs_join(&pool, fork);

@@ -165,7 +165,7 @@ void assigned_lent_two_jobs(void)
 /* --------------------------------------------------------------------------------------------- the end */
 
 /* What worker_main does when there are no other jobs. */
-static void *work_to_the_end(void *argument)
+static void *work_until_over(void *argument)
 {
     quern__worker *worker = argument;
     quern__job job;
@@ -189,7 +189,7 @@ void assigned_end(void)
 {
     set_up(2);
     atomic_store_explicit(&pool.lent_count, 1, memory_order_relaxed);
-    pthread_create(&threads[1], NULL, work_to_the_end, &workers[1]);
+    pthread_create(&threads[1], NULL, work_until_over, &workers[1]);
     assign(1, run_one);
     end_all();
     assert(atomic_load_explicit(&run_count, memory_order_relaxed) == 1);

@@ -275,8 +275,9 @@ static void *run_submitted_graph(void *argument)
     quern__worker *worker = argument;
     quern__job job;
     quern__current_worker = worker;
-    assume(quern__queues_take(&pool.queues, QUERN__QUEUE_NORMAL, NULL, &job));
-    quern__worker_run(worker, &job);
+    const bool found = quern__queues_take(&pool.queues, QUERN__QUEUE_NORMAL, NULL, &job);
+    assume(found);
+    if (found) quern__worker_run(worker, &job);
     while (pop_own(worker, &job))
         quern__worker_run(worker, &job);
     return NULL;

@@ -347,7 +347,8 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
     if (is_for_one(graph, worker->jobs)) return QUERN__RUN_ALONE;
     const quern__run_mode mode = quern__graph_choose_mode(graph);
     const bool can_alone = !graph->needs_guest || quern__worker_is_guest(worker);
-    return mode == QUERN__RUN_ALONE && !can_alone ? QUERN__RUN_QUIET : mode;
+    /* Not quietly: a guest may leave with tasks in its deque that nobody was woken for. */
+    return mode == QUERN__RUN_ALONE && can_alone ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
 }
 
 static void run_submitted(quern__job *job, quern__worker *worker)

@@ -39,6 +39,12 @@ typedef struct quern_component {
     uint32_t bits; /**< 0: null. */
 } quern_component;
 
+/** A relation of one world: a source entity points at a target entity. Bits: those of the relation's
+ * component, whose value is the target. */
+typedef struct quern_relation {
+    uint32_t bits; /**< 0: null. */
+} quern_relation;
+
 /** A resource (singleton) of one world. Bits as in quern_component. */
 typedef struct quern_resource {
     uint32_t bits; /**< 0: null. */

@@ -12,7 +12,8 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
     *storage =
         (quern__storage){.allocator = *allocator,
                          .components = {.first_bits = quern__handle_bits(first_handle_high >> 24, 0)},
-                         .clock = 1};
+                         .clock = 1,
+                         .disabled_index = QUERN__NO_COMPONENT};
     quern__entities_init(&storage->entities, first_handle_high);
     quern__archetype *empty;
     return quern__storage_archetype(storage, NULL, 0, &empty);

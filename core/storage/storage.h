@@ -47,12 +47,17 @@ typedef struct quern__storage {
     uint64_t structure_version;  /* changes whenever rows come, go or move */
     uint64_t archetypes_version; /* changes whenever archetypes come or go */
     uint64_t clock;              /* of change versions: see version.h; from 1 */
-    bool is_crowded;             /* the log has been told that archetypes run out */
+    uint32_t
+        disabled_index; /* of the component that keeps entities out of queries, or QUERN__NO_COMPONENT */
+    bool is_crowded;    /* the log has been told that archetypes run out */
     /* In builds with QUERN_CHECKS: the schedule that ran a frame last, and how often one has looked at
      * what happened outside its systems. */
     const void *framed_by;
     uint64_t look_count;
 } quern__storage;
+
+/* An index that no component has, and so no archetype. */
+#define QUERN__NO_COMPONENT UINT32_MAX
 
 /* From so many archetypes on a world is crowded, and says so; below so many it is no longer. Far from each
  * other, so that one that breathes does not fill the log. */

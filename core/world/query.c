@@ -121,6 +121,7 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
                             .walked_version = QUERN__NO_VERSION};
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];
+        query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
     }
     query->driver = find_driver(storage, query->terms, term_count);
@@ -178,6 +179,8 @@ void quern__query_forget_removed(quern__query *query, uint32_t first)
 
 static bool matches(const quern__query *query, const quern__archetype *archetype)
 {
+    if (!query->names_disabled && quern__archetype_has(archetype, query->storage->disabled_index))
+        return false;
     bool wants_any = false, has_any = false;
     for (uint32_t i = 0; i < query->term_count; i++) {
         const quern_term *term = &query->terms[i];

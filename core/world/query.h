@@ -28,6 +28,7 @@ struct quern_query {
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
     uint32_t filter_count;  /* terms that are `changed` */
+    bool names_disabled;    /* otherwise entities that are disabled are left out */
     uint64_t seen_version;  /* of the last look of a query with filters */
     uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */

@@ -11,6 +11,7 @@
  *   component.h  registering component types and resources
  *   type.h       C types: their names, sizes and fields
  *   world.h      the world: entities, and the calls that change them immediately
+ *   active.h     entities that queries and systems leave out
  *   bulk.h       the same for many entities in one call
  *   getter.h     values of entities by handle, again and again
  *   query.h      finding entities, and views of their components
@@ -26,6 +27,7 @@
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library by itself. */
 
+#include <quern/active.h>    /* IWYU pragma: export */
 #include <quern/base.h>      /* IWYU pragma: export */
 #include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */

@@ -17,6 +17,8 @@
  *         for (uint32_t i = 0; i < count; i++) p[i].x += v[i].x;
  *     }
  *
+ * Entities that are disabled come to no view unless a term names quern_world_disabled (<quern/active.h>).
+ *
  * Copy the count, in systems too. A loop that reads it in place, and writes values of uint32_t, might
  * write the count as far as the compiler knows, and is not vectorised. */
 

@@ -166,6 +166,18 @@ static void choose_call(const flow_plan *plan, flow_call *call, random_source *r
 
 /* ------------------------------------------------------------------------------------------ the plan */
 
+/* In every third plan. */
+static void choose_disabled(flow_plan *plan)
+{
+    plan->has_disabled = plan->seed % 3 == 1;
+    for (uint32_t i = 0; i < plan->system_count; i++)
+        plan->systems[i].leaves_out_disabled =
+            plan->has_disabled && !plan->systems[i].terms[FLOW_DISABLED_TYPE].used;
+    for (uint32_t i = 0; i < plan->call_count; i++)
+        plan->calls[i].system.leaves_out_disabled =
+            plan->has_disabled && !plan->calls[i].system.terms[FLOW_DISABLED_TYPE].used;
+}
+
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
 {
     random_source random = {seed};
@@ -183,6 +195,7 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     plan->call_count = 1 + random_below(&random, FLOW_MAX_CALLS);
     for (uint32_t i = 0; i < plan->call_count; i++)
         choose_call(plan, &plan->calls[i], &random);
+    choose_disabled(plan);
 }
 
 static void add_filters(flow_system *system, random_source *random)
@@ -253,6 +266,7 @@ uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
 
 bool flow_system_matches(const flow_system *system, uint32_t set)
 {
+    if (system->leaves_out_disabled && (set >> FLOW_DISABLED_TYPE & 1) != 0) return false;
     bool wants_any = false, has_any = false;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];

@@ -22,7 +22,8 @@ enum {
     FLOW_SPAWN_COUNT = 3,
     FLOW_TICKS_PER_SECOND = 64, /* times are whole ticks, which seconds as double hold exactly */
     FLOW_HUB_COUNT = 40,        /* entities that many others link to at the start */
-    FLOW_SET_COUNT = 9          /* component sets that entities start with */
+    FLOW_SET_COUNT = 9,         /* component sets that entities start with */
+    FLOW_DISABLED_TYPE = 5      /* a tag that stands for the built-in one where the plan has_disabled */
 };
 
 /* A component of 64-bit words, of which the first link_count are handles of entities. */
@@ -61,6 +62,7 @@ typedef struct flow_system {
     uint32_t change_permille;   /* how many entities it records commands for */
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
+    bool leaves_out_disabled; /* no term names them */
 } flow_system;
 
 typedef enum flow_call_kind {
@@ -87,6 +89,7 @@ typedef struct flow_plan {
     uint64_t seed;
     uint32_t entity_count;         /* at the start */
     uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
+    bool has_disabled;             /* FLOW_DISABLED_TYPE keeps entities out of views */
     uint32_t plain_percent;        /* how many systems have terms only, so that they may share passes */
     flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;

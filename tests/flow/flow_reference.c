@@ -457,8 +457,7 @@ static uint32_t next_slot(const naive_world *world, row_cursor *cursor)
 
 static void compare_rows(const flow_reference *reference, const flow_subject *subject)
 {
-    quern_term everything = quern_term_optional(subject->components[0], QUERN_NO_ACCESS);
-    quern_query *query = setup_query(subject->world, &everything, 1);
+    quern_query *query = flow_subject_query_all(subject);
     quern_query_iterator it = quern_query_iterate(query);
     row_cursor cursor = {0};
     while (quern_query_next(&it))

@@ -4,6 +4,7 @@
 
 #include "tests/flow/flow_setup.h"
 
+#include <quern/active.h>
 #include <quern/parallel.h>
 
 #include <criterion/criterion.h>
@@ -295,6 +296,10 @@ static void register_types(flow_subject *subject)
 {
     for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++) {
         const flow_type *type = &flow_types[i];
+        if (subject->plan->has_disabled && i == FLOW_DISABLED_TYPE) {
+            subject->components[i] = quern_world_disabled(subject->world);
+            continue;
+        }
         quern_field fields[] = {
             {"links", QUERN_FIELD_ENTITY, 0, type->link_count},
             {"rest", QUERN_FIELD_U64, 8 * type->link_count, type->word_count - type->link_count}};
@@ -500,6 +505,14 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs)
 
 /* --------------------------------------------------------------------------------------------- refs */
 
+quern_query *flow_subject_query_all(const flow_subject *subject)
+{
+    const quern_term everything[] = {
+        quern_term_optional(subject->components[0], QUERN_NO_ACCESS),
+        quern_term_optional(subject->components[FLOW_DISABLED_TYPE], QUERN_NO_ACCESS)};
+    return setup_query(subject->world, everything, COUNT_OF(everything));
+}
+
 static void check_refs(const flow_subject *subject)
 {
     for (uint32_t i = 0; i < FLOW_REF_COUNT; i++) {
@@ -518,8 +531,7 @@ static void check_refs(const flow_subject *subject)
 /* The living take the places of the dead. */
 static void renew_refs(const flow_subject *subject)
 {
-    const quern_term everything = quern_term_optional(subject->components[0], QUERN_NO_ACCESS);
-    quern_query *query = setup_query(subject->world, &everything, 1);
+    quern_query *query = flow_subject_query_all(subject);
     quern_query_iterator walk = quern_query_iterate(query);
     while (quern_query_next(&walk))
         for (uint32_t i = 0; i < walk.view.count; i++) {

@@ -57,4 +57,7 @@ void flow_subject_call(flow_subject *subject, quern_jobs *jobs);
 quern_result flow_subject_run(flow_subject *subject, quern_jobs *jobs);
 void flow_subject_must_run(flow_subject *subject, quern_jobs *jobs);
 
+/* All entities, disabled or not. The caller destroys it. */
+quern_query *flow_subject_query_all(const flow_subject *subject);
+
 #endif

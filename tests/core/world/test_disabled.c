@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+
+#include <quern/active.h>
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/getter.h>
+#include <quern/parallel.h>
+
+#include <criterion/criterion.h>
+
+#include <stdatomic.h>
+
+/* Entities with the tag live on, and are left out where no term names it. */
+
+static quern_world *world;
+static quern_component number, disabled;
+
+static void open_world(void)
+{
+    world = setup_world();
+    number = setup_component(world, "number", sizeof(uint64_t), 8);
+    disabled = quern_world_disabled(world);
+    cr_assert_neq(disabled.bits, 0u, "%s", quern_error_message());
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(disabled, .init = open_world, .fini = close_world);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+/* `on` entities, and after them `off` ones that are disabled. */
+static void create(uint32_t on, uint32_t off)
+{
+    const quern_component both[] = {number, disabled};
+    must(quern_entity_create_many(world, both, NULL, 1, on, NULL));
+    must(quern_entity_create_many(world, both, NULL, 2, off, NULL));
+}
+
+static uint64_t count(const quern_term *terms, uint32_t term_count)
+{
+    quern_query *query = setup_query(world, terms, term_count);
+    const uint64_t counted = quern_query_count(query);
+    uint64_t walked = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        walked += it.view.count;
+    cr_assert_eq(it.result, QUERN_OK);
+    cr_assert_eq(counted, walked);
+    quern_query_destroy(query);
+    return counted;
+}
+
+#define COUNT(...) count((quern_term[]){__VA_ARGS__}, COUNT_OF(((quern_term[]){__VA_ARGS__})))
+
+/* ------------------------------------------------------------------------------------------ the tag */
+
+Test(disabled, it_is_one_tag_of_the_world_and_has_a_name)
+{
+    cr_assert(quern_world_disabled(world).bits == disabled.bits);
+    cr_assert_str_eq(quern_component_name(world, disabled), "disabled");
+    cr_assert(quern_component_find(world, "disabled").bits == disabled.bits);
+    cr_assert(setup_tag(world, "disabled").bits == disabled.bits);
+}
+
+Test(disabled, a_component_of_the_name_is_not_taken_for_it)
+{
+    quern_world *other = setup_world();
+    const quern_component own = setup_tag(other, "disabled");
+    assert_refused_value(other, quern_world_disabled(other).bits != 0);
+    assert_message_has("'disabled'");
+    setup_entity_with(other, &own, 1);
+    quern_query *query = setup_query(other, (quern_term[]){quern_term_optional(own, QUERN_NO_ACCESS)}, 1);
+    cr_assert_eq(quern_query_count(query), 1u);
+    quern_query_destroy(query);
+    quern_world_destroy(other);
+    assert_refused_value(NULL, quern_world_disabled(NULL).bits != 0);
+}
+
+Test(disabled, without_memory_it_is_not_registered)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+    quern_world *other = NULL;
+    must(quern_world_create(&def, &other));
+    uint32_t refused = 0;
+    quern_component tag = {0};
+    for (; tag.bits == 0; refused++) {
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + 1 + refused);
+        tag = quern_world_disabled(other);
+        cr_assert_lt(refused, 10u);
+        assert_valid(other);
+    }
+    cr_assert_gt(refused, 1u);
+    failing_allocator_heal(allocator);
+    cr_assert(quern_world_disabled(other).bits == tag.bits);
+    quern_world_destroy(other);
+    failing_allocator_close(allocator);
+}
+
+static quern_component asked_in_frame;
+
+static void ask(quern_context *context)
+{
+    asked_in_frame = quern_world_disabled(*(quern_world **)quern_context_user_data(context));
+}
+
+Test(disabled, in_frames_it_is_found_but_not_registered)
+{
+    quern_world *other = setup_world();
+    for (uint32_t round = 0; round < 2; round++) {
+        quern_schedule *schedule = setup_schedule(other);
+        quern_system_def def = system_def("ask", NULL);
+        def.begin = ask;
+        def.user_data = &other;
+        setup_system(schedule, &def);
+        asked_in_frame = disabled;
+        must_run(schedule, NULL);
+        quern_schedule_destroy(schedule);
+        if (round == 0) cr_assert_eq(asked_in_frame.bits, 0u, "registered while a frame ran");
+        if (round == 0) cr_assert_neq(quern_world_disabled(other).bits, 0u);
+    }
+    cr_assert(asked_in_frame.bits == quern_world_disabled(other).bits);
+    quern_world_destroy(other);
+}
+
+/* ------------------------------------------------------------------------------------------- queries */
+
+Test(disabled, a_query_leaves_them_out_unless_a_term_names_the_tag)
+{
+    create(5, 3);
+    cr_assert_eq(COUNT(quern_term_read(number)), 5u);
+    cr_assert_eq(COUNT(quern_term_optional(number, QUERN_READ)), 5u);
+    cr_assert_eq(COUNT(quern_term_any(number, QUERN_READ)), 5u);
+    cr_assert_eq(COUNT(quern_term_read(number), quern_term_with(disabled)), 3u);
+    cr_assert_eq(COUNT(quern_term_with(disabled)), 3u);
+    cr_assert_eq(COUNT(quern_term_read(number), quern_term_without(disabled)), 5u);
+    cr_assert_eq(COUNT(quern_term_read(number), quern_term_optional(disabled, QUERN_NO_ACCESS)), 8u);
+    cr_assert_eq(COUNT(quern_term_any(number, QUERN_READ), quern_term_any(disabled, QUERN_NO_ACCESS)), 8u);
+}
+
+Test(disabled, a_query_that_is_older_than_the_tag_leaves_them_out_too)
+{
+    quern_world *other = setup_world();
+    const quern_component here = setup_tag(other, "here");
+    const quern_entity entity = setup_entity_with(other, &here, 1);
+    setup_entity_with(other, &here, 1);
+    quern_query *query = setup_query(other, (quern_term[]){quern_term_with(here)}, 1);
+    cr_assert_eq(quern_query_count(query), 2u);
+    must(quern_entity_add(other, entity, quern_world_disabled(other), NULL));
+    cr_assert_eq(quern_query_count(query), 1u);
+    must(quern_entity_remove(other, entity, quern_world_disabled(other)));
+    cr_assert_eq(quern_query_count(query), 2u);
+    quern_query_destroy(query);
+    quern_world_destroy(other);
+}
+
+Test(disabled, handles_reach_them)
+{
+    create(0, 0);
+    quern_entity entity = setup_entity_with(world, (quern_component[]){number, disabled}, 2);
+    *(uint64_t *)quern_entity_get(world, entity, number) = 7;
+    quern_getter *getter = NULL;
+    must(quern_getter_create(world, &(quern_getter_def){.component = number}, &getter));
+    cr_assert_eq(*(uint64_t *)quern_getter_get(getter, entity), 7u);
+    quern_getter_destroy(getter);
+    cr_assert(quern_entity_is_alive(world, entity));
+}
+
+Test(disabled, calls_that_take_a_query_leave_them_out)
+{
+    quern_query *all = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);
+    const quern_component mark = setup_tag(world, "mark");
+    uint64_t changed = 0;
+    create(400, 300);
+    must(quern_entity_add_matching(all, mark, NULL, &changed));
+    cr_assert_eq(changed, 400u);
+    must(quern_entity_remove_matching(all, number, &changed));
+    cr_assert_eq(changed, 400u);
+    cr_assert_eq(COUNT(quern_term_with(number)), 0u);
+    create(200, 0);
+    must(quern_entity_destroy_matching(all, &changed));
+    cr_assert_eq(changed, 200u);
+    cr_assert_eq(COUNT(quern_term_with(number), quern_term_with(disabled)), 300u);
+    assert_valid(world);
+    quern_query_destroy(all);
+}
+
+Test(disabled, many_are_disabled_and_enabled_in_one_call)
+{
+    create(1000, 0);
+    uint64_t changed = 0;
+    quern_query *on = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);
+    quern_query *off = setup_query(world, (quern_term[]){quern_term_with(disabled)}, 1);
+    must(quern_entity_add_matching(on, disabled, NULL, &changed));
+    cr_assert_eq(changed, 1000u);
+    cr_assert_eq(quern_query_count(on), 0u);
+    cr_assert_eq(quern_query_count(off), 1000u);
+    must(quern_entity_remove_matching(on, disabled, &changed));
+    cr_assert_eq(changed, 0u, "a query that does not name the tag finds nobody to enable");
+    must(quern_entity_remove_matching(off, disabled, &changed));
+    cr_assert_eq(changed, 1000u);
+    cr_assert_eq(quern_query_count(on), 1000u);
+    quern_query_destroy(on);
+    quern_query_destroy(off);
+}
+
+/* ------------------------------------------------------------------------------- systems and kernels */
+
+static _Atomic uint64_t rows_seen;
+
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    atomic_fetch_add_explicit(&rows_seen, view->count, memory_order_relaxed);
+}
+
+/* Disables every entity whose number is odd, and enables the others. */
+static void toggle(quern_context *context, const quern_view *view)
+{
+    const uint64_t *numbers = QUERN_COLUMN(view, 0, const uint64_t);
+    quern_commands *commands = quern_context_commands(context);
+    const quern_component tag = *(quern_component *)quern_context_user_data(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (numbers[i] % 2 == 1)
+            quern_commands_add(commands, view->entities[i], tag, NULL);
+        else
+            quern_commands_remove(commands, view->entities[i], tag);
+    }
+}
+
+static void number_them(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i] = view->first + i;
+}
+
+static void run_frames(uint32_t thread_count, uint64_t *out_hash)
+{
+    must(quern_entity_create_filled(world, &number, 1, 10000, number_them, NULL, NULL));
+    quern_schedule *schedule = setup_phases(world, 2);
+    quern_system_def toggling = system_def("toggle", toggle);
+    toggling.user_data = &disabled;
+    toggling.terms[0] = quern_term_read(number);
+    toggling.terms[1] = quern_term_optional(disabled, QUERN_NO_ACCESS);
+    setup_system(schedule, &toggling);
+    quern_system_def counting = system_def("count", count_rows);
+    counting.terms[0] = quern_term_with(number);
+    counting.phase = 1;
+    const quern_system counter = setup_system(schedule, &counting);
+    quern_jobs *jobs = setup_jobs(thread_count);
+    for (uint32_t frame = 0; frame < 2; frame++) {
+        atomic_store(&rows_seen, 0);
+        must_run(schedule, jobs);
+        cr_assert_eq(atomic_load(&rows_seen), 5000u);
+        quern_system_stats stats;
+        must(quern_schedule_get_system_stats(schedule, counter, &stats));
+        cr_assert_eq(stats.entity_count, 5000u);
+    }
+    *out_hash = quern_world_hash(world);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+}
+
+Test(disabled, systems_leave_them_out_at_every_thread_count)
+{
+    uint64_t hashes[POOL_COUNT];
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        if (i > 0) close_world();
+        if (i > 0) open_world();
+        run_frames(pool_threads[i], &hashes[i]);
+        cr_assert_eq(hashes[i], hashes[0], "with %u threads", pool_threads[i]);
+    }
+}
+
+Test(disabled, a_parallel_query_leaves_them_out)
+{
+    create(3000, 2000);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(number)}, 1);
+    quern_jobs *jobs = setup_jobs(2);
+    atomic_store(&rows_seen, 0);
+    must(quern_query_parallel_for(query, jobs, count_rows, NULL));
+    cr_assert_eq(atomic_load(&rows_seen), 3000u);
+    quern_jobs_destroy(jobs);
+    quern_query_destroy(query);
+}

@@ -43,6 +43,8 @@ static const char *const result_names[] = {
     [QUERN_ERROR_UNAVAILABLE] = "QUERN_ERROR_UNAVAILABLE",
     [QUERN_ERROR_CANCELLED] = "QUERN_ERROR_CANCELLED",
     [QUERN_ERROR_CORRUPT] = "QUERN_ERROR_CORRUPT",
+    [QUERN_ERROR_CYCLE] = "QUERN_ERROR_CYCLE",
+    [QUERN_ERROR_TARGET_IN_USE] = "QUERN_ERROR_TARGET_IN_USE",
 };
 
 const char *quern_result_string(quern_result result)

@@ -21,7 +21,8 @@ quern_result quern__components_fail_unknown(const quern__components *components,
 quern_component quern__components_find(const quern__components *components, const char *name)
 {
     for (uint32_t i = 0; i < components->list.count; i++)
-        if (strcmp(components->list.items[i]->type.name, name) == 0)
+        if (!components->list.items[i]->managed.is_hidden &&
+            strcmp(components->list.items[i]->type.name, name) == 0)
             return quern__component_handle(components, i);
     return (quern_component){0};
 }
@@ -45,6 +46,11 @@ static quern_result settle_known(const quern__components *components, quern_comp
                                  const quern__component *newcomer, quern_component *out_component)
 {
     const quern__type *type = quern__components_type(components, quern__component_index(known));
+    if (quern__components_is_managed(components, quern__component_index(known)))
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' is one that the world keeps itself, for a relation or the like; "
+                           "take another name",
+                           type->name);
     if (!quern__type_same_layout(type, &newcomer->type))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' is registered with another layout (%u bytes aligned to %u, "
@@ -113,4 +119,30 @@ quern_result quern__components_register(quern__components *components, const que
     }
     component_release(component, allocator);
     return result;
+}
+
+quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
+                                           const quern_component_def *def, const quern__managed *managed)
+{
+    quern__component *component = quern__allocate(allocator, sizeof *component, _Alignof(quern__component));
+    if (component == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
+                           def->name);
+    quern_component ignored;
+    quern_result result = init(component, allocator, def);
+    if (result == QUERN_OK) result = append(components, allocator, component, &ignored);
+    if (result != QUERN_OK) {
+        component_release(component, allocator);
+        return result;
+    }
+    component->is_managed = true;
+    component->managed = *managed;
+    return QUERN_OK;
+}
+
+void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
+                                 uint32_t count)
+{
+    while (components->list.count > count)
+        component_release(components->list.items[--components->list.count], allocator);
 }

@@ -19,6 +19,13 @@ typedef struct quern__hands {
     _Atomic uint64_t written_look; /* 1 + look_count of the storage when values were written; 0: never */
 } quern__hands;
 
+/* What keeps a component, where users may not put it in or take it out as they like. */
+typedef struct quern__managed {
+    struct quern__relation *relation; /* whose component, or tag of a level, it is; or NULL */
+    uint32_t level;                   /* of the tag; 0: it is no tag of a level */
+    bool is_hidden;                   /* not to be found by name */
+} quern__managed;
+
 typedef struct quern__component {
     quern__type type;
     /* Archetypes with this component, by index, ascending because archetypes are appended as they are
@@ -26,6 +33,8 @@ typedef struct quern__component {
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed */
     uint32_t ref_count;    /* getters that serve refs */
+    bool is_managed;
+    quern__managed managed; /* zero, unless is_managed */
     quern__hands hands;
 } quern__component;
 
@@ -39,6 +48,15 @@ void quern__components_release(quern__components *components, const quern_alloca
 quern_result quern__components_register(quern__components *components, const quern_allocator *allocator,
                                         const quern_component_def *def, quern_component *out_component);
 
+/* Appends a managed component, whatever the names of the others. Errors: as for any other. */
+quern_result quern__components_add_managed(quern__components *components, const quern_allocator *allocator,
+                                           const quern_component_def *def, const quern__managed *managed);
+
+/* Takes the last ones out again, which no archetype has, until so many are left. */
+void quern__components_drop_last(quern__components *components, const quern_allocator *allocator,
+                                 uint32_t count);
+
+/* Does not find hidden ones. */
 quern_component quern__components_find(const quern__components *components, const char *name);
 
 /* The handle of the index-th type. */
@@ -71,6 +89,12 @@ static inline uint32_t quern__component_index(quern_component component)
 static inline const quern__type *quern__components_type(const quern__components *components, uint32_t index)
 {
     return &components->list.items[index]->type;
+}
+
+/* For a component that has been checked. */
+static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)
+{
+    return components->list.items[index]->is_managed;
 }
 
 #endif

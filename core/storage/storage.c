@@ -33,6 +33,7 @@ void quern__storage_release(quern__storage *storage)
     quern__map_release(&storage->archetype_by_set, &storage->allocator);
     quern__slabs_release(&storage->slabs, &storage->allocator);
     quern__entities_release(&storage->entities, &storage->allocator);
+    quern__relations_release(&storage->relations, &storage->allocator);
     quern__components_release(&storage->components, &storage->allocator);
 }
 
@@ -153,6 +154,7 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
         table->places[archetype->number] = (quern__place){0};
     storage->free_numbers.items[storage->free_numbers.count++] = archetype->number;
     storage->archetypes_version++;
+    quern__relations_forget_plans(&storage->relations);
     quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
     quern__archetype_release(archetype, &storage->allocator);
 }

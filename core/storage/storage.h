@@ -14,6 +14,7 @@
 #include "core/storage/archetype.h"
 #include "core/storage/component.h"
 #include "core/storage/entity.h"
+#include "core/storage/relation.h"
 
 #include <quern/world.h>
 
@@ -42,6 +43,8 @@ typedef struct quern__storage {
     quern__map archetype_by_set;                       /* hash of the set -> first archetype with it */
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
+    quern__relations relations;
+    bool has_attachments;            /* entities may have links: who ends has to be looked at */
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
     quern__place_table *first_place_table;
     uint64_t structure_version;  /* changes whenever rows come, go or move */

@@ -337,12 +337,37 @@ QUERN__ALWAYS_INLINE quern_result move_by_edge(quern_world *world, quern_entity 
     return move_along(world, entity, record, source, edge, component, adds, value, slowly);
 }
 
+static bool is_managed(const quern_world *world, quern_component component)
+{
+    return quern__components_is_managed(&world->storage.components, quern__component_index(component));
+}
+
+/* Whether the component is that of a relation, which is all that users may put in or take out. */
+static bool is_relation(const quern_world *world, quern_component component)
+{
+    return quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL;
+}
+
+/* A managed component is to be put in, or to get another value: for a relation, its target. */
+static quern_result put_managed(quern_world *world, quern_entity entity, quern_component component,
+                                const void *value, const char *function)
+{
+    if (!is_relation(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), function);
+    if (value == NULL) return quern__fail_null(function, "value");
+    quern_entity target;
+    memcpy(&target, value, sizeof target);
+    return quern__world_relate(world, entity, (quern_relation){component.bits}, target, function);
+}
+
 static QUERN__SLOW_PATH quern_result add_slowly(quern_world *world, quern_entity entity,
                                                 quern_component component, const void *value)
 {
     quern__record *record;
     quern_result result = check_entity_and_component(world, entity, component, "quern_entity_add", &record);
     if (result != QUERN_OK) return result;
+    if (is_managed(world, component) && !has(world, record, component))
+        return put_managed(world, entity, component, value, "quern_entity_add");
     if (has(world, record, component))
         return quern__fail(QUERN_ERROR_COMPONENT_PRESENT,
                            "quern_entity_add: entity %u:%u has '%s' already; quern_entity_set gives it a "
@@ -376,6 +401,11 @@ static QUERN__SLOW_PATH quern_result remove_slowly(quern_world *world, quern_ent
         check_entity_and_component(world, entity, component, "quern_entity_remove", &record);
     if (result != QUERN_OK) return result;
     if (!has(world, record, component)) return fail_absent(world, entity, component, "quern_entity_remove");
+    if (is_relation(world, component))
+        return quern__world_unrelate(world, entity, (quern_relation){component.bits},
+                                     "quern_entity_remove");
+    if (is_managed(world, component))
+        return quern__in_call(quern__world_fail_managed(world, component), "quern_entity_remove");
     return quern__in_call(add_or_remove(world, entity, record, component, no_value), "quern_entity_remove");
 }
 
@@ -420,6 +450,7 @@ static QUERN__SLOW_PATH quern_result set_slowly(quern_world *world, quern_entity
     uint32_t index = quern__component_index(component);
     if (value == NULL && quern__components_type(&world->storage.components, index)->size_bytes > 0)
         return quern__fail_null(function, "value");
+    if (is_managed(world, component)) return put_managed(world, entity, component, value, function);
     if (!has(world, record, component))
         return quern__in_call(add_or_remove(world, entity, record, component, value), function);
     replace_value(world, record, component, value);
@@ -436,6 +467,8 @@ static quern_result set(quern_world *world, quern_entity entity, quern_component
     const uint32_t index = quern__components_distance(&world->storage.components, component);
     if (quern__storage_value(archetype, record->location, index) == NULL)
         return move_by_edge(world, entity, record, archetype, component, true, value, set_slowly);
+    if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components, index)))
+        return set_slowly(world, entity, component, value);
     replace_value(world, record, component, value);
     return QUERN_OK;
 }

@@ -234,6 +234,19 @@ void *quern_resource_get(quern_world *world, quern_resource resource)
 
 /* ----------------------------------------------------------------------------- lists of components */
 
+quern_result quern__world_fail_managed(const quern_world *world, quern_component component)
+{
+    const quern__component *managed =
+        world->storage.components.list.items[quern__component_index(component)];
+    if (managed->managed.relation != NULL && managed->managed.level == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is a relation; relate entities one by one, by quern_entity_relate, "
+                           "quern_entity_create_with or commands",
+                           managed->type.name);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "'%s' is kept by the world itself; it follows from other calls", managed->type.name);
+}
+
 typedef struct component_set {
     uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
     uint32_t count;
@@ -267,6 +280,9 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__components_check(&world->storage.components, components[i]);
         if (result != QUERN_OK) return quern__name_element(result, "component", i);
+        if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components,
+                                                         quern__component_index(components[i]))))
+            return quern__world_fail_managed(world, components[i]);
         result = set_insert(set, world, components[i]);
         if (result != QUERN_OK) return result;
     }

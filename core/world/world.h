@@ -51,6 +51,16 @@ struct quern_world {
 quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
                                     quern__archetype **out_archetype);
 
+/* Relating and unrelating, by the call that is named: see relate.c. Errors: as of quern_entity_relate and
+ * quern_entity_unrelate. */
+quern_result quern__world_relate(quern_world *world, quern_entity source, quern_relation relation,
+                                 quern_entity target, const char *function);
+quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
+                                   const char *function);
+
+/* INVALID_ARGUMENT, and which call does it, for a managed component where that cannot be. */
+quern_result quern__world_fail_managed(const quern_world *world, quern_component component);
+
 /* What may have locked a world, for messages. */
 #define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for, quern_world_flush or a fill callback"
 

@@ -86,9 +86,11 @@ typedef enum quern_result {
     QUERN_ERROR_POOL_BUSY,         /**< Other threads are running work on this job pool. */
     QUERN_ERROR_THREAD, /**< The system refused to start a thread, or threads belong to another process. */
     QUERN_ERROR_FILE,   /**< A file or a sink could not be written. */
-    QUERN_ERROR_UNAVAILABLE, /**< The system does not have, or does not allow, what was asked for. */
-    QUERN_ERROR_CANCELLED,   /**< It was asked to stop, and not all of it was done. */
-    QUERN_ERROR_CORRUPT      /**< Validation found a broken invariant: a bug in Quern or a stray write. */
+    QUERN_ERROR_UNAVAILABLE,  /**< The system does not have, or does not allow, what was asked for. */
+    QUERN_ERROR_CANCELLED,    /**< It was asked to stop, and not all of it was done. */
+    QUERN_ERROR_CORRUPT,      /**< Validation found a broken invariant: a bug in Quern or a stray write. */
+    QUERN_ERROR_CYCLE,        /**< Relate: the target is the source itself or lies below it. */
+    QUERN_ERROR_TARGET_IN_USE /**< Destroy: entities are related to it by a relation that refuses that. */
 } quern_result;
 
 /** Returns the name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers.

@@ -39,8 +39,8 @@ typedef struct quern_component {
     uint32_t bits; /**< 0: null. */
 } quern_component;
 
-/** A relation of one world: a source entity points at a target entity. Bits: those of the relation's
- * component, whose value is the target. */
+/** A relation of one world: a source entity points at a target entity; see <quern/relation.h>. Bits: those of
+ * the relation's component, whose value is the target. */
 typedef struct quern_relation {
     uint32_t bits; /**< 0: null. */
 } quern_relation;

@@ -12,6 +12,7 @@
  *   type.h       C types: their names, sizes and fields
  *   world.h      the world: entities, and the calls that change them immediately
  *   active.h     entities that queries and systems leave out
+ *   relation.h   entities that belong to other entities: hierarchies
  *   bulk.h       the same for many entities in one call
  *   getter.h     values of entities by handle, again and again
  *   query.h      finding entities, and views of their components
@@ -41,6 +42,7 @@
 #include <quern/parallel.h>  /* IWYU pragma: export */
 #include <quern/profile.h>   /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
+#include <quern/relation.h>  /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */
 #include <quern/type.h>      /* IWYU pragma: export */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/storage/relation.h"
+
+#include "core/storage/plan.h"
+
+const quern_relation_def quern__parent_def = {
+    .name = "parent", .on_target_destroyed = QUERN_TARGET_DESTROYS_SOURCE, .levels = true, .ordered = true};
+
+static void relation_release(quern__relation *relation, const quern_allocator *allocator)
+{
+    quern__links_release(&relation->links, allocator);
+    quern__release(allocator, relation, sizeof *relation, _Alignof(quern__relation));
+}
+
+void quern__relations_release(quern__relations *relations, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        relation_release(relations->list.items[i], allocator);
+    quern__array_release(allocator, &relations->list);
+    quern__array_release(allocator, &relations->changes);
+    *relations = (quern__relations){0};
+}
+
+/* ------------------------------------------------------------------------------------- registering */
+
+static quern_result check_def(const quern_relation_def *def)
+{
+    quern_result result = quern__check_name(def->name, "relation");
+    if (result != QUERN_OK) return result;
+    if ((unsigned)def->on_target_destroyed <= QUERN_TARGET_REFUSES) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "relation '%s': on_target_destroyed is %d, which is none of quern_target_policy",
+                       def->name, (int)def->on_target_destroyed);
+}
+
+/* The name is taken: fine when it is by the same relation. */
+static quern_result settle_known(const quern__storage *storage, quern_component known,
+                                 const quern_relation_def *def, quern__relation **out_relation)
+{
+    quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
+    if (relation == NULL)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                           "relation '%s': a component has this name, and a relation is a component, too",
+                           def->name);
+    if (relation->policy != def->on_target_destroyed || relation->has_levels != def->levels ||
+        relation->is_ordered != def->ordered)
+        return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
+                           "relation '%s' is registered with another policy, levels or order", def->name);
+    *out_relation = relation;
+    return QUERN_OK;
+}
+
+/* The component of the target, then a tag for each level. */
+static quern_result add_components(quern__storage *storage, const quern_relation_def *def,
+                                   quern__relation *relation)
+{
+    const quern__managed managed = {.relation = relation};
+    quern_component_def component = {.name = def->name,
+                                     .size_bytes = sizeof(quern_entity),
+                                     .alignment_bytes = _Alignof(quern_entity),
+                                     .type_name = "quern_entity",
+                                     .fields = {{.name = "target", .type = QUERN_FIELD_ENTITY}}};
+    quern_result result =
+        quern__components_add_managed(&storage->components, &storage->allocator, &component, &managed);
+    for (uint32_t level = 1; result == QUERN_OK && def->levels && level < QUERN__LEVEL_COUNT; level++) {
+        char name[QUERN_MAX_NAME_BYTES + 1] = "";
+        quern__append(name, sizeof name, "level %u of %s", level, def->name);
+        const quern__managed tag = {.relation = relation, .level = level, .is_hidden = true};
+        result = quern__components_add_managed(&storage->components, &storage->allocator,
+                                               &(quern_component_def){.name = name}, &tag);
+    }
+    return result;
+}
+
+static quern_result relation_create(quern__storage *storage, const quern_relation_def *def,
+                                    quern__relation **out_relation)
+{
+    quern__relations *relations = &storage->relations;
+    const uint32_t component_count = storage->components.list.count;
+    quern__relation *relation =
+        quern__allocate(&storage->allocator, sizeof *relation, _Alignof(quern__relation));
+    if (relation == NULL ||
+        !quern__array_reserve(&storage->allocator, &relations->list, relations->list.count + 1)) {
+        quern__release(&storage->allocator, relation, sizeof *relation, _Alignof(quern__relation));
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory to register it", def->name);
+    }
+    *relation = (quern__relation){.index = relations->list.count,
+                                  .component_index = component_count,
+                                  .policy = def->on_target_destroyed,
+                                  .has_levels = def->levels,
+                                  .is_ordered = def->ordered};
+    quern_result result = add_components(storage, def, relation);
+    if (result != QUERN_OK) {
+        quern__components_drop_last(&storage->components, &storage->allocator, component_count);
+        relation_release(relation, &storage->allocator);
+        return result;
+    }
+    relations->list.items[relations->list.count++] = relation;
+    storage->has_attachments = true;
+    *out_relation = relation;
+    return QUERN_OK;
+}
+
+quern_result quern__relation_register(quern__storage *storage, const quern_relation_def *def,
+                                      quern__relation **out_relation)
+{
+    quern_result result = check_def(def);
+    if (result != QUERN_OK) return result;
+    const quern_component known = quern__components_find(&storage->components, def->name);
+    if (!quern_component_is_null(known)) return settle_known(storage, known, def, out_relation);
+    return relation_create(storage, def, out_relation);
+}
+
+/* ----------------------------------------------------------------------------------------- finding */
+
+quern__relation *quern__relation_find(const quern__storage *storage, const char *name)
+{
+    const quern_component known = quern__components_find(&storage->components, name);
+    return quern__relation_of(storage, (quern_relation){known.bits});
+}
+
+quern__relation *quern__relation_of(const quern__storage *storage, quern_relation relation)
+{
+    const uint32_t index =
+        quern__components_distance(&storage->components, quern_relation_component(relation));
+    if (index >= storage->components.list.count) return NULL;
+    const quern__managed *managed = &storage->components.list.items[index]->managed;
+    return managed->level == 0 ? managed->relation : NULL;
+}
+
+quern_result quern__relation_check(const quern__storage *storage, quern_relation relation,
+                                   quern__relation **out_relation)
+{
+    *out_relation = quern__relation_of(storage, relation);
+    if (QUERN__LIKELY(*out_relation != NULL)) return QUERN_OK;
+    if (relation.bits == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the relation handle is null: register the relation first");
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "relation handle %#x is none of this world (tag %u); relations are registered in "
+                       "each world",
+                       relation.bits, storage->components.first_bits >> 24);
+}
+
+quern_relation quern__relation_handle(const quern__storage *storage, const quern__relation *relation)
+{
+    return (quern_relation){quern__component_handle(&storage->components, relation->component_index).bits};
+}
+
+const char *quern__relation_name(const quern__storage *storage, const quern__relation *relation)
+{
+    return quern__components_type(&storage->components, relation->component_index)->name;
+}
+
+uint32_t quern__relation_level(const quern__relation *relation, const quern__archetype *archetype)
+{
+    for (uint32_t level = 1; relation->has_levels && level < QUERN__LEVEL_COUNT; level++)
+        if (quern__archetype_has(archetype, quern__relation_tag(relation, level))) return level;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------- plans */
+
+static bool is_of(const quern__relation *relation, uint32_t component_index)
+{
+    return component_index - relation->component_index < (relation->has_levels ? QUERN__LEVEL_COUNT : 1);
+}
+
+/* The source's set with the relation's components as wanted. Returns its size. */
+static uint32_t make_set(const quern__relation *relation, const quern__archetype *source, bool has_target,
+                         uint32_t level, uint16_t *out_indices)
+{
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < relation->component_index; i++)
+        out_indices[count++] = source->component_indices[i];
+    if (has_target) out_indices[count++] = (uint16_t)relation->component_index;
+    if (level > 0) out_indices[count++] = (uint16_t)quern__relation_tag(relation, level);
+    for (; i < source->component_count; i++)
+        if (!is_of(relation, source->component_indices[i]))
+            out_indices[count++] = source->component_indices[i];
+    return count;
+}
+
+quern_result quern__relation_plan(quern__storage *storage, quern__relation *relation,
+                                  quern__archetype *source, bool has_target, uint32_t level,
+                                  const quern__move_plan **out_plan)
+{
+    const uint32_t place = level + (has_target && level == 0);
+    quern__known_plan *known =
+        &relation->plans[(source->number * QUERN__LEVEL_COUNT + place) % QUERN__RELATION_PLANS];
+    if (known->plan == NULL || known->source_number != source->number || known->place != place) {
+        uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+        const uint32_t count = make_set(relation, source, has_target, level, set);
+        quern__archetype *target;
+        const quern__move_plan *plan;
+        quern_result result = quern__storage_archetype(storage, set, count, &target);
+        if (result == QUERN_OK) result = quern__plan_between(storage, source, target, &plan);
+        if (result != QUERN_OK) return result;
+        *known = (quern__known_plan){.plan = plan, .source_number = source->number, .place = place};
+    }
+    *out_plan = known->plan;
+    return QUERN_OK;
+}
+
+void quern__relations_forget_plans(quern__relations *relations)
+{
+    for (uint32_t i = 0; i < relations->list.count; i++)
+        memset(relations->list.items[i]->plans, 0, sizeof relations->list.items[i]->plans);
+}

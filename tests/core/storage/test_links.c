@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Links by themselves, against lists kept the naive way. */
+
+#include "core/storage/links.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+enum { NONE = (int)QUERN__SLOT_NONE, SLOTS = 40, FAR = 5 * QUERN__LINK_PAGE_SLOTS };
+
+static failing_allocator *memory;
+static quern_allocator allocator;
+static quern__links links;
+
+static void open_links(void)
+{
+    memory = failing_allocator_create();
+    allocator = failing_allocator_interface(memory);
+    links = (quern__links){0};
+}
+
+/* The end of each test: an assertion in .fini would not fail it. */
+static void close_links(void)
+{
+    quern__links_release(&links, &allocator);
+    failing_allocator_close(memory);
+}
+
+TestSuite(links, .init = open_links);
+
+/* Slots of several pages, so that lists go from page to page. */
+static uint32_t slot_of(uint32_t i)
+{
+    return i % 3 * QUERN__LINK_PAGE_SLOTS + i;
+}
+
+static void reserve_all(void)
+{
+    for (uint32_t i = 0; i < SLOTS; i++)
+        cr_assert(quern__links_reserve(&links, &allocator, slot_of(i)));
+}
+
+/* -------------------------------------------------------------------------------------- the model */
+
+typedef struct naive_links {
+    int target[SLOTS]; /* -1: none */
+    int children[SLOTS][SLOTS];
+    int count[SLOTS];
+} naive_links;
+
+static void naive_init(naive_links *naive)
+{
+    memset(naive, 0, sizeof *naive);
+    for (int i = 0; i < SLOTS; i++)
+        naive->target[i] = -1;
+}
+
+static int naive_position(const naive_links *naive, int target, int child)
+{
+    int i = 0;
+    while (i < naive->count[target] && naive->children[target][i] != child)
+        i++;
+    return i;
+}
+
+static void naive_unlink(naive_links *naive, int source)
+{
+    const int target = naive->target[source];
+    int *list = naive->children[target];
+    const int at = naive_position(naive, target, source);
+    memmove(list + at, list + at + 1, (size_t)(naive->count[target] - at - 1) * sizeof *list);
+    naive->count[target]--;
+    naive->target[source] = -1;
+}
+
+/* before: -1 for the end */
+static void naive_link(naive_links *naive, int source, int target, int before)
+{
+    int *list = naive->children[target];
+    const int at = before < 0 ? naive->count[target] : naive_position(naive, target, before);
+    memmove(list + at + 1, list + at, (size_t)(naive->count[target] - at) * sizeof *list);
+    list[at] = source;
+    naive->count[target]++;
+    naive->target[source] = target;
+}
+
+static uint32_t slot_or_none(int i)
+{
+    return i < 0 ? QUERN__SLOT_NONE : slot_of((uint32_t)i);
+}
+
+static void check_list(const naive_links *naive, int target)
+{
+    const quern__kin *parent = quern__links_find(&links, slot_of((uint32_t)target));
+    const int count = naive->count[target];
+    cr_assert_eq(parent->count, (uint32_t)count);
+    uint32_t slot = parent->first;
+    for (int i = 0; i < count; i++) {
+        const int child = naive->children[target][i];
+        const int previous = naive->children[target][i > 0 ? i - 1 : count - 1];
+        cr_assert_eq(slot, slot_of((uint32_t)child));
+        cr_assert_eq(quern__links_at(&links, slot)->previous, slot_of((uint32_t)previous));
+        slot = quern__links_at(&links, slot)->next;
+    }
+    cr_assert_eq(slot, QUERN__SLOT_NONE);
+}
+
+static void check_all(const naive_links *naive)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        cr_assert_eq(quern__links_target(&links, slot_of((uint32_t)i)), slot_or_none(naive->target[i]));
+        check_list(naive, i);
+    }
+}
+
+static int random_child(random_source *random, const naive_links *naive, int target)
+{
+    const int count = naive->count[target];
+    const int at = (int)random_below(random, (uint32_t)count + 1);
+    return at == count ? -1 : naive->children[target][at];
+}
+
+/* ------------------------------------------------------------------------------------------ tests */
+
+Test(links, slots_without_pages_have_no_links)
+{
+    cr_assert_null(quern__links_find(&links, FAR));
+    cr_assert_eq(quern__links_target(&links, FAR), QUERN__SLOT_NONE);
+    cr_assert_eq(quern__links_first(&links, FAR), QUERN__SLOT_NONE);
+    cr_assert_eq(quern__links_level(&links, FAR), 0u);
+    cr_assert_eq(quern__links_held_bytes(&links), 0u);
+    close_links();
+}
+
+Test(links, only_pages_that_were_touched_exist)
+{
+    cr_assert(quern__links_reserve(&links, &allocator, FAR));
+    cr_assert(quern__links_reserve(&links, &allocator, FAR + 1));
+    cr_assert_eq(links.held_count, 1u);
+    cr_assert_null(quern__links_find(&links, FAR - QUERN__LINK_PAGE_SLOTS));
+    cr_assert_eq(quern__links_held_bytes(&links), QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin));
+    close_links();
+}
+
+Test(links, any_sequence_of_verbs_leaves_the_lists_that_lists_would_be)
+{
+    static naive_links naive;
+    random_source random = {.state = 5};
+    naive_init(&naive);
+    reserve_all();
+    for (uint32_t step = 0; step < 20000; step++) {
+        const int source = (int)random_below(&random, SLOTS), target = (int)random_below(&random, 6);
+        if (naive.target[source] < 0 && source != target) {
+            const int before = random_child(&random, &naive, target);
+            quern__links_link(&links, slot_of((uint32_t)source), slot_of((uint32_t)target),
+                              slot_or_none(before));
+            naive_link(&naive, source, target, before);
+        } else if (naive.target[source] >= 0 && step % 2 == 0) {
+            quern__links_unlink(&links, slot_of((uint32_t)source));
+            naive_unlink(&naive, source);
+        } else if (naive.target[source] >= 0) {
+            const int its = naive.target[source], before = random_child(&random, &naive, its);
+            quern__links_place(&links, slot_of((uint32_t)source), slot_or_none(before));
+            if (before != source) {
+                naive_unlink(&naive, source);
+                naive_link(&naive, source, its, before);
+            }
+        }
+        check_all(&naive);
+    }
+    close_links();
+}
+
+Test(links, who_is_above_whom_is_found_by_walking_up)
+{
+    reserve_all();
+    for (uint32_t i = 1; i < 5; i++)
+        quern__links_link(&links, slot_of(i), slot_of(i - 1), QUERN__SLOT_NONE);
+    for (uint32_t above = 0; above < 5; above++)
+        for (uint32_t below = 0; below < 5; below++)
+            cr_assert_eq(quern__links_is_above(&links, slot_of(above), slot_of(below)), above <= below);
+    cr_assert_not(quern__links_is_above(&links, slot_of(0), slot_of(9)));
+    close_links();
+}
+
+Test(links, trimming_gives_pages_without_links_back)
+{
+    reserve_all();
+    cr_assert(quern__links_reserve(&links, &allocator, FAR));
+    cr_assert_eq(links.held_count, 4u);
+    quern__links_link(&links, slot_of(1), slot_of(2), QUERN__SLOT_NONE); /* in two of the pages */
+    quern__links_trim(&links, &allocator);
+    cr_assert_eq(links.held_count, 2u);
+    cr_assert_eq(quern__links_target(&links, slot_of(1)), slot_of(2));
+    quern__links_unlink(&links, slot_of(1));
+    quern__links_trim(&links, &allocator);
+    cr_assert_eq(links.held_count, 0u);
+    reserve_all();
+    cr_assert_eq(links.held_count, 3u);
+    close_links();
+}
+
+Test(links, a_page_that_cannot_be_had_leaves_everything_as_it_was)
+{
+    cr_assert(quern__links_reserve(&links, &allocator, 0));
+    for (uint32_t lacking = 1; lacking <= 2; lacking++) {
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + lacking);
+        cr_assert_eq(quern__links_reserve(&links, &allocator, lacking * 100 * FAR), false);
+        failing_allocator_heal(memory);
+        cr_assert_eq(links.held_count, 1u);
+    }
+    cr_assert(quern__links_reserve(&links, &allocator, 100 * FAR));
+    close_links();
+}

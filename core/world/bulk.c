@@ -7,6 +7,7 @@
 
 #include "core/storage/change.h"
 #include "core/world/query.h"
+#include "core/world/up.h"
 #include "core/world/world.h"
 
 #include <stdio.h>
@@ -259,11 +260,17 @@ quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *e
     return quern__world_left(world, destroy_many(world, entities, count));
 }
 
-/* A query of an unlocked world, with all its matches. */
+/* A query of an unlocked world, with all its matches, of which it leaves no row out. */
 static quern_result check_query(quern_query *query, const char *function)
 {
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
+    if (result == QUERN_OK && query->ups != NULL && query->ups->leaves_rows_out)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the query has up-terms, which leave single rows out: collect the entities in "
+            "a loop over it, or use a query without them",
+            function);
     return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }
 

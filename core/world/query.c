@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/query.h"
 
+#include "core/world/up.h"
 #include "core/world/world.h"
 
 enum {
@@ -19,12 +20,20 @@ static bool is_end_of_terms(const void *list, uint32_t i)
 {
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
-           term->access == QUERN_NO_ACCESS && !term->changed;
+           term->access == QUERN_NO_ACCESS && !term->changed && term->reach == QUERN_REACH_ROW &&
+           term->relation.bits == 0;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
 {
     return quern__list_count(terms, QUERN_MAX_TERMS, is_end_of_terms, "term", NULL, out_count);
+}
+
+/* Whether both are about the same component of the same entity. */
+static bool are_alike(const quern_term *a, const quern_term *b)
+{
+    return quern_component_equal(a->component, b->component) && a->reach == b->reach &&
+           a->relation.bits == b->relation.bits;
 }
 
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
@@ -58,10 +67,14 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
             "change",
             i, name);
     for (uint32_t k = 0; k < i; k++)
-        if (quern_component_equal(terms[k].component, term->component))
+        if (are_alike(&terms[k], term))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
                                name, k, i);
-    return QUERN_OK;
+    if (term->reach != QUERN_REACH_ROW) return quern__up_check(storage, term, i);
+    if (term->relation.bits == 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "term %u ('%s') names a relation and is no up-term: set its reach (quern_term_up)",
+                       i, name);
 }
 
 /* Few archetypes have the rarest component: looking only at those spares the others. */
@@ -70,7 +83,7 @@ static uint32_t find_driver(const quern__storage *storage, const quern_term *ter
     uint32_t driver = QUERN__NO_DRIVER, fewest = UINT32_MAX;
     for (uint32_t i = 0; i < term_count; i++) {
         if (terms[i].match != QUERN_MATCH_ALL) continue;
-        uint32_t index = quern__component_index(terms[i].component);
+        uint32_t index = quern__term_index(&terms[i]);
         uint32_t count = storage->components.list.items[index]->archetypes.count;
         if (count < fewest) {
             fewest = count;
@@ -122,7 +135,14 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
     for (uint32_t i = 0; i < term_count; i++) {
         query->terms[i] = terms[i];
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
+        query->up_count += terms[i].reach != QUERN_REACH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
+    }
+    if (query->up_count > 0) result = quern__ups_create(query);
+    if (result != QUERN_OK) {
+        unfilter(storage, terms, term_count);
+        *query = (quern__query){.storage = storage};
+        return result;
     }
     query->driver = find_driver(storage, query->terms, term_count);
     query->next = storage->first_query;
@@ -147,6 +167,7 @@ void quern__query_release(quern__query *query)
 {
     const quern_allocator *allocator = &query->storage->allocator;
     unfilter(query->storage, query->terms, query->term_count);
+    if (query->ups != NULL) quern__ups_destroy(query);
     for (uint32_t i = 0; i < query->blocks.count; i++)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
@@ -184,7 +205,7 @@ static bool matches(const quern__query *query, const quern__archetype *archetype
     bool wants_any = false, has_any = false;
     for (uint32_t i = 0; i < query->term_count; i++) {
         const quern_term *term = &query->terms[i];
-        bool has = quern__archetype_has(archetype, quern__component_index(term->component));
+        bool has = quern__archetype_has(archetype, quern__term_index(term));
         if (term->match == QUERN_MATCH_ALL && !has) return false;
         if (term->match == QUERN_MATCH_NONE && has) return false;
         if (term->match == QUERN_MATCH_ANY) {
@@ -195,12 +216,21 @@ static bool matches(const quern__query *query, const quern__archetype *archetype
     return !wants_any || has_any;
 }
 
-static quern_view_column view_column(const quern__archetype *archetype, const quern_term *term)
+/* up_index: how many up-terms stand before the term. */
+static quern_view_column view_column(const quern__query *query, const quern__archetype *archetype,
+                                     const quern_term *term, uint32_t up_index)
 {
-    uint32_t column = quern__archetype_column(archetype, quern__component_index(term->component));
+    uint32_t column = quern__archetype_column(archetype, quern__term_index(term));
     quern_view_column view = {.access = (uint8_t)term->access,
                               .present = column != QUERN__COLUMN_NONE,
                               .is_checked = QUERN_CHECKS};
+    if (term->reach != QUERN_REACH_ROW) {
+        const uint32_t index = quern__component_index(term->component);
+        view.access = QUERN_NO_ACCESS;
+        view.size_bytes = (uint16_t)quern__components_type(&query->storage->components, index)->size_bytes;
+        view.version_index = (uint8_t)up_index;
+        return view;
+    }
     if (column < QUERN__COLUMN_TAG) {
         view.offset_bytes = archetype->columns[column].offset_bytes;
         view.size_bytes = archetype->columns[column].size_bytes;
@@ -228,8 +258,10 @@ static quern_result append_match(quern__query *query, quern__archetype *archetyp
         !reserve_block(query))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for match number %u of a query", count);
     quern_view_column *columns = columns_at(query, count);
-    for (uint32_t i = 0; i < query->term_count; i++)
-        columns[i] = view_column(archetype, &query->terms[i]);
+    for (uint32_t i = 0, up_index = 0; i < query->term_count; i++) {
+        columns[i] = view_column(query, archetype, &query->terms[i], up_index);
+        up_index += query->terms[i].reach != QUERN_REACH_ROW;
+    }
     query->matches.items[query->matches.count++] =
         (quern__query_match){.archetype = archetype, .columns = columns};
     return QUERN_OK;
@@ -273,104 +305,6 @@ uint64_t quern__query_write_version(const quern_query *query)
     const uint64_t clock = query->storage->clock;
     const bool is_last_look = query->filter_count > 0 && query->seen_version + 1 == clock;
     return is_last_look ? query->seen_version : clock;
-}
-
-/* -------------------------------------------------------------------------------------- refusals */
-
-static const char *const access_verbs[] = {"match", "read", "write"};
-
-void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
-{
-    text[0] = '\0';
-    for (uint32_t i = 0; i < query->term_count; i++) {
-        const quern_term *term = &query->terms[i];
-        const quern__type *type =
-            quern__components_type(&query->storage->components, quern__component_index(term->component));
-        quern__append(text, text_bytes, "%s%s %s", i > 0 ? ", " : "",
-                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name);
-    }
-}
-
-const char *quern__caller_name(quern__caller caller)
-{
-    return caller == QUERN__CALLER_PARALLEL ? "a parallel query" : "a fill callback";
-}
-
-/* Whose view it is, for messages. */
-static void name_owner(const quern_view *view, char *text, size_t text_bytes)
-{
-    const quern__scope *scope = (const quern__scope *)view->context;
-    text[0] = '\0';
-    if (scope == NULL)
-        quern__append(text, text_bytes, "an iteration");
-    else if (scope->caller == QUERN__CALLER_SYSTEM)
-        quern__append(text, text_bytes, "system '%s'", scope->system_name);
-    else
-        quern__append(text, text_bytes, "%s", quern__caller_name(scope->caller));
-}
-
-static void *refuse(const quern_view *view, uint32_t term, quern_access access, const char *function)
-{
-    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
-    if (view->query != NULL && view->query->term_count > 0)
-        quern__query_declared(view->query, declared, sizeof declared);
-    name_owner(view, owner, sizeof owner);
-    quern_result result;
-    if (term >= view->term_count || view->query == NULL)
-        result = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                                  "%s: %s asked for term %u; there are %u, from 0 (declared: %s)", function,
-                                  owner, term, view->term_count, declared);
-    else
-        result = quern__violation(
-            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)%s", function,
-            owner, access_verbs[access],
-            quern__components_type(&view->query->storage->components,
-                                   quern__component_index(view->query->terms[term].component))
-                ->name,
-            term, declared,
-            access == QUERN_WRITE && view->columns[term].access == QUERN_READ
-                ? "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)"
-                : "; declare the access in the term");
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
-    return NULL;
-}
-
-void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
-{
-    return refuse(view, term, access, access == QUERN_WRITE ? "quern_view_write" : "quern_view_read");
-}
-
-void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access)
-{
-    return refuse(view, term, access, "QUERN_COLUMN");
-}
-
-bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
-{
-    static const quern__type unknown = {.name = "component"};
-    const quern_view_column *column = &view->columns[term];
-    const quern__type *type = &unknown;
-    if (view->query != NULL)
-        type = quern__components_type(&view->query->storage->components,
-                                      quern__component_index(view->query->terms[term].component));
-    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : column->size_bytes;
-    const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
-    if (size_bytes == value_bytes && is_named) return column->offset_bytes != 0;
-    char owner[QUERN_MAX_NAME_BYTES + 16];
-    name_owner(view, owner, sizeof owner);
-    const quern_result result =
-        size_bytes != value_bytes
-            ? quern__violation(
-                  QUERN_ERROR_UNDECLARED_ACCESS,
-                  "QUERN_COLUMN: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u", owner,
-                  type->name, term, type_name, size_bytes, value_bytes)
-            : quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                               "QUERN_COLUMN: %s asked for '%s', term %u, as %s; it was registered as %s",
-                               owner, type->name, term, type_name, type->type_name);
-    quern__scope *scope = (quern__scope *)view->context;
-    if (scope != NULL) scope->refused = result;
-    return false;
 }
 
 /* -------------------------------------------------------------------------------------- public calls */
@@ -435,6 +369,7 @@ uint64_t quern_query_count(quern_query *query)
     if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
         quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
         return 0;
+    if (query->ups != NULL && query->ups->leaves_rows_out) return quern__up_count(query);
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)
         count += quern__archetype_row_count(query->matches.items[i].archetype);
@@ -532,7 +467,7 @@ void quern__query_list_again(quern__query *query)
 static void take_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
-    if (query->filter_count > 0) return;
+    if (query->filter_count > 0 || query->up_count > 0) return;
     if (query->walked_version == version && query->entries_version != version) list_entries(query);
     query->walked_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
@@ -562,6 +497,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
     if (iterator.result == QUERN_OK)
         iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
+    if (iterator.result == QUERN_OK && query->up_count > 0)
+        iterator.result = quern__in_call(quern__ups_begin_walk(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) take_entries(query, &iterator);
     if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
     iterator.seen_version = query->seen_version;
@@ -608,6 +545,21 @@ static bool advance(quern_query_iterator *iterator)
     return false;
 }
 
+/* Moves on to the next run of rows that up-terms let stay, in this chunk or a later one. */
+static bool advance_up(quern_query_iterator *iterator)
+{
+    quern__up_walk *walk = iterator->up_walk;
+    while (!quern__up_next(iterator->query, &walk->rows, &iterator->view)) {
+        if (!advance(iterator)) {
+            iterator->up_walk->number = 0;
+            iterator->up_walk = NULL;
+            return false;
+        }
+        walk->rows = quern__up_find(iterator->query, walk->addresses, &iterator->view);
+    }
+    return true;
+}
+
 /* Whether the iterator may go on; if not, its result says why, and stays. */
 static bool may_go_on(quern_query_iterator *iterator)
 {
@@ -618,6 +570,12 @@ static bool may_go_on(quern_query_iterator *iterator)
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "
                                                        "first and change them after the loop");
+    if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
+        iterator->result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_query_next: %d other iterations of the query have begun since, and were not walked to "
+            "the end: a query with up-terms keeps addresses for so many (create another query)",
+            QUERN__UP_WALKS);
     return iterator->result == QUERN_OK;
 }
 
@@ -629,5 +587,6 @@ bool quern__query_next(quern_query_iterator *iterator)
     }
     bool is_listed = iterator->end_entry != NULL;
     iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
-    return may_go_on(iterator) && !is_listed && advance(iterator);
+    if (!may_go_on(iterator) || is_listed) return false;
+    return iterator->up_walk == NULL ? advance(iterator) : advance_up(iterator);
 }

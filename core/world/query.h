@@ -29,6 +29,8 @@ struct quern_query {
     uint32_t term_count;
     uint32_t filter_count;  /* terms that are `changed` */
     bool names_disabled;    /* otherwise entities that are disabled are left out */
+    uint32_t up_count;      /* terms that are up-terms */
+    struct quern__ups *ups; /* what these need, see up.h; NULL: there are none */
     uint64_t seen_version;  /* of the last look of a query with filters */
     uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
     uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
@@ -81,6 +83,13 @@ typedef struct quern__plain_context {
 
 /* For messages: of those that are no system. */
 const char *quern__caller_name(quern__caller caller);
+
+/* The component that decides whether an archetype matches a term: of an up-term, the relation's. */
+static inline uint32_t quern__term_index(const quern_term *term)
+{
+    return quern__component_index(
+        term->reach == QUERN_REACH_ROW ? term->component : quern_relation_component(term->relation));
+}
 
 /* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
  * Nothing to release on failure. Filters have seen nothing yet. */

@@ -52,6 +52,13 @@ typedef enum quern_access {
     QUERN_WRITE_CONCURRENT
 } quern_access;
 
+/** Whose component a term is about. */
+typedef enum quern_reach {
+    QUERN_REACH_ROW,     /**< That of the row itself. */
+    QUERN_REACH_UP,      /**< That of the row's target; see quern_term_up. */
+    QUERN_REACH_NEAREST, /**< That of the nearest ancestor which has it; see quern_term_up_nearest. */
+} quern_reach;
+
 /** A term of a query. Its index in the list names the column of a view. A term that is set and names no
  * component is refused. */
 typedef struct quern_term {
@@ -59,6 +66,8 @@ typedef struct quern_term {
     quern_match match;         /**< What it asks of an entity. */
     quern_access access;       /**< What is done with the values. */
     bool changed;              /**< See quern_term_changed. */
+    quern_reach reach;         /**< Whose component it is. */
+    quern_relation relation;   /**< The way from the row to that entity; null for the row itself. */
 } quern_term;
 
 /** Makes a term of its parts. */
@@ -69,6 +78,8 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.match = match;
     term.access = access;
     term.changed = false;
+    term.reach = QUERN_REACH_ROW;
+    term.relation.bits = 0;
     return term;
 }
 
@@ -124,6 +135,57 @@ static inline quern_term quern_term_changed(quern_term term)
     return term;
 }
 
+/** Makes an *up-term* of its parts; the calls below have the rules. */
+static inline quern_term quern_term_up_make(quern_component component, quern_relation relation,
+                                            quern_match match, quern_reach reach)
+{
+    quern_term term = quern_term_make(component, match, QUERN_READ);
+    term.reach = reach;
+    term.relation = relation;
+    return term;
+}
+
+/** Makes an up-term: the row has a target by the relation, the target has the component, and its value is
+ * read.
+ *
+ * The addresses of the values are there when a view comes: QUERN_UP has them, one per row. The processor
+ * was asked for what they point at, and neighbours with the same target share one search. Rows whose target
+ * lacks the component are left out, so that a chunk may come as several views, one for each run of rows that
+ * stay, or as none. Its views have one ordinal, and share partial result and commands: a kernel that
+ * computes a partial result adds to it.
+ *
+ * An up-term is read only, is no change filter, and takes no tags. In a system it is a lookup of the
+ * component: the system runs before or after those that write it, never at the same time. A system or a
+ * parallel query that writes the component in its own rows is refused, unless the system is
+ * QUERN_SYSTEM_SERIAL. The same component may also stand in a term on the row itself. */
+static inline quern_term quern_term_up(quern_component component, quern_relation relation)
+{
+    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_UP);
+}
+
+/** Makes an up-term that leaves no row out: the address is NULL where the row has no target, or the target
+ * lacks the component. */
+static inline quern_term quern_term_up_optional(quern_component component, quern_relation relation)
+{
+    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_UP);
+}
+
+/** Makes an up-term whose value is that of the nearest ancestor which has the component: the target, or its
+ * target, and so on; not the row itself. Rows without such an ancestor are left out. Each search takes a
+ * step per ancestor. Where the relation lets targets go round in a circle, a search ends when it has been
+ * round; what it finds may then be the row itself. */
+static inline quern_term quern_term_up_nearest(quern_component component, quern_relation relation)
+{
+    return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_NEAREST);
+}
+
+/** Makes an up-term as quern_term_up_nearest that leaves no row out: the address is NULL where no ancestor
+ * has the component. */
+static inline quern_term quern_term_up_nearest_optional(quern_component component, quern_relation relation)
+{
+    return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_NEAREST);
+}
+
 /* ------------------------------------------------------------------------------------------- view */
 
 /** What a callback can reach besides its view; see <quern/context.h>. */
@@ -133,19 +195,21 @@ typedef struct quern_query quern_query;
 
 /** Internal: where a term's column lies in the chunks of one archetype. */
 typedef struct quern_view_column {
-    uint16_t offset_bytes; /**< From the chunk; 0: the term has no values here. */
-    uint16_t size_bytes;   /**< Of one value. */
-    uint8_t access;        /**< A quern_access. */
-    uint8_t present;       /**< The archetype has the component. */
-    uint8_t version_index; /**< Of the column, among the chunk's versions. */
-    uint8_t is_checked;    /**< In a build with QUERN_CHECKS: names of types are compared, too. */
+    /** From the chunk; 0: the term has no values here. With a size, it is an up-term, without access. */
+    uint16_t offset_bytes;
+    uint16_t size_bytes; /**< Of one value. */
+    uint8_t access;      /**< A quern_access. */
+    uint8_t present;     /**< The archetype has the component; of an up-term, the relation. */
+    /** Of the column, among the chunk's versions; of an up-term, which of the query's it is. */
+    uint8_t version_index;
+    uint8_t is_checked; /**< In a build with QUERN_CHECKS: names of types are compared, too. */
 } quern_view_column;
 
 /** A run of rows of one chunk. Valid until the callback returns or the iterator moves on. */
 typedef struct quern_view {
     uint32_t count; /**< Rows, at least 1 (0 only in a system without terms). Loops copy it, see above. */
     /** 0, 1, 2 ... over the views of one system run or one iteration, in order. In a system, views that
-     * its filters leave out count. */
+     * its filters leave out count. With up-terms it counts chunks, whose views share it. */
     uint32_t ordinal;
     const quern_entity *entities; /**< The handles of the rows. */
     uint32_t first;      /**< In a fill, the number of the first row within the call; otherwise 0. */
@@ -158,6 +222,7 @@ typedef struct quern_view {
     uint64_t *versions;               /**< Internal: of the chunk's columns; NULL: not kept. */
     /** Internal: of what is written; 0: in a plain iteration, where it depends on when. */
     uint64_t version;
+    const void *const *up; /**< Internal: addresses of up-terms, by number and row of the chunk. */
 } quern_view;
 
 /** Called with a view: the function of a system (quern_system_def), a parallel query
@@ -245,7 +310,56 @@ static inline void *quern__view_typed(const quern_view *view, uint32_t term, siz
         _Generic(1 ? (__VA_ARGS__ *)0 : (void *)1, const void * : 1, void * : 0)))
 #endif
 
-/** Returns whether the entities of this view have the component of a term (optional, any). */
+/* Internal: addresses of one up-term. A chunk has fewer rows; and no power of two, so that those of
+ * several up-terms do not meet in the same cache sets. */
+#define QUERN__UP_STRIDE 2072
+
+/* Internal: say why the addresses of an up-term were refused, and return NULL; and whether its values are
+ * of this type: false, refused with a message, when they are not. */
+QUERN_API void *quern__view_refuse_up(const quern_view *view, uint32_t term, const char *function);
+QUERN_API bool quern__view_up_fits(const quern_view *view, uint32_t term, size_t size_bytes,
+                                   const char *type_name);
+
+/* Whether the term is an up-term. */
+static inline bool quern__view_is_up(const quern_view *view, uint32_t term)
+{
+    return term < view->term_count && view->columns[term].offset_bytes == 0 &&
+           view->columns[term].size_bytes != 0;
+}
+
+/** Returns the view.count addresses of an up-term's values (quern_term_up). None is NULL, unless the term is
+ * optional. Valid as long as the view. Returns NULL, with a message, when the term is no up-term. */
+static inline const void *const *quern_view_up(const quern_view *view, uint32_t term)
+{
+    if (!quern__view_is_up(view, term))
+        return (const void *const *)quern__view_refuse_up(view, term, "quern_view_up");
+    return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
+}
+
+/* For QUERN_UP. */
+static inline const void *quern__view_up_typed(const quern_view *view, uint32_t term, size_t size_bytes,
+                                               const char *type_name)
+{
+    if (!quern__view_is_up(view, term)) return quern__view_refuse_up(view, term, "QUERN_UP");
+    if (view->columns[term].size_bytes != size_bytes || view->columns[term].is_checked)
+        if (!quern__view_up_fits(view, term, size_bytes, type_name)) return 0;
+    return view->up + view->columns[term].version_index * (size_t)QUERN__UP_STRIDE + view->first_row;
+}
+
+/** Returns the addresses of an up-term's values, as quern_view_up, as pointers to a C type:
+ *
+ *     const World *const *parents = QUERN_UP(view, 2, World);
+ *
+ * Refused as in QUERN_COLUMN when the type is another one. */
+#ifdef __cplusplus
+#define QUERN_UP(view, term, ...) (quern__up<__VA_ARGS__>((view), (term), #__VA_ARGS__))
+#else
+#define QUERN_UP(view, term, ...) \
+    ((const __VA_ARGS__ *const *)quern__view_up_typed((view), (term), sizeof(__VA_ARGS__), #__VA_ARGS__))
+#endif
+
+/** Returns whether the entities of this view have the component of a term (optional, any); of an up-term,
+ * whether they have targets. */
 static inline bool quern_view_has(const quern_view *view, uint32_t term)
 {
     return term < view->term_count && view->columns[term].present;
@@ -267,8 +381,8 @@ QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_
  * frames. */
 QUERN_API void quern_query_destroy(quern_query *query);
 
-/** Returns how many entities match now. 0, with a message, when memory for new matches is missing.
- * Threads: main, between frames. */
+/** Returns how many entities match now; where up-terms leave rows out, it looks at each. 0, with a message,
+ * when memory for new matches is missing. Threads: main, between frames. */
 QUERN_API uint64_t quern_query_count(quern_query *query);
 
 /* Internal: a chunk that a walk comes to. */
@@ -299,13 +413,17 @@ typedef struct quern_query_iterator {
     const bool *is_locked;
     /** Internal: filters let pass what is newer. */
     uint64_t seen_version;
-    uint32_t view_count;  /**< Internal: views so far. */
-    uint32_t match_index; /**< Internal. */
-    uint32_t chunk_index; /**< Internal. */
+    struct quern__up_walk *up_walk; /**< Internal: where up-terms keep addresses; NULL: there are none. */
+    uint32_t view_count;            /**< Internal: views so far. */
+    uint32_t match_index;           /**< Internal. */
+    uint32_t chunk_index;           /**< Internal. */
+    uint32_t up_number;             /**< Internal: by which up_walk knows the iteration. */
 } quern_query_iterator;
 
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
- * if it is refused: then there are no views, and result says why. Errors: NULL_ARGUMENT, WORLD_LOCKED,
+ * if it is refused: then there are no views, and result says why. Of a query with up-terms, eight
+ * iterations may be under way at a time; a ninth takes the place of the oldest, which ends with
+ * INVALID_ARGUMENT when it moves on, and whose addresses are no longer good. Errors: NULL_ARGUMENT, WORLD_LOCKED,
  * OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
@@ -353,6 +471,13 @@ static inline bool quern_query_next(quern_query_iterator *iterator)
 }
 
 #ifdef __cplusplus
+}
+
+template <typename T>
+inline const T *const *quern__up(const quern_view *view, uint32_t term, const char *type_name)
+{
+    return static_cast<const T *const *>(
+        quern__view_up_typed(view, term, quern__type_of<std::remove_const_t<T>>::size_bytes, type_name));
 }
 
 template <typename T> inline T *quern__column(const quern_view *view, uint32_t term, const char *type_name)

@@ -63,8 +63,10 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
         quern__write_quoted(printer, "component ", type->name);
     else {
         bool earlier_writes = quern__bitset_has(earlier->access.writes, conflict.index) &&
-                              quern__bitset_has(later->access.lookups, conflict.index);
-        quern__write_quoted(printer, "lookup of ", type->name);
+                              quern__bitset_has(later->access.anywhere, conflict.index);
+        const quern__access *reader = earlier_writes ? &later->access : &earlier->access;
+        bool is_lookup = quern__bitset_has(reader->lookups, conflict.index);
+        quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", type->name);
         quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
     }
 }

@@ -77,7 +77,7 @@ static void meet(shared *found, const quern__access *a, const quern__access *b,
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
         bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
-        if (a_writes && quern__bitset_has(b->lookups, index)) quern__bitset_add(found->lookups, index);
+        if (a_writes && quern__bitset_has(b->anywhere, index)) quern__bitset_add(found->lookups, index);
         if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
     }
 }

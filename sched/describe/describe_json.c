@@ -112,6 +112,9 @@ static void put_terms(quern__json *out, const quern__system *system)
                                           [QUERN_MATCH_NONE] = "none",
                                           [QUERN_MATCH_OPTIONAL] = "optional",
                                           [QUERN_MATCH_ANY] = "any"};
+    static const char *const reaches[] = {
+        [QUERN_REACH_ROW] = "row", [QUERN_REACH_UP] = "up", [QUERN_REACH_NEAREST] = "nearest"};
+    const quern__components *components = &system->plan->world->storage.components;
     quern__json_open(out, "terms", '[');
     for (uint32_t i = 0; i < system->query.term_count; i++) {
         const quern_term *term = &system->query.terms[i];
@@ -120,6 +123,12 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
         quern__json_flag(out, "changed", term->changed);
+        quern__json_text(out, "reach", reaches[term->reach]);
+        if (term->reach == QUERN_REACH_ROW)
+            quern__json_null(out, "relation");
+        else
+            quern__json_text(out, "relation",
+                             quern__components_type(components, quern__term_index(term))->name);
         quern__json_close(out, '}');
     }
     quern__json_close(out, ']');

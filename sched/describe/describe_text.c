@@ -32,7 +32,7 @@ static void write_load(quern__printer *printer, const quern__facts *facts, quern
 static const char *const access_verbs[] = {
     [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
 
-/* "read", "optional write", "with", "without", "any" */
+/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'" */
 static void write_term(quern__printer *printer, const quern_world *world, const quern_term *term)
 {
     static const char *const matches[] = {
@@ -44,6 +44,10 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
         quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
     quern__write_quoted(printer, " ", quern_component_name(world, term->component));
     if (term->changed) quern__print(printer, " if changed");
+    if (term->reach == QUERN_REACH_ROW) return;
+    quern__print(printer, term->reach == QUERN_REACH_UP ? " upward" : " of the nearest ancestor");
+    quern__write_quoted(printer, " by ",
+                        quern__components_type(&world->storage.components, quern__term_index(term))->name);
 }
 
 /* The separator of what is already there and what comes. */

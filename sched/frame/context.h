@@ -15,6 +15,7 @@ struct quern_context {
     quern_schedule *schedule;
     const quern__system *system;
     quern_commands *commands;
+    const void **addresses; /* for the up-terms of a view: see core/world/up.h; NULL: no system has any */
     uint32_t worker_index;
     quern__callback_kind callback;
     const void *thread;         /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */

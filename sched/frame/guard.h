@@ -46,7 +46,7 @@ typedef struct quern__guard_table {
 
 typedef struct quern__guards {
     QUERN__ARRAY(quern__guard_table) tables; /* by archetype index, of the archetypes there were */
-    uint64_t reached[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* by terms or lookups of systems */
+    uint64_t reached[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* by terms, also up-terms, or lookups */
     uint32_t system_count;                                       /* that reached is made of */
     uint64_t structure_version;                                  /* when the guards were made */
     const char *when; /* "before" or "in" the frame is what is found */

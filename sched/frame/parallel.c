@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
-#include "core/world/query.h"
+#include "core/world/up.h"
 #include "core/world/world.h"
 #include "core/world/world_commands.h"
 #include "sched/jobs/jobs.h"
@@ -28,6 +28,17 @@ static void end_stream(quern__plain_context *context)
     context->has_stream = false;
 }
 
+/* The runs of rows that stay, as views of one chunk. */
+static void call_runs(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
+{
+    quern_view view = *chunk_view;
+    const void **addresses =
+        run->query->ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
+    quern__up_rows rows = quern__up_find(run->query, addresses, &view);
+    while (quern__up_next(run->query, &rows, &view))
+        run->kernel(view.context, &view);
+}
+
 static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, quern__plain_context *context)
 {
     quern_view view = {.query = run->query,
@@ -44,7 +55,10 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = entry->entities;
-        run->kernel(view.context, &view);
+        if (QUERN__UNLIKELY(run->query->up_count > 0))
+            call_runs(run, &view, context->worker_index);
+        else
+            run->kernel(view.context, &view);
         end_stream(context);
     }
 }
@@ -67,6 +81,17 @@ static quern_result prepare(quern_query *query, const char *function)
     if (result == QUERN_OK) result = quern__query_refresh(query);
     if (result == QUERN_OK) result = quern__query_list(query);
     return quern__in_call(result, function);
+}
+
+/* Addresses for up-terms; and none of them reads what the kernel writes in other rows at the same time. */
+static quern_result prepare_ups(const quern__query *query, uint32_t worker_count)
+{
+    const uint32_t term = quern__query_up_conflict(query);
+    if (term == query->term_count) return quern__ups_reserve_workers(query, worker_count);
+    return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
+                       "term %u reads '%s' upward, which the kernel writes at the same time: iterate the "
+                       "query on one thread, or write to another component",
+                       term, quern_component_name(query->world, query->terms[term].component));
 }
 
 /* What is written in a run with filters is not new to the query's next look. */
@@ -162,6 +187,7 @@ static quern_result run_parallel(quern_query *query, quern_jobs *jobs, quern_ker
     parallel_run run = {.query = query, .kernel = kernel};
     quern_result result = open_recorders(&run, query->world, worker_count);
     if (result == QUERN_OK) result = prepare(query, function_name);
+    if (result == QUERN_OK && query->up_count > 0) result = prepare_ups(query, worker_count);
     if (result != QUERN_OK) return quern__in_call(result, function_name);
     open_contexts(&run, jobs, worker_count, user_data);
     result = call_all(&run, query, jobs);

@@ -164,6 +164,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     system->plan = &schedule->plan;
     system->index = schedule->plan.systems.count;
     schedule->plan.systems.items[schedule->plan.systems.count++] = system;
+    if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;

@@ -32,6 +32,7 @@ struct quern_schedule {
     quern_commands *recorders; /* one per worker */
     struct quern_context *contexts;
     uint32_t worker_count; /* entries of both */
+    uint32_t up_count;     /* up-terms for which each worker has addresses */
     quern__playback playback;
     quern__guards guards; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;

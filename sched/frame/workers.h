@@ -3,7 +3,8 @@
 #ifndef QUERN_SCHED_FRAME_WORKERS_H
 #define QUERN_SCHED_FRAME_WORKERS_H
 
-/* What each worker has in frames: a recorder of commands, and the context of the callbacks it makes. */
+/* What each worker has in frames: a recorder of commands, the context of the callbacks it makes, and memory
+ * for the addresses of up-terms. */
 
 #include "sched/frame/schedule.h"
 

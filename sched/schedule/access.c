@@ -2,11 +2,17 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/access.h"
 
+#include "core/world/query.h"
 #include "core/world/world.h"
 
 static void add_terms(quern__access *access, const quern_system_def *def, uint32_t term_count)
 {
     for (uint32_t i = 0; i < term_count; i++) {
+        if (def->terms[i].reach != QUERN_REACH_ROW) {
+            quern__bitset_add(access->anywhere, quern__component_index(def->terms[i].component));
+            quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
+            continue;
+        }
         uint32_t index = quern__component_index(def->terms[i].component);
         bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed;
         if (is_read) quern__bitset_add(access->reads, index);
@@ -34,6 +40,7 @@ static quern_result add_lookups(quern__access *access, const quern_world *world,
                                "system '%s' declares the lookup of '%s' twice; once is enough", def->name,
                                quern__components_type(&world->storage.components, index)->name);
         quern__bitset_add(access->lookups, index);
+        quern__bitset_add(access->anywhere, index);
     }
     return result;
 }
@@ -161,7 +168,7 @@ bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & b->lookups[word]) | (b->writes[word] & a->lookups[word]);
+        both |= (a->writes[word] & b->anywhere[word]) | (b->writes[word] & a->anywhere[word]);
     return both != 0;
 }
 
@@ -177,7 +184,7 @@ quern__conflict quern__access_meet_on(const quern__access *a, const quern__acces
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index);
-        if (a_writes && quern__bitset_has(b->lookups, index))
+        if (a_writes && quern__bitset_has(b->anywhere, index))
             return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = index};
         if (!b_matches || strongest.kind != QUERN__NO_CONFLICT) continue;
         bool b_writes = quern__bitset_has(b->writes, index);

@@ -8,7 +8,8 @@
  * Two systems conflict when one writes what the other touches *and the two can meet*:
  *   resource   both declare it, one of them to write
  *   component  both match some archetype that has it, and one of them writes it there
- *   lookup     one writes it in some archetype that it matches; the other reads it from any entity
+ *   lookup     one writes it in some archetype that it matches; the other reads it from any entity, by a
+ *              lookup or an up-term
  * The last two depend on the archetypes there are. A conflict once found stays, though its archetype may
  * be removed, so only new archetypes have to be looked at. */
 
@@ -25,9 +26,10 @@ typedef struct quern__resource_use {
 } quern__resource_use;
 
 typedef struct quern__access {
-    uint64_t reads[QUERN__COMPONENT_WORDS];  /* through terms; written and filtered ones, too */
-    uint64_t writes[QUERN__COMPONENT_WORDS]; /* through terms */
-    uint64_t lookups[QUERN__COMPONENT_WORDS];
+    uint64_t reads[QUERN__COMPONENT_WORDS];    /* through terms; written and filtered ones, too */
+    uint64_t writes[QUERN__COMPONENT_WORDS];   /* through terms */
+    uint64_t lookups[QUERN__COMPONENT_WORDS];  /* declared */
+    uint64_t anywhere[QUERN__COMPONENT_WORDS]; /* read from any entity: by lookups and by up-terms */
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
 } quern__access;

@@ -54,7 +54,8 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
                                                                     .run = system->run,
                                                                     .columns = match->columns,
                                                                     .query = &system->query,
-                                                                    .term_count = system->query.term_count};
+                                                                    .term_count = system->query.term_count,
+                                                                    .has_ups = system->query.up_count > 0};
     }
 }
 

@@ -30,6 +30,7 @@ typedef struct quern__pass_call {
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
+    bool has_ups; /* up-terms: a chunk may come as several views, or none */
     /* prepared */
     uint32_t first_ordinal; /* of the views in this table */
     bool is_conditional;    /* the system is disabled or gated, or has filters: not made on every chunk */

@@ -54,6 +54,7 @@ typedef struct quern__plan {
     size_t own_cache_bytes;                /* of each core */
     size_t shared_cache_bytes;             /* of all cores together */
     QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
+    uint32_t up_count;                     /* the most up-terms of a system */
 
     /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
     bool is_compiled;

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/system.h"
 
+#include "core/world/up.h"
 #include "core/world/world.h"
 
 #include <float.h>
@@ -61,6 +62,21 @@ static quern_result check_self_conflict(const quern__system *system, const quern
         system->name, quern__components_type(&world->storage.components, component)->name);
 }
 
+static quern_result check_up_conflict(const quern__system *system, const quern_world *world)
+{
+    const uint32_t term = quern__query_up_conflict(&system->query);
+    if (term == system->query.term_count || quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    const quern_term *up = &system->query.terms[term];
+    const quern__components *components = &world->storage.components;
+    return quern__fail(
+        QUERN_ERROR_SCHEDULE_CONFLICT,
+        "system '%s' reads '%s' upward by '%s', and its own views write it at the same time: set .levels "
+        "to "
+        "the relation, which calls it for targets before their sources, or make it QUERN_SYSTEM_SERIAL",
+        system->name, quern__components_type(components, quern__component_index(up->component))->name,
+        quern__components_type(components, quern__term_index(up))->name);
+}
+
 /* ------------------------------------------------------------------------------------------ create */
 
 static quern_result add_rules(quern__system *system, const char *const *names, bool is_before)
@@ -116,6 +132,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result != QUERN_OK) return result;
     system->flags = implied_flags(&system->access, def->flags);
     result = check_self_conflict(system, world);
+    if (result == QUERN_OK && system->query.up_count > 0) result = check_up_conflict(system, world);
     if (result == QUERN_OK) result = add_rules(system, def->before, true);
     if (result == QUERN_OK) result = add_rules(system, def->after, false);
     return result;

@@ -705,6 +705,8 @@ Test(describe_json, a_system_with_all_it_declares)
     assert_member_text(first, "match", "all");
     assert_member_text(first, "access", "read");
     assert_flag(first, "changed", true);
+    assert_member_text(first, "reach", "row");
+    cr_assert(cJSON_IsNull(member(first, "relation")));
     assert_member_text(second, "match", "none");
     assert_member_text(second, "access", "none");
     assert_flag(second, "changed", false);

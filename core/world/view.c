@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Columns of views that were refused: who asked for what, and what was declared. */
+
+#include "core/world/query.h"
+
+static const char *const access_verbs[] = {"match", "read", "write"};
+
+void quern__query_declared(const quern__query *query, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < query->term_count; i++) {
+        const quern_term *term = &query->terms[i];
+        const quern__type *type =
+            quern__components_type(&query->storage->components, quern__component_index(term->component));
+        quern__append(text, text_bytes, "%s%s %s%s", i > 0 ? ", " : "",
+                      term->match == QUERN_MATCH_NONE ? "exclude" : access_verbs[term->access], type->name,
+                      term->reach != QUERN_REACH_ROW ? " upward" : "");
+    }
+}
+
+const char *quern__caller_name(quern__caller caller)
+{
+    return caller == QUERN__CALLER_PARALLEL ? "a parallel query" : "a fill callback";
+}
+
+/* Whose view it is, for messages. */
+static void name_owner(const quern_view *view, char *text, size_t text_bytes)
+{
+    const quern__scope *scope = (const quern__scope *)view->context;
+    text[0] = '\0';
+    if (scope == NULL)
+        quern__append(text, text_bytes, "an iteration");
+    else if (scope->caller == QUERN__CALLER_SYSTEM)
+        quern__append(text, text_bytes, "system '%s'", scope->system_name);
+    else
+        quern__append(text, text_bytes, "%s", quern__caller_name(scope->caller));
+}
+
+/* What to do instead, where a column was refused. */
+static const char *advice_on(const quern_view *view, uint32_t term, quern_access access)
+{
+    if (quern__view_is_up(view, term))
+        return "; it is an up-term: QUERN_UP has the addresses of its values";
+    if (access == QUERN_WRITE && view->columns[term].access == QUERN_READ)
+        return "; declare the write, or ask for it to read (quern_view_read, const in QUERN_COLUMN)";
+    return "; declare the access in the term";
+}
+
+static void *refuse(const quern_view *view, uint32_t term, quern_access access, const char *function)
+{
+    char declared[256] = "nothing", owner[QUERN_MAX_NAME_BYTES + 16];
+    if (view->query != NULL && view->query->term_count > 0)
+        quern__query_declared(view->query, declared, sizeof declared);
+    name_owner(view, owner, sizeof owner);
+    quern_result result;
+    if (term >= view->term_count || view->query == NULL)
+        result = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                  "%s: %s asked for term %u; there are %u, from 0 (declared: %s)", function,
+                                  owner, term, view->term_count, declared);
+    else
+        result = quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS, "%s: %s asked to %s '%s', term %u (declared: %s)%s", function,
+            owner, access_verbs[access],
+            quern__components_type(&view->query->storage->components,
+                                   quern__component_index(view->query->terms[term].component))
+                ->name,
+            term, declared, advice_on(view, term, access));
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return NULL;
+}
+
+void *quern__view_refuse(const quern_view *view, uint32_t term, quern_access access)
+{
+    return refuse(view, term, access, access == QUERN_WRITE ? "quern_view_write" : "quern_view_read");
+}
+
+void *quern__view_refuse_typed(const quern_view *view, uint32_t term, quern_access access)
+{
+    return refuse(view, term, access, "QUERN_COLUMN");
+}
+
+void *quern__view_refuse_up(const quern_view *view, uint32_t term, const char *function)
+{
+    if (term >= view->term_count || view->query == NULL) return refuse(view, term, QUERN_READ, function);
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: %s asked for '%s', term %u, which is no up-term (quern_term_up): QUERN_COLUMN has its values",
+        function, owner,
+        quern__components_type(&view->query->storage->components,
+                               quern__component_index(view->query->terms[term].component))
+            ->name,
+        term);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return NULL;
+}
+
+/* Whether the values of a term, a column or an up-term, are of this type; if not, that is said. */
+static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name,
+                       const char *function)
+{
+    static const quern__type unknown = {.name = "component"};
+    const quern_view_column *column = &view->columns[term];
+    const quern__type *type = &unknown;
+    if (view->query != NULL)
+        type = quern__components_type(&view->query->storage->components,
+                                      quern__component_index(view->query->terms[term].component));
+    const uint32_t value_bytes = view->query != NULL ? type->size_bytes : column->size_bytes;
+    const bool is_named = !QUERN_CHECKS || quern__type_is_named(type, type_name);
+    if (size_bytes == value_bytes && is_named) return true;
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result =
+        size_bytes != value_bytes
+            ? quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                               "%s: %s asked for '%s', term %u, as %s of %zu bytes; its values have %u",
+                               function, owner, type->name, term, type_name, size_bytes, value_bytes)
+            : quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                               "%s: %s asked for '%s', term %u, as %s; it was registered as %s", function,
+                               owner, type->name, term, type_name, type->type_name);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return false;
+}
+
+bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+{
+    return check_type(view, term, size_bytes, type_name, "QUERN_COLUMN") &&
+           view->columns[term].offset_bytes != 0;
+}
+
+bool quern__view_up_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
+{
+    return check_type(view, term, size_bytes, type_name, "QUERN_UP");
+}

@@ -4,75 +4,116 @@
 
 #include "core/storage/change.h"
 
-/* ------------------------------------------------------------------------------ what comes to change */
+/* -------------------------------------------------------------------------------- lists of changes */
 
-static bool list_change(quern__storage *storage, uint32_t slot, uint32_t level)
+void quern__changes_begin(quern__storage *storage)
 {
-    quern__level_changes *changes = &storage->relations.changes;
-    if (!quern__array_reserve(&storage->allocator, changes, changes->count + 1)) return false;
-    changes->items[changes->count++] = (quern__level_change){.slot = slot, .level = level};
+    storage->level_changes.count = 0;
+}
+
+static inline bool append(quern__storage *storage, const quern__level_change *change)
+{
+    const uint32_t count = storage->level_changes.count;
+    if (!quern__array_reserve(&storage->allocator, &storage->level_changes, count + 1)) return false;
+    storage->level_changes.items[storage->level_changes.count++] = *change;
     return true;
 }
 
-/* Lists an entity that comes to a level, and all below it whose level follows from that. Where a level stays
- * as it is, so do all below it. */
-static bool list_changes(quern__storage *storage, const quern__relation *relation, uint32_t slot,
-                         uint32_t level)
+/* Appends the children of the i-th that come to another level with it. */
+static bool append_below(quern__storage *storage, uint32_t i, const quern__cascade *cascade)
 {
-    quern__level_changes *changes = &storage->relations.changes;
-    const quern__links *links = &relation->links;
-    changes->count = 0;
-    if (!list_change(storage, slot, level)) return false;
-    if (quern__links_level(links, slot) == level) return true;
-    for (uint32_t i = 0; i < changes->count; i++) {
-        const quern__level_change change = changes->items[i];
-        const uint32_t below =
-            change.level < QUERN_MAX_RELATION_LEVEL ? change.level + 1 : QUERN_MAX_RELATION_LEVEL;
-        for (uint32_t child = quern__links_first(links, change.slot); child != QUERN__SLOT_NONE;
-             child = quern__links_at(links, child)->next)
-            if (quern__links_at(links, child)->level != below && !list_change(storage, child, below))
-                return false;
+    const quern__level_change above = storage->level_changes.items[i];
+    const quern__links *links = &above.relation->links;
+    const uint32_t level =
+        above.level < QUERN_MAX_RELATION_LEVEL ? above.level + 1 : QUERN_MAX_RELATION_LEVEL;
+    for (uint32_t slot = quern__links_first(links, above.slot); slot != QUERN__SLOT_NONE;) {
+        const quern__kin *kin = quern__links_at(links, slot);
+        const bool stays = kin->level == level || (cascade != NULL && quern__cascade_has(cascade, slot));
+        const quern__level_change change = {
+            .relation = above.relation, .slot = slot, .level = level, .has_target = true};
+        if (!stays && !append(storage, &change)) return false;
+        slot = kin->next;
     }
     return true;
 }
 
-/* Plan and room for the i-th change. */
-static quern_result reserve_change(quern__storage *storage, quern__relation *relation, uint32_t i,
-                                   bool has_target)
+quern_result quern__changes_list(quern__storage *storage, quern__relation *relation, uint32_t slot,
+                                 bool has_target, uint32_t level, const quern__cascade *cascade)
 {
-    quern__level_change *change = &storage->relations.changes.items[i];
-    const quern__record *record = quern__entities_record(&storage->entities, change->slot);
-    quern_result result =
-        quern__relation_plan(storage, relation, quern__storage_archetype_of(storage, record),
-                             has_target || i > 0, change->level, &change->plan);
-    if (result != QUERN_OK) return result;
-    return quern__rows_reserve(storage, change->plan->target, 1);
+    const quern__level_change change = {
+        .relation = relation, .slot = slot, .level = level, .has_target = has_target};
+    const bool is_all = quern__links_level(&relation->links, slot) == level;
+    uint32_t i = storage->level_changes.count;
+    bool has_room = append(storage, &change);
+    for (; has_room && !is_all && i < storage->level_changes.count; i++)
+        has_room = append_below(storage, i, cascade);
+    if (has_room) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
+                       "no memory for the list of %u entities whose level changes",
+                       storage->level_changes.count);
 }
 
-/* Only the first of those listed may be one that has no target afterwards. */
-static quern_result reserve_changes(quern__storage *storage, quern__relation *relation, bool has_target)
+/* Whether changes of several relations are listed, so that one entity may have several. */
+static bool are_several(const quern__storage *storage)
 {
-    const quern__level_changes *changes = &storage->relations.changes;
-    for (uint32_t i = 0; i < changes->count; i++) {
-        quern_result result = reserve_change(storage, relation, i, has_target);
-        if (result == QUERN_OK) continue;
-        while (i-- > 0)
-            quern__rows_unreserve(storage, changes->items[i].plan->target);
-        return result;
+    const quern__relation *first = storage->level_changes.items[0].relation;
+    return storage->level_changes.items[storage->level_changes.count - 1].relation != first;
+}
+
+/* Where an entity is when the changes listed so far are made. */
+static quern__archetype *find_source(const quern__storage *storage, uint32_t slot)
+{
+    quern__archetype *moved = quern__map_find_pointer(&storage->moved, (uint64_t)slot + 1);
+    return moved != NULL
+               ? moved
+               : quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
+}
+
+static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__archetype *target)
+{
+    uint64_t *known = quern__map_find(&storage->moved, (uint64_t)slot + 1);
+    if (known != NULL) {
+        *known = (uintptr_t)target;
+        return QUERN_OK;
     }
+    if (!quern__map_reserve(&storage->moved, &storage->allocator, storage->moved.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of entities that move");
+    quern__map_put(&storage->moved, (uint64_t)slot + 1, (uintptr_t)target);
     return QUERN_OK;
 }
 
-static void apply_changes(quern__storage *storage, const quern__relation *relation)
+/* Plan and room for one change. */
+static quern_result reserve(quern__storage *storage, quern__level_change *change, bool notes)
 {
-    const quern__level_changes *changes = &storage->relations.changes;
-    for (uint32_t i = 0; i < changes->count; i++) {
-        const quern__level_change *change = &changes->items[i];
+    quern_result result =
+        quern__relation_plan(storage, change->relation, find_source(storage, change->slot),
+                             change->has_target, change->level, &change->plan);
+    if (result == QUERN_OK && notes) result = note_moved(storage, change->slot, change->plan->target);
+    return result == QUERN_OK ? quern__rows_reserve(storage, change->plan->target, 1) : result;
+}
+
+quern_result quern__changes_reserve(quern__storage *storage)
+{
+    const bool notes = are_several(storage);
+    quern_result result = QUERN_OK;
+    uint32_t i = 0;
+    for (; i < storage->level_changes.count && result == QUERN_OK; i++)
+        result = reserve(storage, &storage->level_changes.items[i], notes);
+    if (notes) quern__map_clear(&storage->moved);
+    while (result != QUERN_OK && --i > 0)
+        quern__rows_unreserve(storage, storage->level_changes.items[i - 1].plan->target);
+    return result;
+}
+
+void quern__changes_apply(quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->level_changes.count; i++) {
+        const quern__level_change *change = &storage->level_changes.items[i];
         quern__record *record = quern__entities_record(&storage->entities, change->slot);
         uint32_t count;
         const uintptr_t to = quern__rows_append(storage, change->plan->target, 1, &count);
         quern__row_move(storage, quern__entity_of_slot(storage, change->slot), record, change->plan, to);
-        quern__links_at(&relation->links, change->slot)->level = change->level;
+        quern__links_at(&change->relation->links, change->slot)->level = change->level;
     }
 }
 
@@ -110,10 +151,9 @@ static void retarget(const quern__storage *storage, const quern__relation *relat
 static quern_result reserve_move(quern__storage *storage, quern__relation *relation, uint32_t source,
                                  bool has_target, uint32_t level)
 {
-    if (!list_changes(storage, relation, source, level))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
-                           "no memory for the list of those whose level changes");
-    return reserve_changes(storage, relation, has_target);
+    quern__changes_begin(storage);
+    quern_result result = quern__changes_list(storage, relation, source, has_target, level, NULL);
+    return result == QUERN_OK ? quern__changes_reserve(storage) : result;
 }
 
 static quern_result fail_cycle(const quern__storage *storage, const quern__relation *relation,
@@ -148,7 +188,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     quern_result result = reserve_move(storage, relation, s, true, level);
     if (result != QUERN_OK) return result;
     relink(relation, s, t);
-    apply_changes(storage, relation);
+    quern__changes_apply(storage);
     write_target(storage, relation, s, target);
     return QUERN_OK;
 }
@@ -159,6 +199,6 @@ quern_result quern__unrelate(quern__storage *storage, quern__relation *relation,
     quern_result result = reserve_move(storage, relation, s, false, 0);
     if (result != QUERN_OK) return result;
     quern__links_unlink(&relation->links, s);
-    apply_changes(storage, relation);
+    quern__changes_apply(storage);
     return QUERN_OK;
 }

@@ -17,6 +17,27 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
 /* The living source, which has a target, loses it. Errors: as above, but for CYCLE. */
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source);
 
+/* ------------------------------------------------------------------------------- lists of changes
+ *
+ * What relate.c does for its own calls, and cascade.c for those that lose their target: begin, list, reserve,
+ * apply. Links are as before until all is reserved; who lists an entity then links or unlinks it, and
+ * applies. The list is the storage's, and holds from begin to the next begin. */
+
+void quern__changes_begin(quern__storage *storage);
+
+/* Lists an entity that comes to a level of the relation, and all below it whose level follows from that, but
+ * not those that a cascade, if there is one, ends. Where a level stays as it is, so do all below it. Within
+ * one relation nobody may be listed twice. Errors: OUT_OF_MEMORY. */
+quern_result quern__changes_list(quern__storage *storage, quern__relation *relation, uint32_t slot,
+                                 bool has_target, uint32_t level, const quern__cascade *cascade);
+
+/* Plans and rows for all that are listed. Errors: OUT_OF_MEMORY, and those of quern__storage_archetype; then
+ * nothing is held. */
+quern_result quern__changes_reserve(quern__storage *storage);
+
+/* Moves the rows, and notes the levels in the links. Targets that are new are still to be written. */
+void quern__changes_apply(quern__storage *storage);
+
 /* The living entity of a slot. */
 static inline quern_entity quern__entity_of_slot(const quern__storage *storage, uint32_t slot)
 {

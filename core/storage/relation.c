@@ -18,7 +18,6 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
     for (uint32_t i = 0; i < relations->list.count; i++)
         relation_release(relations->list.items[i], allocator);
     quern__array_release(allocator, &relations->list);
-    quern__array_release(allocator, &relations->changes);
     *relations = (quern__relations){0};
 }
 
@@ -207,4 +206,15 @@ void quern__relations_forget_plans(quern__relations *relations)
 {
     for (uint32_t i = 0; i < relations->list.count; i++)
         memset(relations->list.items[i]->plans, 0, sizeof relations->list.items[i]->plans);
+}
+
+void quern__relations_trim(quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->relations.list.count; i++)
+        quern__links_trim(&storage->relations.list.items[i]->links, &storage->allocator);
+    quern__array_release(&storage->allocator, &storage->level_changes);
+    memset(&storage->level_changes, 0, sizeof storage->level_changes);
+    quern__map_release(&storage->moved, &storage->allocator);
+    storage->moved = (quern__map){0};
+    quern__cascade_release(&storage->cascade, &storage->allocator);
 }

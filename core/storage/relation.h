@@ -46,19 +46,9 @@ typedef struct quern__relation {
     quern__known_plan plans[QUERN__RELATION_PLANS]; /* each has one place only */
 } quern__relation;
 
-/* An entity on its way to another level; plan: of its row. */
-typedef struct quern__level_change {
-    const struct quern__move_plan *plan;
-    uint32_t slot;
-    uint32_t level;
-} quern__level_change;
-
-typedef QUERN__ARRAY(quern__level_change) quern__level_changes;
-
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* they never move */
     quern__relation *parent;              /* of quern_world_parent, or NULL: nobody has asked yet */
-    quern__level_changes changes;         /* scratch of relate.c */
 } quern__relations;
 
 void quern__relations_release(quern__relations *relations, const quern_allocator *allocator);
@@ -109,6 +99,9 @@ quern_result quern__relation_plan(struct quern__storage *storage, quern__relatio
 
 /* To be called when plans or numbers of archetypes go. */
 void quern__relations_forget_plans(quern__relations *relations);
+
+/* Gives back pages of links without links, and what calls keep for the next ones. */
+void quern__relations_trim(struct quern__storage *storage);
 
 /* Whether an entity in this slot is somebody's source or target. */
 static inline bool quern__relations_has_links(const quern__relations *relations, uint32_t slot)

@@ -33,6 +33,9 @@ void quern__storage_release(quern__storage *storage)
     quern__map_release(&storage->archetype_by_set, &storage->allocator);
     quern__slabs_release(&storage->slabs, &storage->allocator);
     quern__entities_release(&storage->entities, &storage->allocator);
+    quern__array_release(&storage->allocator, &storage->level_changes);
+    quern__map_release(&storage->moved, &storage->allocator);
+    quern__cascade_release(&storage->cascade, &storage->allocator);
     quern__relations_release(&storage->relations, &storage->allocator);
     quern__components_release(&storage->components, &storage->allocator);
 }

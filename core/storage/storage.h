@@ -12,6 +12,7 @@
  *   rows of all archetypes together = alive entities */
 
 #include "core/storage/archetype.h"
+#include "core/storage/cascade.h"
 #include "core/storage/component.h"
 #include "core/storage/entity.h"
 #include "core/storage/relation.h"
@@ -31,6 +32,16 @@ typedef struct quern__place_table {
     struct quern__place_table *previous, *next; /* in the storage's list */
 } quern__place_table;
 
+/* An entity that comes to another level of a relation, gets a target or loses it; its row moves along the
+ * plan. See relate.h. */
+typedef struct quern__level_change {
+    quern__relation *relation;
+    const struct quern__move_plan *plan;
+    uint32_t slot;
+    uint32_t level;
+    bool has_target; /* afterwards */
+} quern__level_change;
+
 typedef struct quern__storage {
     quern_allocator allocator;
     quern__components components;
@@ -44,6 +55,9 @@ typedef struct quern__storage {
     quern__archetype *spares[QUERN__SPARE_ARCHETYPES]; /* a ring of those with is_spare, or NULL */
     uint32_t next_spare;
     quern__relations relations;
+    QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next two */
+    quern__map moved;                /* slot + 1 -> archetype of an entity that changes more than once */
+    quern__cascade cascade;          /* of immediate calls */
     bool has_attachments;            /* entities may have links: who ends has to be looked at */
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
     quern__place_table *first_place_table;

@@ -6,11 +6,7 @@
 #include <quern/bulk.h>
 
 #include "core/storage/change.h"
-#include "core/world/query.h"
-#include "core/world/up.h"
-#include "core/world/world.h"
-
-#include <stdio.h>
+#include "core/world/matching.h"
 
 /* ----------------------------------------------------------------------------------------- create */
 
@@ -175,126 +171,6 @@ quern_result quern_entity_create_filled(quern_world *world, const quern_componen
         world, create_filled(world, components, component_count, count, fill, user_data, out_entities));
 }
 
-/* ---------------------------------------------------------------------------------------- destroy */
-
-static QUERN__SLOW_PATH quern_result fail_listed(const quern__storage *storage,
-                                                 const quern_entity *entities, uint32_t i)
-{
-    quern_result result = quern__entities_check(&storage->entities, entities[i]);
-    char reason[128];
-    snprintf(reason, sizeof reason, "%s", quern_error_message());
-    return quern__fail(result, "quern_entity_destroy_many: number %u of the list: %s", i, reason);
-}
-
-/* In a list in any order, record and row of an entity are far from those of the one before. So they are
- * fetched ahead of their turn, by so many entities: first the record, then the row, whose place it tells.
- * Entities in the order of slots need no fetching: the processor sees them coming. */
-enum { RECORDS_AHEAD = 16, ROWS_AHEAD = 8, NEAR_SLOTS = 4 };
-
-static inline bool is_far_from_the_one_before(const quern_entity *entity)
-{
-    const uint32_t step = quern_entity_index(entity[0]) - quern_entity_index(entity[-1]);
-    return step + NEAR_SLOTS > 2 * NEAR_SLOTS;
-}
-
-static inline void fetch_record(const quern__storage *storage, quern_entity entity)
-{
-    __builtin_prefetch(quern__entities_record(&storage->entities, quern_entity_index(entity)), 1);
-}
-
-/* Everything in the row is going to be written: another one is moved there. */
-static inline void fetch_row(const quern__storage *storage, quern_entity entity)
-{
-    const quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
-    if (record->location == 0) return; /* it stands in the list twice */
-    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    const quern__row row = quern__row_of(record->location);
-    __builtin_prefetch(quern__row_handle(archetype, row), 1);
-    for (uint32_t i = 0; i < archetype->column_count; i++) {
-        const quern__column *column = &archetype->columns[i];
-        __builtin_prefetch(
-            quern__column_value(column, quern__chunk_of(record->location), (uint32_t)row.index), 1);
-    }
-}
-
-/* The first of so many entities is about to be destroyed: fetches what some later ones will need. */
-static inline void fetch_ahead(const quern__storage *storage, const quern_entity *entities, uint32_t count)
-{
-    if (count > RECORDS_AHEAD && is_far_from_the_one_before(&entities[RECORDS_AHEAD]))
-        fetch_record(storage, entities[RECORDS_AHEAD]);
-    if (count > ROWS_AHEAD && is_far_from_the_one_before(&entities[ROWS_AHEAD]))
-        fetch_row(storage, entities[ROWS_AHEAD]);
-}
-
-static void destroy_listed(quern__storage *storage, quern_entity entity)
-{
-    quern__record *record = quern__entities_find(&storage->entities, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return; /* it stands in the list twice */
-    quern__archetype *archetype = quern__storage_archetype_of(storage, record);
-    if (QUERN__LIKELY(archetype->is_plain && !quern__record_ends_stretch(record)))
-        quern__row_leave_plain(storage, archetype, entity, record);
-    else
-        quern__row_leave(storage, entity);
-}
-
-static quern_result destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
-{
-    if (world == NULL) return quern__fail_null("quern_entity_destroy_many", "world");
-    if (count > 0 && entities == NULL) return quern__fail_null("quern_entity_destroy_many", "entities");
-    quern_result result = quern__world_check_unlocked(world, "quern_entity_destroy_many");
-    if (result != QUERN_OK) return result;
-    quern__storage *storage = &world->storage;
-    for (uint32_t i = 0; i < count; i++)
-        if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, entities[i]) == NULL))
-            return fail_listed(storage, entities, i);
-    for (uint32_t i = 0; i < count; i++) {
-        fetch_ahead(storage, entities + i, count - i);
-        destroy_listed(storage, entities[i]);
-    }
-    return QUERN_OK;
-}
-
-quern_result quern_entity_destroy_many(quern_world *world, const quern_entity *entities, uint32_t count)
-{
-    if (!quern__world_enter(world, "quern_entity_destroy_many")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy_many(world, entities, count));
-}
-
-/* A query of an unlocked world, with all its matches, of which it leaves no row out. */
-static quern_result check_query(quern_query *query, const char *function)
-{
-    if (query == NULL) return quern__fail_null(function, "query");
-    quern_result result = quern__world_check_unlocked(query->world, function);
-    if (result == QUERN_OK && query->ups != NULL && query->ups->leaves_rows_out)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: the query has up-terms, which leave single rows out: collect the entities in "
-            "a loop over it, or use a query without them",
-            function);
-    return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
-}
-
-static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
-{
-    quern_result result = check_query(query, "quern_entity_destroy_matching");
-    if (result != QUERN_OK) return result;
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++) {
-        quern__archetype *archetype = query->matches.items[i].archetype;
-        count += quern__archetype_row_count(archetype);
-        quern__rows_leave_all(query->storage, archetype);
-    }
-    if (out_count != NULL) *out_count = count;
-    return QUERN_OK;
-}
-
-quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count)
-{
-    quern_world *world = query != NULL ? query->world : NULL;
-    if (!quern__world_enter(world, "quern_entity_destroy_matching")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy_matching(query, out_count));
-}
-
 /* ------------------------------------------------------------------------------------ add, remove */
 
 /* A component to be put into, or taken out of, all matches. Sources and targets never overlap: the ones
@@ -381,7 +257,7 @@ static quern_result run_change(const matching_change *change, uint64_t *out_coun
 static quern_result add_matching(quern_query *query, quern_component component, const void *value,
                                  uint64_t *out_count)
 {
-    quern_result result = check_query(query, "quern_entity_add_matching");
+    quern_result result = quern__query_prepare(query, "quern_entity_add_matching");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
     uint32_t index = quern__component_index(component);
@@ -406,7 +282,7 @@ quern_result quern_entity_add_matching(quern_query *query, quern_component compo
 
 static quern_result remove_matching(quern_query *query, quern_component component, uint64_t *out_count)
 {
-    quern_result result = check_query(query, "quern_entity_remove_matching");
+    quern_result result = quern__query_prepare(query, "quern_entity_remove_matching");
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_remove_matching");
     matching_change change = {

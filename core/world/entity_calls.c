@@ -5,6 +5,7 @@
 
 #include "core/base/hash.h"
 #include "core/storage/change.h"
+#include "core/world/destroy.h"
 #include "core/world/world.h"
 
 static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
@@ -212,14 +213,19 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
 {
     quern__record *record;
     quern_result result = check_entity(world, entity, "quern_entity_destroy", &record);
-    if (result == QUERN_OK) quern__row_leave(&world->storage, entity);
-    return result;
+    if (result != QUERN_OK) return result;
+    quern__storage *storage = &world->storage;
+    if (storage->has_attachments && quern__relations_has_links(&storage->relations, (uint32_t)entity.bits))
+        return quern__in_call(quern__world_destroy_attached(world, &entity, 1), "quern_entity_destroy");
+    quern__row_leave(storage, entity);
+    return QUERN_OK;
 }
 
 static quern_result destroy(quern_world *world, quern_entity entity)
 {
     quern__record *record = find_quickly(world, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return destroy_slowly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
+        return destroy_slowly(world, entity);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
     if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
         return destroy_slowly(world, entity);

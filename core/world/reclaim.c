@@ -26,6 +26,7 @@ static quern_result trim(quern_world *world)
         quern__archetype_drop_spare(storage->archetypes.items[i], &storage->slabs, &storage->allocator);
     }
     memset(storage->spares, 0, sizeof storage->spares);
+    quern__relations_trim(storage);
     quern__slabs_trim(&storage->slabs, &storage->allocator);
     quern__entities_drop_pages(&storage->entities, &storage->allocator);
     return QUERN_OK;

@@ -182,7 +182,7 @@ quern_result quern_entity_place(quern_world *world, quern_entity source, quern_r
 
 /* The links of an entity, or NULL, which has a message when the call is wrong. */
 static const quern__kin *find_link(const quern_world *world, quern_entity entity, quern_relation relation,
-                                    const char *function)
+                                   const char *function)
 {
     quern__relation *known;
     if (check(world, entity, relation, function, &known) != QUERN_OK) return NULL;

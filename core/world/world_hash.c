@@ -64,6 +64,29 @@ static uint64_t hash_resources(const quern__resources *resources, uint64_t hash,
     return hash;
 }
 
+/* Who has which target, and which siblings are next to each other. Pages may exist or not. */
+static uint64_t hash_links(const quern__links *links, uint64_t name, uint64_t hash)
+{
+    for (uint32_t page = 0; page < links->pages.count; page++)
+        for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++) {
+            const quern__kin *kin = &links->pages.items[page][i];
+            if (kin->target == QUERN__SLOT_NONE) continue;
+            hash = quern__hash_word(hash, name ^ ((uint64_t)page * QUERN__LINK_PAGE_SLOTS + i));
+            hash = quern__hash_word(hash, (uint64_t)kin->target << 32 | kin->next);
+        }
+    return hash;
+}
+
+static uint64_t hash_relations(const quern__storage *storage, uint64_t hash)
+{
+    for (uint32_t i = 0; i < storage->relations.list.count; i++) {
+        const quern__relation *relation = storage->relations.list.items[i];
+        hash =
+            hash_links(&relation->links, quern__hash_string(quern__relation_name(storage, relation)), hash);
+    }
+    return hash;
+}
+
 uint64_t quern_world_hash(const quern_world *world)
 {
     if (world == NULL) {
@@ -81,5 +104,6 @@ uint64_t quern_world_hash(const quern_world *world)
         for (uint32_t k = 0; k < archetype->chunk_count; k++)
             hash = hash_rows(archetype, &archetype->slots[k], hash, first_handle_high);
     }
+    hash = hash_relations(storage, hash);
     return hash_resources(&world->resources, hash, first_handle_high);
 }

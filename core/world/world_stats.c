@@ -25,6 +25,10 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.chunk_free_count = storage->slabs.free_count;
     stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
                        quern__entities_held_bytes(&storage->entities);
+    stats.relation_count = storage->relations.list.count;
+    for (uint32_t i = 0; i < storage->relations.list.count; i++)
+        stats.link_bytes += quern__links_held_bytes(&storage->relations.list.items[i]->links);
+    stats.held_bytes += stats.link_bytes;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         stats.chunk_count += archetype->chunk_count;

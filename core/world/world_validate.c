@@ -140,6 +140,7 @@ static quern_result validate(const quern_world *world)
     }
     quern_result result = validate_entities(&storage->entities, row_count);
     if (result == QUERN_OK) result = validate_places(storage);
+    if (result == QUERN_OK) result = quern__world_validate_relations(world);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
 }
 

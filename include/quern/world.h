@@ -56,8 +56,8 @@ QUERN_API quern_result quern_world_create(const quern_world_def *def, quern_worl
 QUERN_API void quern_world_destroy(quern_world *world);
 
 /** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity
- * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, and
- * resources with described fields.
+ * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, targets
+ * and siblings of relations, and resources with described fields.
  *
  * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
  * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync
@@ -78,8 +78,10 @@ typedef struct quern_world_stats {
     uint32_t component_count;  /**< Registered component types. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    uint64_t held_bytes;       /**< Slabs and entity records. */
+    uint64_t held_bytes;       /**< Slabs, entity records and links. */
     uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
+    uint32_t relation_count;   /**< Registered relations. */
+    uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */
 } quern_world_stats;
 
 /** Counts what a world holds, in a walk over all archetypes. Errors: NULL_ARGUMENT. Threads: main, between
@@ -108,9 +110,9 @@ QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, ui
                                                     quern_component *components, uint32_t capacity);
 
 /** Gives memory that holds nothing back to the allocator, and with the default one to the system: spare
- * chunks, slabs that become empty, and records of slots of which none is alive, in pages of 131,072. A
- * world that is not trimmed keeps a little of the former for future rows, and all records (see
- * docs/design.md).
+ * chunks, slabs that become empty, pages of links without links, and records of slots of which none is alive,
+ * in pages of 131,072. A world that is not trimmed keeps a little of the former for future rows, and all
+ * records (see docs/design.md).
  *
  * Where records go, other handles come next: the slots of such a page are used after all other free ones,
  * in ascending order, and all go on with the life of the one that has lived most often, so that no old
@@ -137,7 +139,9 @@ QUERN_API quern_result quern_entity_create_with(quern_world *world, const quern_
                                                 const void *const *values, uint32_t count,
                                                 quern_entity *out_entity);
 
-/** Destroys an entity and its components. Its handle is stale from then on. */
+/** Destroys an entity and its components. Its handle is stale from then on. Entities that are related to it
+ * are destroyed, too, lose their target, or keep it from being destroyed, as their relation says
+ * (<quern/relation.h>). Further errors: TARGET_IN_USE. */
 QUERN_API quern_result quern_entity_destroy(quern_world *world, quern_entity entity);
 
 /** Returns whether the handle names a living entity of this world. False for null, stale, foreign and

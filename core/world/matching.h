@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_WORLD_MATCHING_H
+#define QUERN_CORE_WORLD_MATCHING_H
+
+/* What the calls that change all that a query matches begin with. */
+
+#include "core/world/query.h"
+#include "core/world/up.h"
+#include "core/world/world.h"
+
+/* A query of an unlocked world, with all its matches, of which it leaves no row out. Errors, which name the
+ * call: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, OUT_OF_MEMORY. */
+static inline quern_result quern__query_prepare(quern_query *query, const char *function)
+{
+    if (query == NULL) return quern__fail_null(function, "query");
+    quern_result result = quern__world_check_unlocked(query->world, function);
+    if (result == QUERN_OK && query->ups != NULL && query->ups->leaves_rows_out)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: the query has up-terms, which leave single rows out: collect the entities in "
+            "a loop over it, or use a query without them",
+            function);
+    return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What becomes of sources when targets are destroyed. */
+
+#include "core/world/world.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <quern/relation.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN = 100000, MAX_ENDED = 16 };
+
+static failing_allocator *memory;
+static quern_world *world;
+static quern_component named, tag;
+static quern_relation parent, ring, friend, keeper, home;
+
+/* The names of those whose values have been destroyed, in order. */
+static char ended[MAX_ENDED + 1];
+
+static void note_end(void *values, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    for (uint32_t i = 0; i < count; i++)
+        if (strlen(ended) < MAX_ENDED) ended[strlen(ended)] = ((const char *)values)[i];
+}
+
+static quern_relation register_relation(const quern_relation_def *def)
+{
+    quern_relation relation = {0};
+    cr_assert_eq(quern_relation_register(world, def, &relation), QUERN_OK, "%s", quern_error_message());
+    return relation;
+}
+
+static void open_world(void)
+{
+    memory = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(memory)};
+    cr_assert_eq(quern_world_create(&def, &world), QUERN_OK);
+    const quern_component_def named_def = {
+        .name = "named", .size_bytes = 1, .hooks = {.destroy = note_end}};
+    cr_assert_eq(quern_component_register(world, &named_def, &named), QUERN_OK);
+    tag = setup_tag(world, "tag");
+    parent = quern_world_parent(world);
+    ring = register_relation(&(quern_relation_def){.name = "ring"});
+    friend = register_relation(&(quern_relation_def){
+        .name = "friend", .on_target_destroyed = QUERN_TARGET_UNRELATES, .ordered = true});
+    keeper = register_relation(
+        &(quern_relation_def){.name = "keeper", .on_target_destroyed = QUERN_TARGET_REFUSES});
+    home = register_relation(&(quern_relation_def){
+        .name = "home", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true});
+    memset(ended, 0, sizeof ended);
+}
+
+/* The end of each test: an assertion in .fini would not fail it. */
+static void close_world(void)
+{
+    assert_valid(world);
+    quern_world_destroy(world);
+    failing_allocator_close(memory);
+}
+
+TestSuite(cascade, .init = open_world);
+
+static quern_entity make(char name)
+{
+    quern_entity entity = {0};
+    cr_assert_eq(quern_entity_create_with(world, &named, (const void *[]){&name}, 1, &entity), QUERN_OK);
+    return entity;
+}
+
+static void relate(quern_entity source, quern_relation relation, quern_entity target)
+{
+    cr_assert_eq(quern_entity_relate(world, source, relation, target), QUERN_OK, "%s",
+                 quern_error_message());
+}
+
+/* a with children b and c; d below b; e below c */
+static void make_tree(quern_entity *out)
+{
+    for (uint32_t i = 0; i < 5; i++)
+        out[i] = make((char)('a' + i));
+    relate(out[1], parent, out[0]);
+    relate(out[2], parent, out[0]);
+    relate(out[3], parent, out[1]);
+    relate(out[4], parent, out[2]);
+}
+
+Test(cascade, children_end_with_their_target_and_before_it)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    const quern_entity other = make('x');
+    cr_assert_eq(quern_entity_destroy(world, tree[0]), QUERN_OK);
+    cr_assert_str_eq(ended, "edcba");
+    cr_assert(quern_entity_is_alive(world, other));
+    cr_assert_eq(stats_of_world(world).entity_count, 1u);
+    close_world();
+}
+
+Test(cascade, a_part_of_a_tree_ends_and_the_rest_stays)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    cr_assert_eq(quern_entity_destroy(world, tree[1]), QUERN_OK);
+    cr_assert_str_eq(ended, "db");
+    cr_assert_eq(quern_entity_child_count(world, tree[0], parent), 1u);
+    cr_assert_eq(quern_entity_first_child(world, tree[0], parent).bits, tree[2].bits);
+    close_world();
+}
+
+Test(cascade, a_list_ends_after_all_that_follow_from_it)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    const quern_entity alone = make('x');
+    const quern_entity list[] = {alone, tree[1], tree[2], tree[1]};
+    cr_assert_eq(quern_entity_destroy_many(world, list, 4), QUERN_OK);
+    cr_assert_str_eq(ended, "edxbc");
+    close_world();
+}
+
+Test(cascade, cycles_end_as_a_whole)
+{
+    const quern_entity a = make('a'), b = make('b'), c = make('c');
+    relate(a, ring, b);
+    relate(b, ring, c);
+    relate(c, ring, a);
+    cr_assert_eq(quern_entity_destroy(world, b), QUERN_OK);
+    cr_assert_eq(stats_of_world(world).entity_count, 0u);
+    cr_assert_str_eq(ended, "cab");
+    close_world();
+}
+
+Test(cascade, a_relation_that_unrelates_leaves_its_sources_alive)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    const quern_entity x = make('x'), y = make('y');
+    relate(x, friend, tree[3]);
+    relate(y, friend, tree[3]);
+    relate(tree[4], friend, tree[3]); /* ends, too */
+    cr_assert_eq(quern_entity_destroy(world, tree[0]), QUERN_OK);
+    cr_assert_eq(stats_of_world(world).entity_count, 2u);
+    cr_assert_not(quern_entity_has(world, x, quern_relation_component(friend)));
+    cr_assert(quern_entity_is_null(quern_entity_target(world, y, friend)));
+    cr_assert_eq(*(const char *)quern_entity_get(world, y, named), 'y');
+    close_world();
+}
+
+/* They lose targets in two relations at once, and those below them follow to another level. */
+Test(cascade, who_loses_several_targets_comes_to_rest_in_one_archetype)
+{
+    const quern_entity house = make('h'), dog = make('d'), flea = make('f'), mite = make('m');
+    relate(dog, home, house);
+    relate(flea, home, dog);
+    relate(mite, home, flea);
+    relate(dog, friend, house);
+    relate(flea, friend, house);
+    cr_assert_eq(quern_entity_destroy(world, house), QUERN_OK, "%s", quern_error_message());
+    assert_valid(world);
+    cr_assert(quern_entity_is_null(quern_entity_target(world, dog, home)));
+    cr_assert(quern_entity_is_null(quern_entity_target(world, dog, friend)));
+    cr_assert(quern_entity_is_null(quern_entity_target(world, flea, friend)));
+    cr_assert_eq(quern_entity_target(world, flea, home).bits, dog.bits);
+    cr_assert_eq(quern_entity_target(world, mite, home).bits, flea.bits);
+    cr_assert_eq(*(const char *)quern_entity_get(world, mite, named), 'm');
+    close_world();
+}
+
+Test(cascade, a_relation_that_refuses_keeps_its_targets)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    const quern_entity x = make('x');
+    relate(x, keeper, tree[4]);
+    assert_refused(world, QUERN_ERROR_TARGET_IN_USE, quern_entity_destroy(world, tree[0]));
+    cr_assert(strstr(quern_error_message(), "'keeper'") != NULL);
+    assert_refused(world, QUERN_ERROR_TARGET_IN_USE, quern_entity_destroy_many(world, tree, 1));
+    cr_assert_eq(quern_entity_destroy(world, tree[1]), QUERN_OK);
+    const quern_entity both[] = {tree[0], x};
+    cr_assert_eq(quern_entity_destroy_many(world, both, 2), QUERN_OK);
+    cr_assert_eq(stats_of_world(world).entity_count, 0u);
+    close_world();
+}
+
+Test(cascade, matching_entities_end_with_all_that_follow)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    cr_assert_eq(quern_entity_add(world, tree[1], tag, NULL), QUERN_OK);
+    quern_query *query = setup_query(world, (const quern_term[]){quern_term_with(tag)}, 1);
+    uint64_t count = 0;
+    cr_assert_eq(quern_entity_destroy_matching(query, &count), QUERN_OK);
+    cr_assert_eq(count, 2u);
+    cr_assert_str_eq(ended, "db");
+    cr_assert_eq(quern_entity_destroy_matching(query, &count), QUERN_OK);
+    cr_assert_eq(count, 0u);
+    quern_query_destroy(query);
+    close_world();
+}
+
+/* Without its target it comes to an archetype that the query matches. */
+Test(cascade, who_loses_its_target_by_a_match_is_no_match_itself)
+{
+    const quern_entity target = make('t'), source = make('s');
+    relate(source, friend, target);
+    const quern_term term = quern_term_without(quern_relation_component(friend));
+    quern_query *query = setup_query(world, &term, 1);
+    uint64_t count = 0;
+    cr_assert_eq(quern_entity_destroy_matching(query, &count), QUERN_OK);
+    cr_assert_eq(count, 1u);
+    cr_assert(quern_entity_is_alive(world, source));
+    quern_query_destroy(query);
+    close_world();
+}
+
+Test(cascade, failing_for_memory_changes_nothing)
+{
+    quern_entity tree[5];
+    make_tree(tree);
+    const quern_entity x = make('x'), y = make('y');
+    relate(x, home, tree[3]);
+    relate(y, home, x);
+    relate(y, friend, tree[3]);
+    uint32_t failures = 0;
+    for (;;) {
+        cr_assert_eq(quern_world_trim(world), QUERN_OK);
+        const uint64_t hash = quern_world_hash(world);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + 1 + failures);
+        const quern_result result = quern_entity_destroy(world, tree[0]);
+        failing_allocator_heal(memory);
+        if (result == QUERN_OK) break;
+        cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+        cr_assert_eq(quern_world_hash(world), hash);
+        assert_valid(world);
+        failures++;
+    }
+    cr_assert_gt(failures, 4u);
+    cr_assert_eq(stats_of_world(world).entity_count, 2u);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------------- a long chain */
+
+static quern_entity *make_many(uint32_t count)
+{
+    quern_entity *entities = malloc(count * sizeof *entities);
+    cr_assert_eq(quern_entity_create_many(world, NULL, NULL, 0, count, entities), QUERN_OK);
+    return entities;
+}
+
+Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_top)
+{
+    quern_entity *chain = make_many(CHAIN);
+    for (uint32_t i = 1; i < CHAIN; i++)
+        relate(chain[i], parent, chain[i - 1]);
+    assert_valid(world);
+    assert_refused(world, QUERN_ERROR_CYCLE,
+                   quern_entity_relate(world, chain[0], parent, chain[CHAIN - 1]));
+    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN / 2]), QUERN_OK);
+    cr_assert_eq(stats_of_world(world).entity_count, CHAIN / 2);
+    cr_assert_eq(quern_entity_destroy(world, chain[0]), QUERN_OK);
+    cr_assert_eq(stats_of_world(world).entity_count, 0u);
+    free(chain);
+    close_world();
+}
+
+Test(cascade, a_chain_may_be_long_when_it_is_made_from_the_bottom)
+{
+    quern_entity *chain = make_many(CHAIN);
+    for (uint32_t i = 1; i < CHAIN; i++)
+        relate(chain[i - 1], home, chain[i]);
+    assert_valid(world);
+    cr_assert_eq(quern_entity_destroy(world, chain[CHAIN - 1]), QUERN_OK); /* the others are loosened */
+    cr_assert_eq(stats_of_world(world).entity_count, CHAIN - 1);
+    free(chain);
+    close_world();
+}

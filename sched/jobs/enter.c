@@ -66,8 +66,14 @@ bool quern__jobs_has_place(const quern_jobs *jobs)
     return free_places(jobs, atomic_load_explicit(&jobs->guests, memory_order_seq_cst)) != 0;
 }
 
+/* What the last guest has left in the deque is not this one's, unless it was the same thread. (One that has
+ * ended may have had the same address; then its jobs count as this one's.) */
 static quern__worker *become(quern__worker *guest)
 {
+    if (guest->guest != &quern__current_worker) {
+        guest->guest = &quern__current_worker;
+        guest->floor = quern__deque_bottom(&guest->deque);
+    }
     guest->outer = quern__current_worker;
     quern__current_worker = guest;
     return guest;

@@ -101,6 +101,9 @@ struct quern_graph {
     const char *limit_name;
     quern_jobs *jobs; /* of a submitted run: */
     quern_counter *counter;
+    bool is_waiting;           /* for counters: in the pool's list of such, under the queues' lock */
+    quern_graph *next_waiting; /* in that list */
+    quern_graph *before_waiting;
     quern__worker *starter; /* began it */
     uint64_t start_ns;
     quern__node caller_node;     /* calls a guest for what stands in caller_tasks */

@@ -92,6 +92,8 @@ typedef struct claimant {
     const char *function;                    /* for messages */
     bool has_root;                           /* it has begun: the root is claimed */
     bool has_ranks, has_limits, needs_guest; /* as in the root */
+    uint32_t index;                          /* of the node whose graph is to be claimed */
+    const char *name;                        /* of that node */
 } claimant;
 
 static quern_result claim(claimant *by, quern_graph *graph);
@@ -112,6 +114,8 @@ static quern_result claim_inner(claimant *by, const quern_graph *graph)
 {
     for (uint32_t index = 0; index < graph->node_count; index++) {
         if (graph->nodes[index].inner == NULL) continue;
+        by->index = index;
+        by->name = graph->nodes[index].name;
         quern_result result = claim(by, graph->nodes[index].inner);
         if (result == QUERN_OK) continue;
         release_inner(graph, index);
@@ -160,11 +164,12 @@ static quern_result fail_claim(const claimant *by, const quern_graph *graph, con
 {
     if (graph == by->root && !by->has_root)
         return quern__fail(QUERN_ERROR_POOL_BUSY, "%s: the graph is running already", by->function);
-    if (claimed_by == by->root)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "%s: the same graph stands twice in this run; a node needs one of its own",
-                           by->function);
-    return quern__fail(QUERN_ERROR_POOL_BUSY, "%s: the graph of a node is running already", by->function);
+    const bool is_twice = claimed_by == by->root;
+    return quern__fail(
+        is_twice ? QUERN_ERROR_INVALID_ARGUMENT : QUERN_ERROR_POOL_BUSY,
+        "%s: the graph of node %u%s%s%s %s", by->function, (unsigned)by->index,
+        by->name != NULL ? " '" : "", by->name != NULL ? by->name : "", by->name != NULL ? "'" : "",
+        is_twice ? "stands in this run already; each node needs one of its own" : "is running already");
 }
 
 /* With an error nothing is claimed. Acquire: pairs with the releases at the end of the run before; where
@@ -244,9 +249,9 @@ static void run_shared(quern_graph *graph, quern__worker *caller)
 
 static void run_alone(quern_graph *graph, quern__worker *worker)
 {
-    worker->closed_depth++;
+    quern__worker_close(worker, 1);
     quern__graph_run_alone(graph, worker);
-    worker->closed_depth--;
+    quern__worker_close(worker, (uint32_t)-1);
 }
 
 static void run_timed(quern_graph *graph, quern__worker *caller)
@@ -351,9 +356,44 @@ static quern__run_mode choose_submitted_mode(quern_graph *graph, const quern__wo
     return mode == QUERN__RUN_ALONE && can_alone ? QUERN__RUN_ALONE : QUERN__RUN_WAKE;
 }
 
+/* A run that waits for counters may never begin: then the pool ends it, so that the graph is free again. */
+static void enlist(quern_graph *graph)
+{
+    quern_jobs *jobs = graph->jobs;
+    pthread_mutex_lock(&jobs->queues.mutex);
+    graph->is_waiting = true;
+    graph->before_waiting = NULL;
+    graph->next_waiting = jobs->waiting_graphs;
+    if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph;
+    jobs->waiting_graphs = graph;
+    pthread_mutex_unlock(&jobs->queues.mutex);
+}
+
+static void delist(quern_graph *graph)
+{
+    quern_jobs *jobs = graph->jobs;
+    pthread_mutex_lock(&jobs->queues.mutex);
+    graph->is_waiting = false;
+    *(graph->before_waiting == NULL ? &jobs->waiting_graphs : &graph->before_waiting->next_waiting) =
+        graph->next_waiting;
+    if (graph->next_waiting != NULL) graph->next_waiting->before_waiting = graph->before_waiting;
+    pthread_mutex_unlock(&jobs->queues.mutex);
+}
+
+/* The graph may be gone as soon as it is not claimed. */
+void quern__jobs_drop_graphs(quern_jobs *jobs)
+{
+    for (quern_graph *graph = jobs->waiting_graphs, *next; graph != NULL; graph = next) {
+        next = graph->next_waiting;
+        quern__graph_note_cancelled(graph);
+        release(graph);
+    }
+}
+
 static void run_submitted(quern__job *job, quern__worker *worker)
 {
     quern_graph *graph = job->target;
+    if (graph->is_waiting) delist(graph);
     if (graph->needs_guest && is_for_one(graph, worker->jobs) && !quern__worker_is_guest(worker)) {
         graph->caller_node.job = *job; /* once more, on a guest */
         quern__node_submit(&graph->caller_node, worker);
@@ -402,6 +442,8 @@ static quern_result submit_claimed(quern_graph *graph, quern_jobs *jobs, const q
         quern__queues_give_node(&jobs->queues, node);
         return fail_memory();
     }
+    graph->is_waiting = false;
+    if (def->after_count != 0) enlist(graph);
     /* Relaxed: whoever sees the counter above zero learns nothing else from it. */
     if (def->counter != NULL) atomic_fetch_add_explicit(&def->counter->pending, 1, memory_order_relaxed);
     if (worker == NULL) quern__jobs_begin_outside_call(jobs);

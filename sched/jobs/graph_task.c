@@ -196,9 +196,9 @@ static quern__graph_task *run_loop(quern__graph_task *shared, quern__worker *wor
                                    quern__graph_task *list)
 {
     const quern__named_work work = quern__worker_begin_named(worker, quern__task_node(shared)->name);
-    worker->closed_depth++;
+    quern__worker_close(worker, 1);
     uint32_t done_count = 1 + quern__loop_join(&shared->loop, worker, NULL);
-    worker->closed_depth--;
+    quern__worker_close(worker, (uint32_t)-1);
     quern__worker_end_named(worker, &work);
     /* Release what this worker wrote; the last one acquires what all wrote and hands it on. So the flag is
      * read relaxed. */
@@ -251,13 +251,13 @@ static plain_work begin_plain(quern__worker *worker, const quern__graph_node *no
     const plain_work plain = {.floor = worker->floor,
                               .work = quern__worker_begin_named(worker, node->name)};
     worker->floor = quern__deque_bottom(&worker->deque);
-    worker->closed_depth++;
+    quern__worker_close(worker, 1);
     return plain;
 }
 
 static void end_plain(quern__worker *worker, const plain_work *plain)
 {
-    worker->closed_depth--;
+    quern__worker_close(worker, (uint32_t)-1);
     worker->floor = plain->floor;
     quern__worker_end_named(worker, &plain->work);
 }

@@ -52,11 +52,19 @@ static bool rest(quern__worker *worker)
     return false;
 }
 
+/* Until it is known how many threads there are: see start_workers. */
+static void wait_for_the_others(quern_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->outside_mutex);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+}
+
 static void *worker_main(void *argument)
 {
     quern__worker *worker = argument;
     quern_jobs *jobs = worker->jobs;
     quern__job job;
+    wait_for_the_others(jobs);
     quern__worker_begin_thread(worker);
     quern__current_worker = worker;
     for (;;) {
@@ -255,19 +263,24 @@ static uint32_t start_threads(quern_jobs *jobs)
     return jobs->thread_count;
 }
 
+/* When the system refuses a thread, the pool has as many as could be started. None of them begins before,
+ * since all read how many there are: they come by the mutex. */
 static quern_result start_workers(quern_jobs *jobs, const char *function)
 {
     if (jobs->host_threads.submit != NULL) {
         offer_workers(jobs);
         return QUERN_OK;
     }
-    uint32_t count = start_threads(jobs);
-    if (count == jobs->thread_count) return QUERN_OK;
+    const uint32_t asked_count = jobs->thread_count;
+    pthread_mutex_lock(&jobs->outside_mutex);
+    const uint32_t count = start_threads(jobs);
+    set_thread_count(jobs, count);
+    pthread_mutex_unlock(&jobs->outside_mutex);
+    if (count == asked_count) return QUERN_OK;
     return quern__fail(QUERN_ERROR_THREAD,
                        "%s: the system refused thread %u of %u of job pool '%s'; ask for fewer "
                        "(thread_count), or smaller stacks (stack_bytes, here %zu; 0: the system's default)",
-                       function, (unsigned)count, (unsigned)jobs->thread_count - 1, jobs->name,
-                       jobs->stack_bytes);
+                       function, (unsigned)count, (unsigned)asked_count - 1, jobs->name, jobs->stack_bytes);
 }
 
 /* Returns whether there was anything. */
@@ -299,25 +312,25 @@ static bool workers_rest(const quern__wait *wait)
     return all_rest;
 }
 
-static void give_permits(quern_jobs *jobs, uint32_t count)
+static void give_permits(quern_jobs *jobs)
 {
-    for (uint32_t index = 1; index < count; index++)
+    for (uint32_t index = 1; index < jobs->thread_count; index++)
         quern__parker_give(&jobs->workers[index].parker);
 }
 
 /* The caller goes on with its own jobs meanwhile, which a worker's job may be waiting for. Release: pairs
  * with the acquire in is_stopping and has_stopped. */
-static void end_threads(quern_jobs *jobs, uint32_t count)
+static void end_threads(quern_jobs *jobs)
 {
     quern__wait wait = {.scope = jobs, .target = jobs, .is_done = workers_rest};
     atomic_store_explicit(&jobs->is_stopping, true, memory_order_release);
-    give_permits(jobs, count);
+    give_permits(jobs);
     do
         quern__worker_wait(&jobs->workers[0], &wait);
     while (drain(jobs)); /* which may have been to say something to them */
     atomic_store_explicit(&jobs->has_stopped, true, memory_order_release);
-    give_permits(jobs, count);
-    for (uint32_t index = 1; index < count; index++)
+    give_permits(jobs);
+    for (uint32_t index = 1; index < jobs->thread_count; index++)
         quern__thread_join(&jobs->workers[index].thread);
 }
 
@@ -358,13 +371,12 @@ static void wait_for_outside_calls(const quern_jobs *jobs)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
-/* By the caller, who has entered; count threads have been started, itself included. Everything that was
- * submitted has run afterwards. Acquire: pairs with the release at the end of quern__jobs_lend. */
-static void end_workers(quern_jobs *jobs, uint32_t count)
+/* By the caller, who has entered. Everything that was submitted has run afterwards. Acquire: pairs with the release at the end of quern__jobs_lend. */
+static void end_workers(quern_jobs *jobs)
 {
     wait_for_outside_calls(jobs);
     (void)drain(jobs);
-    if (jobs->host_threads.submit == NULL) end_threads(jobs, count);
+    if (jobs->host_threads.submit == NULL) end_threads(jobs);
     /* Calls from outside, and what the caller drains, may ask for lent workers again. */
     do {
         end_lent(jobs);
@@ -407,6 +419,7 @@ static void release_memory(quern_jobs *jobs)
 
 static void release_pool(quern_jobs *jobs)
 {
+    quern__jobs_drop_graphs(jobs);
     for (uint32_t index = 0; index < jobs->worker_capacity; index++)
         quern__parker_deinit(&jobs->workers[index].parker);
     pthread_mutex_destroy(&jobs->queues.mutex);
@@ -445,11 +458,11 @@ static quern_jobs *allocate_pool(const quern_jobs_def *def)
     return NULL;
 }
 
-/* Nothing was submitted yet. The count is read relaxed: this thread has started them all. */
+/* Nothing was submitted yet. */
 static void give_up(quern_jobs *jobs)
 {
     if (quern__jobs_try_enter_alone(jobs)) {
-        end_workers(jobs, atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1);
+        end_workers(jobs);
         quern__jobs_leave(jobs);
     }
     release_pool(jobs);
@@ -517,12 +530,11 @@ void quern_jobs_destroy(quern_jobs *jobs)
                          jobs->name, why_busy(jobs));
         return;
     }
-    end_workers(jobs, jobs->thread_count);
+    end_workers(jobs);
     quern__jobs_leave(jobs);
     release_pool(jobs);
 }
 
-/* The count is read relaxed: this thread has started them all. */
 static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
 {
     const uint32_t worker_count = count_workers(thread_count, jobs->guest_count);
@@ -531,15 +543,12 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
         quern__jobs_leave_alone(jobs);
         return fail_workers("quern_jobs_resize", jobs->name, worker_count);
     }
-    end_workers(jobs, jobs->thread_count);
+    end_workers(jobs);
     quern__jobs_leave_alone(jobs);
     release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
     quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */
     set_workers(jobs, workers, thread_count);
-    quern_result result = start_workers(jobs, "quern_jobs_resize");
-    if (result != QUERN_OK)
-        set_thread_count(jobs, atomic_load_explicit(&jobs->lent_count, memory_order_relaxed) + 1);
-    return result;
+    return start_workers(jobs, "quern_jobs_resize");
 }
 
 quern_result quern_jobs_resize(quern_jobs *jobs, uint32_t thread_count)

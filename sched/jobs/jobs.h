@@ -17,6 +17,7 @@
 #include "sched/jobs/queue.h"
 #include "sched/jobs/thread.h"
 
+#include <quern/graph.h>
 #include <quern/jobs.h>
 
 typedef struct quern__worker quern__worker;
@@ -76,18 +77,19 @@ struct quern__worker {
     const void *done_counter; /* finished jobs that were not yet taken off their counter, see counter.c */
     uint32_t done_count;
     uint32_t index;
-    uint32_t random;        /* where the next search for work starts */
-    uint32_t full_count;    /* submitted jobs for which the deque still counts as full */
-    uint32_t run_count;     /* of jobs, over and over */
-    uint32_t rescue_depth;  /* jobs on the stack that a wait took although it did not wait for them */
-    uint32_t closed_depth;  /* closed jobs on the stack: see deque.h */
-    uint32_t at_once_depth; /* jobs on the stack that ran in the call that submitted them */
-    bool has_slept;         /* since it last searched */
-    bool takes_next;        /* looks for a job: the next that it pushes is its own, see submit.c */
-    quern__thread thread;   /* not of a guest */
-    quern__queue assigned;  /* jobs that this worker alone may run, see assigned.c */
-    uint64_t loop_end_ns;   /* when the last shared loop of this worker ended */
-    uint64_t quiet_ns;      /* loops in a row before that which woke nobody */
+    const void *guest;     /* the thread that was inside here last: its address, see enter.c */
+    uint32_t random;       /* where the next search for work starts */
+    uint32_t full_count;   /* submitted jobs for which the deque still counts as full */
+    uint32_t run_count;    /* of jobs, over and over */
+    uint32_t rescue_depth; /* jobs on the stack that a wait took although it did not wait for them */
+    _Atomic uint32_t closed_depth; /* closed jobs on the stack: see deque.h; others only look */
+    uint32_t at_once_depth;        /* jobs on the stack that ran in the call that submitted them */
+    bool has_slept;                /* since it last searched */
+    bool takes_next;               /* looks for a job: the next that it pushes is its own, see submit.c */
+    quern__thread thread;          /* not of a guest */
+    quern__queue assigned;         /* jobs that this worker alone may run, see assigned.c */
+    uint64_t loop_end_ns;          /* when the last shared loop of this worker ended */
+    uint64_t quiet_ns;             /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
     quern__worker_place place;
@@ -147,6 +149,7 @@ struct quern_jobs {
     _Atomic uint32_t outside_count;      /* threads that wait without being a worker */
     struct quern__kept_loop *loops;      /* that were ever submitted at a time: see submit_loop.c */
     struct quern__kept_loop *free_loops; /* those of them that nobody runs; under the queues' lock */
+    quern_graph *waiting_graphs;         /* submitted runs that wait for counters; likewise */
     _Atomic uint32_t
         outside_calls; /* calls by others than workers that make somebody go on, see counter.c */
     _Alignas(QUERN__APART_BYTES) _Atomic uint32_t searching_count;
@@ -432,6 +435,11 @@ void quern__worker_let_others_come(quern__worker *worker);
 /* Gives back the memory of loops that were submitted; none is under way. */
 void quern__jobs_release_loops(quern_jobs *jobs);
 
+/* ------------------------------------------------------------------------------ graph_run.c: submitted runs */
+
+/* Ends the runs that still wait for counters, without having begun: nothing ever begins them. */
+void quern__jobs_drop_graphs(quern_jobs *jobs);
+
 /* ------------------------------------------------------------------------------------- wait.c: waiting */
 
 /* What a worker waits for. */
@@ -452,10 +460,24 @@ typedef struct quern__wait {
 
 void quern__worker_wait(quern__worker *worker, const quern__wait *wait);
 
+/* Whether there is a closed job on its stack. Relaxed: its own word; others see it as it was when the worker
+ * said that it sleeps, see search.c. */
+static inline bool quern__worker_is_closed(const quern__worker *worker)
+{
+    return atomic_load_explicit(&worker->closed_depth, memory_order_relaxed) != 0;
+}
+
+/* Around such jobs, by the worker itself: so many more. Relaxed: as above. */
+static inline void quern__worker_close(quern__worker *worker, uint32_t difference)
+{
+    uint32_t depth = atomic_load_explicit(&worker->closed_depth, memory_order_relaxed);
+    atomic_store_explicit(&worker->closed_depth, depth + difference, memory_order_relaxed);
+}
+
 /* What quern__scope_allows is to be asked by a worker that waits for this scope and runs other jobs, too. */
 static inline const void *quern__worker_allows(const quern__worker *worker, const void *scope)
 {
-    return worker->closed_depth == 0 ? QUERN__ANY_SCOPE : scope;
+    return quern__worker_is_closed(worker) ? scope : QUERN__ANY_SCOPE;
 }
 
 /* -------------------------------------------------------------------------------------------- requests */

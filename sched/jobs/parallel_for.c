@@ -44,11 +44,11 @@ static void run_awaited_offer(quern__job *job, quern__worker *worker)
     awaited_loop *awaited = job->target;
     uint64_t start_ns = quern__worker_start_showing(worker);
     const bool is_closed = quern__scope_is_closed(job->scope);
-    worker->closed_depth += is_closed;
+    quern__worker_close(worker, is_closed);
     const quern__named_work work = quern__worker_begin_named(worker, awaited->loop.range.name);
     uint32_t done_count = 1 + quern__loop_join(&awaited->loop, worker, NULL);
     quern__worker_end_named(worker, &work);
-    worker->closed_depth -= is_closed;
+    quern__worker_close(worker, 0u - is_closed);
     if (start_ns != 0) quern__worker_show(worker, QUERN__JOB_LOOP, start_ns, 0);
     quern__worker *caller = awaited->caller;
     /* Release pairs with the caller's acquire. Then the loop is gone, unless the caller sleeps. */
@@ -266,13 +266,13 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     quern_result result = worker == NULL ? quern__jobs_enter(jobs, function) : QUERN_OK;
     if (result != QUERN_OK) return result;
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
-    runner->closed_depth += range->is_closed;
+    quern__worker_close(runner, range->is_closed);
     const quern__named_work work = quern__worker_begin_named(runner, range->name);
     bool is_whole = quern__range_is_plain(range, jobs->thread_count)
                         ? quern__range_run(range, runner->index)
                         : quern__range_run_or_share(runner, range, &(quern__sharing){share_and_wait});
     quern__worker_end_named(runner, &work);
-    runner->closed_depth -= range->is_closed;
+    quern__worker_close(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);
     if (QUERN__LIKELY(is_whole)) return QUERN_OK;
     return quern__fail(QUERN_ERROR_CANCELLED, "%s: asked to stop; not all of %u items were run", function,

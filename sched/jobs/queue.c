@@ -214,15 +214,17 @@ bool quern__queues_close(quern__queues *queues, quern__queue *queue)
     return is_empty;
 }
 
-void quern__queues_disown(quern__queues *queues, quern__queue *queue)
+bool quern__queues_disown(quern__queues *queues, quern__queue *queue, const void **out_scope)
 {
     pthread_mutex_lock(&queues->mutex);
+    quern__node *node = queue->first;
     queue->is_open = false;
-    while (queue->first != NULL) {
-        quern__node *node = queue->first;
+    if (node != NULL) {
         unlink_locked(queue, node);
+        *out_scope = node->job.scope;
         node->queue = QUERN__QUEUE_NORMAL;
         push_locked(queues, &queues->queues[QUERN__QUEUE_NORMAL], node);
     }
     pthread_mutex_unlock(&queues->mutex);
+    return node != NULL;
 }

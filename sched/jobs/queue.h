@@ -107,8 +107,9 @@ bool quern__queues_take_from(quern__queues *queues, quern__queue *queue, const v
 void quern__queues_open(quern__queues *queues, quern__queue *queue);
 bool quern__queues_close(quern__queues *queues, quern__queue *queue);
 
-/* Closes it in any case: its jobs are for any worker from now on. */
-void quern__queues_disown(quern__queues *queues, quern__queue *queue);
+/* Closes it in any case, and makes its first job one for any worker: out_scope is that of the job. False
+ * when there is none. */
+bool quern__queues_disown(quern__queues *queues, quern__queue *queue, const void **out_scope);
 
 /* The first job of a queue; with a scope that is not NULL the first one of this scope. */
 bool quern__queues_take(quern__queues *queues, quern__queue_index index, const void *scope,

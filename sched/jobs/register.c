@@ -151,8 +151,9 @@ quern_result quern_jobs_unregister_thread(quern_jobs *jobs)
 static void hand_on_assigned(quern__worker *guest)
 {
     quern_jobs *jobs = guest->jobs;
-    quern__queues_disown(&jobs->queues, &guest->assigned);
-    quern__jobs_notify(jobs, NULL, NULL);
+    const void *scope;
+    while (quern__queues_disown(&jobs->queues, &guest->assigned, &scope))
+        quern__jobs_notify(jobs, NULL, scope);
 }
 
 /* In a forked process the pools belong to the parent. */

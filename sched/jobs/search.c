@@ -127,16 +127,30 @@ static bool waits_for(const quern__worker *worker, const void *serving, const vo
     return false;
 }
 
-/* One that waits for either of these, or any. The look pairs with quern__mask_set of one that falls asleep
- * in a wait. */
-static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *scope, bool any)
+/* Of those asleep in a wait. */
+typedef enum sleeper_kind {
+    WAITS_FOR_IT, /* one that waits for what the pusher serves, or for what the job is counted by */
+    MAY_RUN_ALL,  /* one that has no closed job on its stack */
+    ANY_SLEEPER
+} sleeper_kind;
+
+static bool is_of_kind(const quern__worker *sleeper, sleeper_kind kind, const void *serving,
+                       const void *scope)
+{
+    if (kind == WAITS_FOR_IT) return waits_for(sleeper, serving, scope);
+    return kind == ANY_SLEEPER || !quern__worker_is_closed(sleeper);
+}
+
+/* The look pairs with quern__mask_set of one that falls asleep in a wait; acquire: what is read of that
+ * one was written before. */
+static bool wake_one_blocked(quern_jobs *jobs, sleeper_kind kind, const void *serving, const void *scope)
 {
     for (uint32_t word = 0; word < (jobs->worker_count + 63) / 64; word++) {
-        uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_RELAXED);
+        uint64_t mask = atomic_load_explicit(&jobs->blocked.words[word], QUERN__HANDSHAKE_ACQUIRE);
         for (; mask != 0; mask &= mask - 1) {
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(mask);
             quern__worker *worker = &jobs->workers[index];
-            if (!any && !waits_for(worker, serving, scope)) continue;
+            if (!is_of_kind(worker, kind, serving, scope)) continue;
             if (!quern__mask_clear(&jobs->blocked, index)) continue;
             quern__parker_give(&worker->parker);
             return true;
@@ -145,12 +159,13 @@ static bool wake_one_blocked(quern_jobs *jobs, const void *serving, const void *
     return false;
 }
 
-/* One that waits for what the pusher serves or for what the job is counted by; when all are blocked, and
- * none does, any. */
+/* One that waits for it; when all are blocked, and none does, one that may run it: who has a
+ * closed job on its stack may not run another (deque.h). */
 static void wake_blocked(quern_jobs *jobs, const void *serving, const void *scope)
 {
-    if (!wake_one_blocked(jobs, serving, scope, false) && all_are_blocked(jobs))
-        wake_one_blocked(jobs, serving, scope, true);
+    if (wake_one_blocked(jobs, WAITS_FOR_IT, serving, scope) || !all_are_blocked(jobs)) return;
+    if (!wake_one_blocked(jobs, MAY_RUN_ALL, serving, scope) && !quern__scope_is_closed(scope))
+        wake_one_blocked(jobs, ANY_SLEEPER, serving, scope);
 }
 
 /* The looks pair with the counts of searchers and sleepers: see above, fence C. What the worker serves is

@@ -88,6 +88,12 @@ static quern_result refuse_def(const quern_jobs *jobs, const quern_job_def *def,
             function, (unsigned)def->payload_bytes, (unsigned)payload_room(def),
             (unsigned)sizeof(uintptr_t));
     if (def->payload_bytes != 0 && def->payload == NULL) return quern__fail_null(function, "def->payload");
+    if (def->payload_bytes == 0 && def->payload != NULL)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "%s: def->payload is set, and def->payload_bytes is 0; say how many bytes it has, "
+            "or leave it out",
+            function);
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: no priority %d", function, (int)def->priority);
 }
 
@@ -100,7 +106,7 @@ static bool has_extras(const quern_job_def *def)
 static bool is_special(const quern_job_def *def)
 {
     return ((uintptr_t)def->cancel | (uintptr_t)def->name | (uintptr_t)def->priority |
-            (uintptr_t)def->caller_only | (uintptr_t)def->after_count | def->on_worker) != 0;
+            (uintptr_t)def->caller_only | (uintptr_t)def->after | def->after_count | def->on_worker) != 0;
 }
 
 static quern_result check_worker(const quern_jobs *jobs, const quern_job_def *def, const char *function)
@@ -119,7 +125,7 @@ static bool is_good_and_plain(const quern_jobs *jobs, const quern_job_def *def)
 {
     return jobs != NULL && def != NULL && def->function != NULL &&
            def->payload_bytes <= QUERN_JOB_PAYLOAD_BYTES &&
-           (def->payload_bytes == 0 || def->payload != NULL);
+           (def->payload_bytes == 0) == (def->payload == NULL);
 }
 
 static bool is_good(const quern_jobs *jobs, const quern_job_def *def)
@@ -401,7 +407,7 @@ __attribute__((noinline)) static quern_result submit_special(quern_jobs *jobs, c
     quern__job job;
     if (!is_good(jobs, def)) return refuse_def(jobs, def, "quern_jobs_submit");
     quern_result result = check_worker(jobs, def, "quern_jobs_submit");
-    if (result == QUERN_OK && def->after_count != 0)
+    if (result == QUERN_OK)
         result = quern__check_after(def->after, def->after_count, def->counter, "quern_jobs_submit");
     if (result != QUERN_OK) return result;
     make_job(def, &job);
@@ -429,7 +435,7 @@ quern_result quern_jobs_submit_after(quern_jobs *jobs, const quern_job_def *def,
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->counter is `after` itself; the job would wait for "
             "its own end. Count it with another counter");
-    if (def->after_count != 0)
+    if (def->after_count != 0 || def->after != NULL)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_jobs_submit_after: def->after names counters, too; name all of them there "

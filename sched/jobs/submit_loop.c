@@ -227,7 +227,8 @@ quern_result quern_jobs_run_loop(quern_jobs *jobs, const quern_loop_def *def)
 {
     quern_result result = check_loop(jobs, def, "quern_jobs_run_loop");
     if (result != QUERN_OK) return result;
-    if (def->counter != NULL || def->after_count != 0 || def->priority != QUERN_PRIORITY_NORMAL)
+    if (def->counter != NULL || def->after != NULL || def->after_count != 0 ||
+        def->priority != QUERN_PRIORITY_NORMAL)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "quern_jobs_run_loop: the caller begins the loop and waits for it, so it has no "
                            ".counter, .after or .priority; submit it with quern_jobs_submit_loop");
@@ -264,11 +265,11 @@ quern_result quern_jobs_submit_loop(quern_jobs *jobs, const quern_loop_def *def)
     quern__job job;
     quern_result result = check_loop(jobs, def, function);
     if (result != QUERN_OK) return result;
+    result = quern__check_after(def->after, def->after_count, def->counter, function);
+    if (result != QUERN_OK) return result;
     const quern__queue_index queue = quern__queue_of(def->priority);
     make_loop_job(def, &job);
     if (def->after_count == 0)
         return def->count == 0 ? QUERN_OK : quern__job_submit(jobs, &job, queue, function);
-    result = quern__check_after(def->after, def->after_count, def->counter, function);
-    if (result != QUERN_OK) return result;
     return quern__job_submit_after(jobs, &job, queue, def->after, def->after_count, function);
 }

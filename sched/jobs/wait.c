@@ -8,7 +8,7 @@
  * that one could wait as well and so on: stacks would grow without bound, and a wait for something short
  * could be held up by something long. So it helps with what it waits for, and nothing else:
  *
- *     1. jobs in its own deque that the current job has put there (above `floor`),
+ *     1. jobs in its own deque that the current job has put there, or a guest outside of jobs (above `floor`),
  *     2. jobs whose scope is what it waits for: in a queue, its own newest, and the oldest of others,
  *     3. jobs that were submitted by work on it: when another worker takes a job, it publishes the job's
  *        scope (`serving`) and how full its deque was then (`serving_from`); everything above is a part of
@@ -102,16 +102,17 @@ static void run_filler(quern__job *job, quern__worker *worker)
     (void)worker;
 }
 
-/* Its own newest job, put there by a job below on its stack, when that is what it waits for. A filler takes
- * its place, so that those jobs find the deque as deep as they left it: `floor` would stand above what they
- * push next. */
+/* Its own newest job, put there by a job below on its stack, or by a guest before it, when that is what it
+ * waits for; else its oldest. A filler takes the place of the newest, so that those jobs find the deque as
+ * deep as they left it: `floor` would stand above what they push next. */
 static bool take_awaited(quern__worker *worker, const void *awaited, quern__job *out_job)
 {
     if (quern__deque_looks_empty(&worker->deque)) return false;
     const quern__deque_slot *newest =
         quern__deque_slot_of(&worker->deque, quern__deque_bottom(&worker->deque) - 1);
     /* Relaxed: the worker wrote it itself. */
-    if (!quern__scope_is(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited)) return false;
+    if (!quern__scope_is(atomic_load_explicit(&newest->scope, memory_order_relaxed), awaited))
+        return quern__deque_steal_for(&worker->deque, awaited, INT64_MAX, awaited, out_job);
     quern__deque_slot *slot = quern__deque_pop(&worker->deque);
     if (slot == NULL) return false;
     quern__deque_read_slot(slot, out_job);
@@ -252,8 +253,10 @@ static bool help_with(const quern__wait *wait, quern__worker *worker)
 /* One that this worker alone may run, so that nobody has to wait for as long as this one waits. */
 static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    const void *scope = worker->rescue_depth < MAX_RESCUE_DEPTH ? NULL : wait->scope;
-    return quern__worker_take_assigned(worker, scope, out_job);
+    if (worker->rescue_depth < MAX_RESCUE_DEPTH) return quern__worker_take_assigned(worker, NULL, out_job);
+    for (uint32_t i = 0; i <= wait->more_count; i++)
+        if (quern__worker_take_assigned(worker, scope_of(wait, i), out_job)) return true;
+    return false;
 }
 
 /* One that the wait is not for. */
@@ -339,13 +342,30 @@ static bool put_aside(quern__worker *worker)
     return true;
 }
 
+static bool take_allowed_of_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    for (uint32_t i = 0; i <= wait->more_count; i++)
+        if (take_allowed(worker, quern__worker_allows(worker, scope_of(wait, i)), out_job)) return true;
+    return false;
+}
+
 /* Any job that the waiting worker may run, also behind those that it may not. */
 static bool find_any(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
-    const void *awaited = quern__worker_allows(worker, wait->scope);
-    for (uint32_t count = 0; !take_allowed(worker, awaited, out_job); count++)
+    for (uint32_t count = 0; !take_allowed_of_any(worker, wait, out_job); count++)
         if (count == MAX_ASIDE || !put_aside(worker)) return false;
     return true;
+}
+
+/* Where no worker is left that is not asleep in a wait. If there are jobs that may not run here, somebody
+ * else is told who may run them. */
+static bool rescue(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
+    if (find_any(worker, wait, out_job)) return true;
+    if (quern__worker_is_closed(worker) && quern__jobs_any(worker->jobs))
+        quern__jobs_notify(worker->jobs, NULL, QUERN__ANY_SCOPE);
+    return false;
 }
 
 /* A last look after the announcement that this worker sleeps. */
@@ -354,8 +374,7 @@ static bool look_once_more(quern__worker *worker, const quern__wait *wait, quern
     if (take_assigned(worker, wait, out_job) || take_from_others(worker, wait, out_job) ||
         take_from_queues(worker->jobs, wait, out_job))
         return true;
-    if (worker->rescue_depth == MAX_RESCUE_DEPTH || !is_last_one(worker->jobs)) return false;
-    return find_any(worker, wait, out_job);
+    return rescue(worker, wait, out_job);
 }
 
 /* Ends when something was given to this worker, too: see the head of search.c. Returns whether there is a
@@ -381,9 +400,7 @@ static bool sleep_in_wait(quern__worker *worker, const quern__wait *wait, quern_
 static void rescue_in_the_end(quern__worker *worker, const quern__wait *wait)
 {
     quern__job job;
-    if (worker->rescue_depth != MAX_RESCUE_DEPTH && is_last_one(worker->jobs) &&
-        find_any(worker, wait, &job))
-        run_aside(worker, &job);
+    if (rescue(worker, wait, &job)) run_aside(worker, &job);
 }
 
 static void sleep_or_rescue(quern__worker *worker, const quern__wait *wait)

@@ -181,7 +181,7 @@ static void end_all(void)
     while (!workers_rest(&wait))
         quern__parker_take(&workers[0].parker);
     atomic_store_explicit(&pool.has_stopped, true, memory_order_release);
-    give_permits(&pool, 2);
+    give_permits(&pool);
     pthread_join(threads[1], NULL);
 }
 

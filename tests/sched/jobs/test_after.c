@@ -29,7 +29,7 @@ static void hold_all(gates *of, uint32_t count)
 
 static void submit_after(board *of, quern_job_def *def, quern_counter *const *list, uint32_t count)
 {
-    def->after = list;
+    def->after = count != 0 ? list : NULL;
     def->after_count = count;
     cr_assert_eq(quern_jobs_submit(of->jobs, def), QUERN_OK, "%s", quern_error_message());
 }
@@ -309,7 +309,7 @@ static void submit_step(step *own)
                          .payload_bytes = sizeof own,
                          .priority = (quern_priority)(own->before_count % 3),
                          .counter = &own->counter,
-                         .after = list,
+                         .after = own->before_count != 0 ? list : NULL,
                          .after_count = own->before_count};
     for (uint32_t i = 0; i < own->before_count; i++)
         list[i] = &own->of->steps[own->before[i]].counter;
@@ -396,6 +396,12 @@ Test(after, a_bad_list_is_refused_and_nothing_is_counted)
     cr_assert_not_null(strstr(quern_error_message(), "def->after[2]"));
     def.after = NULL;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    def.after = held.list;
+    def.after_count = 0;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    cr_assert_not_null(strstr(quern_error_message(), "def->after_count is 0"));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_jobs_submit_after(of.jobs, &def, held.list[0]));
     cr_assert(quern_counter_is_done(&of.counter));
     for (uint32_t i = 0; i < 3; i++)
         release(&of, held.list[i]);

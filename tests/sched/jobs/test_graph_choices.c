@@ -282,16 +282,17 @@ Test(graph_choices, runs_that_cannot_be_are_refused_and_claim_nothing)
 {
     quern_jobs *jobs = open_pool(2);
     quern_graph *a = open_graph(), *b = open_graph(), *c = open_graph();
-    const quern_graph_node_def is_a = {.graph = a}, is_b = {.graph = b}, is_c = {.graph = c};
+    const quern_graph_node_def is_a = {.graph = a}, is_b = {.graph = b},
+                               is_c = {.graph = c, .name = "shared"};
     const quern_graph_node_def choice = {.choose = go_around};
     cr_assert_eq(quern_graph_add_node(a, &is_b, NULL), QUERN_OK);
     cr_assert_eq(quern_graph_add_node(a, &is_c, NULL), QUERN_OK);
     run_graph(a, jobs);
     cr_assert_eq(quern_graph_add_node(b, &is_c, NULL), QUERN_OK);
-    refuse_run(a, jobs, "twice");
+    refuse_run(a, jobs, "the graph of node 1 'shared' stands in this run already");
     quern_graph_clear(b);
     cr_assert_eq(quern_graph_add_node(b, &is_a, NULL), QUERN_OK);
-    refuse_run(a, jobs, "twice");
+    refuse_run(a, jobs, "the graph of node 0 stands in this run already");
     quern_graph_clear(b);
     cr_assert_eq(quern_graph_add_node(c, &choice, NULL), QUERN_OK);
     add_edge(c, 0, 0);

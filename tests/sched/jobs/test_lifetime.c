@@ -3,6 +3,8 @@
 #include "tests/sched/jobs/board.h"
 #include "tests/support/setup.h"
 
+#include <quern/graph.h>
+
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -39,6 +41,55 @@ Test(lifetime, destroy_drops_what_waits_for_ever)
     cr_assert_eq(quern_jobs_submit_after(of.jobs, &def, &never), QUERN_OK);
     quern_jobs_destroy(of.jobs);
     cr_assert_eq(atomic_load(&of.run_count), 0u);
+}
+
+static void count_node(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin, (void)end;
+    count_plain(argument, worker_index);
+}
+
+static quern_graph *graph_of(const quern_graph_node_def *node)
+{
+    quern_graph *graph;
+    cr_assert_eq(quern_graph_create(NULL, &graph), QUERN_OK);
+    cr_assert_eq(quern_graph_add_node(graph, node, NULL), QUERN_OK);
+    return graph;
+}
+
+/* One of three that wait has begun before: it is not dropped. */
+Test(lifetime, destroy_ends_graphs_that_wait_for_ever)
+{
+    quern_jobs *jobs = open_pool(2);
+    quern_counter never = {0}, soon = {0}, ended[3] = {0};
+    _Atomic uint32_t run_count = 0;
+    const quern_graph_node_def node = {.function = count_node, .user_data = &run_count};
+    quern_graph *inner = graph_of(&node);
+    const quern_graph_node_def nested = {.graph = inner};
+    quern_graph *graphs[] = {graph_of(&node), graph_of(&nested), graph_of(&node)};
+    quern_counter_hold(&never);
+    quern_counter_hold(&soon);
+    for (uint32_t i = 0; i < 3; i++) {
+        const quern_graph_run_def def = {
+            .counter = &ended[i], .after = (quern_counter *[]){i == 1 ? &soon : &never}, .after_count = 1};
+        cr_assert_eq(quern_graph_submit(graphs[i], jobs, &def), QUERN_OK);
+        if (i == 0) cr_assert_eq(quern_jobs_resize(jobs, 3), QUERN_OK); /* it goes on waiting */
+    }
+    cr_assert_eq(quern_graph_submit(inner, jobs, NULL), QUERN_ERROR_POOL_BUSY);
+    cr_assert_eq(quern_jobs_release(jobs, &soon), QUERN_OK);
+    cr_assert_eq(quern_jobs_wait(jobs, &ended[1]), QUERN_OK);
+    const quern_graph_run_def again = {.after = (quern_counter *[]){&never}, .after_count = 1};
+    cr_assert_eq(quern_graph_submit(graphs[1], jobs, &again), QUERN_OK);
+    quern_jobs_destroy(jobs);
+    cr_assert_eq(run_count, 1u);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_assert_eq(quern_graph_result(graphs[i]), QUERN_ERROR_CANCELLED, "graph %u", i);
+        cr_assert_eq(quern_graph_run(graphs[i], NULL), QUERN_OK, "%s", quern_error_message());
+        cr_assert_eq(quern_graph_result(graphs[i]), QUERN_OK);
+        quern_graph_destroy(graphs[i]);
+    }
+    cr_assert_eq(run_count, 4u);
+    quern_graph_destroy(inner);
 }
 
 Test(lifetime, resize_keeps_what_was_submitted)

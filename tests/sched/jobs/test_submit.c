@@ -64,6 +64,7 @@ Test(submit, submit_refuses_bad_definitions)
 {
     board of = {.jobs = open_pool(2)};
     ticket mine = {&of, 0};
+    quern_counter before = {0};
     quern_job_def good = job_of(count_run, &mine, &of.counter), def = good;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(NULL, &def));
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, NULL));
@@ -72,6 +73,13 @@ Test(submit, submit_refuses_bad_definitions)
     def = good;
     def.payload = NULL;
     assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    def = good;
+    def.payload_bytes = 0;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
+    cr_assert_not_null(strstr(quern_error_message(), "def->payload_bytes is 0"));
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit_after(of.jobs, &def, &before));
+    def.priority = QUERN_PRIORITY_HIGH;
+    assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));
     def = good;
     def.payload_bytes = QUERN_JOB_PAYLOAD_BYTES + 1;
     assert_refused(NULL, QUERN_ERROR_INVALID_ARGUMENT, quern_jobs_submit(of.jobs, &def));

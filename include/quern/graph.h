@@ -106,7 +106,7 @@ typedef struct quern_graph_run_def {
     /** The run begins when each of these has come to zero, at this call or later. Read by the call alone;
      * counter must not be among them. */
     quern_counter *const *after QUERN__ZERO;
-    uint32_t after_count QUERN__ZERO; /**< 0 to QUERN_MAX_AFTER. */
+    uint32_t after_count QUERN__ZERO; /**< As in quern_job_def. */
     /** When it is requested, nodes that have not begun do not begin, and loops in nodes stop where they are
      * divided; NULL: never. It must live until the run is over. */
     quern_cancel *cancel QUERN__ZERO;
@@ -118,7 +118,8 @@ typedef struct quern_graph_run_def {
  * A wait for the counter helps with the run. Inside nodes of other graphs only such a wait does. Nodes that
  * are caller_only run when an outside thread waits. def may be NULL. Takes a lock, and memory when more
  * jobs wait than ever before, or as quern_graph_run does. A run after counters that never come to zero is
- * never over, not even when the pool is destroyed. Errors, with nothing submitted: as
+ * over, without having begun, when the pool is destroyed: its result is CANCELLED then, and its counter is
+ * left as it is. Errors, with nothing submitted: as
  * quern_graph_run. Threads: any, also from inside jobs. */
 QUERN_API quern_result quern_graph_submit(quern_graph *graph, quern_jobs *jobs,
                                           const quern_graph_run_def *def);

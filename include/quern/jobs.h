@@ -120,7 +120,8 @@ typedef struct quern_jobs_def {
 QUERN_API quern_result quern_jobs_create(const quern_jobs_def *def, quern_jobs **out_jobs);
 
 /** Runs all jobs that were submitted, and what they submit, then ends the threads and frees the pool. Jobs
- * that wait for a counter that never finishes are dropped. NULL is allowed. No other thread may be inside a
+ * that wait for a counter that never finishes are dropped, and graphs that do are free again (their result is
+ * CANCELLED). NULL is allowed. No other thread may be inside a
  * call of the pool, and no job may call this: both are reported and refused. Submitting and releasing are
  * exceptions: such a call may be what lets this thread go on, so it is waited for. */
 QUERN_API void quern_jobs_destroy(quern_jobs *jobs);
@@ -263,9 +264,10 @@ typedef enum quern_priority {
 typedef struct quern_job_def {
     /** Gets the address of a writable copy of the payload, aligned to 8. */
     quern_job_function *function QUERN__ZERO;
-    /** Copied by the call that submits; may be NULL when there is none. */
+    /** Copied by the call that submits; NULL when there is none. */
     const void *payload QUERN__ZERO;
-    /** 0 to QUERN_JOB_PAYLOAD_BYTES; a pointer less for each of cancel and name. */
+    /** 1 to QUERN_JOB_PAYLOAD_BYTES, a pointer less for each of cancel and name; 0 without a payload, and only
+     * then. */
     uint32_t payload_bytes QUERN__ZERO;
     quern_priority priority QUERN__ZERO; /**< 0 means QUERN_PRIORITY_NORMAL. */
     /** The job runs on a guest, whichever comes first: while that waits in any call of this pool, or in
@@ -274,9 +276,10 @@ typedef struct quern_job_def {
     /** Counts this job from the call that submits it; NULL: nothing does. */
     quern_counter *counter QUERN__ZERO;
     /** The job begins when each of these has come to zero, at this call or later; what becomes of it then
-     * makes no difference. Read by the call alone; counter must not be among them. */
+     * makes no difference. Read by the call alone; counter must not be among them. NULL when there are
+     * none. */
     quern_counter *const *after QUERN__ZERO;
-    uint32_t after_count QUERN__ZERO; /**< 0 to QUERN_MAX_AFTER. */
+    uint32_t after_count QUERN__ZERO; /**< 1 to QUERN_MAX_AFTER; 0 without after, and only then. */
     /** When it is requested before the job begins, the job does not run; its counter is counted down all
      * the same. NULL: it always runs. */
     quern_cancel *cancel QUERN__ZERO;
@@ -382,7 +385,7 @@ typedef struct quern_loop_def {
     quern_counter *counter QUERN__ZERO; /**< Counts the loop, as one; NULL: nothing does. */
     /** The loop begins when each of these has come to zero, as in quern_job_def. */
     quern_counter *const *after QUERN__ZERO;
-    uint32_t after_count QUERN__ZERO; /**< 0 to QUERN_MAX_AFTER. */
+    uint32_t after_count QUERN__ZERO; /**< As in quern_job_def. */
     /** Once it is requested no further call is made: none begins later than what is under way then takes. A
      * call gets items for a few microseconds, if grain is 0. The counter comes to zero all the same. NULL:
      * all items run. */

@@ -38,7 +38,8 @@
  *
  * Workers that sleep in a wait (wait.c) cannot take just any job. A pusher wakes one of them when no idle
  * worker is left, if its own work is a part of what that one waits for; or if all workers wait, because
- * then it is that one or nobody.
+ * then it is that one or nobody. In the latter case it is one that may run any job, if there is one: who has
+ * a closed job on its stack might not. The same is done by one that falls asleep as the last and leaves jobs.
  *
  * tests/models has models of this, which include this file. */
 

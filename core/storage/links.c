@@ -36,10 +36,11 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     return true;
 }
 
-void quern__links_link(const quern__links *links, uint32_t source, uint32_t target, uint32_t before)
+void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before)
 {
     quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
     assert(child->target == QUERN__SLOT_NONE);
+    links->version++;
     child->target = target;
     child->next = before;
     parent->count++;
@@ -74,7 +75,7 @@ void quern__links_unlink(const quern__links *links, uint32_t source)
     child->target = child->next = child->previous = QUERN__SLOT_NONE;
 }
 
-void quern__links_place(const quern__links *links, uint32_t source, uint32_t before)
+void quern__links_place(quern__links *links, uint32_t source, uint32_t before)
 {
     const uint32_t target = quern__links_at(links, source)->target;
     if (before == source) return;

@@ -33,6 +33,7 @@ typedef struct quern__kin {
 typedef struct quern__links {
     QUERN__ARRAY(quern__kin *) pages; /* NULL: no slot of the page has links */
     uint32_t held_count;              /* pages that exist */
+    uint64_t version;                 /* changes whenever a slot gets a target */
 } quern__links;
 
 void quern__links_release(quern__links *links, const quern_allocator *allocator);
@@ -86,13 +87,13 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
 
 /* The source, which has no target, becomes a child of the target: before one of its children, or the last
  * where that is QUERN__SLOT_NONE. Its level stays. */
-void quern__links_link(const quern__links *links, uint32_t source, uint32_t target, uint32_t before);
+void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before);
 
 /* The source leaves its target. Its level stays. */
 void quern__links_unlink(const quern__links *links, uint32_t source);
 
 /* The source takes another place among its siblings; before is one of them, or QUERN__SLOT_NONE. */
-void quern__links_place(const quern__links *links, uint32_t source, uint32_t before);
+void quern__links_place(quern__links *links, uint32_t source, uint32_t before);
 
 /* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links without
  * cycles. */

@@ -128,16 +128,16 @@ static void write_target(const quern__storage *storage, const quern__relation *r
            sizeof target);
 }
 
-static void relink(const quern__relation *relation, uint32_t source, uint32_t target)
+static void relink(quern__relation *relation, uint32_t source, uint32_t target)
 {
-    const quern__links *links = &relation->links;
+    quern__links *links = &relation->links;
     if (quern__links_target(links, source) != QUERN__SLOT_NONE) quern__links_unlink(links, source);
     quern__links_link(links, source, target,
                       relation->is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first);
 }
 
 /* Where the source's archetype stays. */
-static void retarget(const quern__storage *storage, const quern__relation *relation, uint32_t source,
+static void retarget(const quern__storage *storage, quern__relation *relation, uint32_t source,
                      quern_entity target)
 {
     const quern__record *record = quern__entities_record(&storage->entities, source);

@@ -95,6 +95,15 @@ typedef struct quern_system_def {
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems in the same phase that must run before this one; as before. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
+    /** A relation with levels: the system goes level by level. All its views of entities without target are
+     * done before any of their children, and so on down: parents before children, at any number of threads.
+     * So it may write what it reads of the targets by the same relation (quern_term_up and its like), and
+     * no other system may. Views of one level run side by side.
+     *
+     * The level QUERN_MAX_RELATION_LEVEL comes last and serially, in the order of true depth: a view has
+     * rows of one depth that are neighbours, often a single one. Null: in any order. Needs terms; not for
+     * exclusive systems. */
+    quern_relation levels QUERN__ZERO;
     uint32_t flags QUERN__ZERO; /**< quern_system_flags, combined with |. */
     /** Size of each view's partial result, zeroed; see quern_context_partial. */
     uint32_t partial_bytes QUERN__ZERO;

@@ -10,6 +10,7 @@
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
+#include "sched/schedule/levels.h"
 
 #include <float.h>
 
@@ -50,19 +51,34 @@ static bool is_idle(const quern__segment *segment)
     return true;
 }
 
+/* Whether the depths of entities on the last level of relations are as they were; their rows may be where
+ * they were, and those that they belong to others. */
+static bool are_depths_known(const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count && segment->has_depths; i++)
+        if (!quern__levels_are_known(segment->passes.items[i])) return false;
+    return true;
+}
+
 /* Counts what there is to do. Holds for later frames, too, until rows come, go or move. */
 static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
 {
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
-    if (segment->prepared_version == version && segment->prepared_threads == thread_count) return QUERN_OK;
+    if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
+        are_depths_known(segment))
+        return QUERN_OK;
     segment->prepared_version = 0;
+    segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
         quern_result result = quern__pass_prepare(pass, thread_count);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
-        if (result == QUERN_OK && segment->graph != NULL)
-            result = quern_graph_set_count(segment->graph, pass->run_node, pass->item_count);
+        if (result != QUERN_OK) return result;
+        segment->has_depths |= quern__levels_has_depths(pass);
+    }
+    if (segment->graph != NULL) {
+        quern_result result = quern__compile_prepare(&schedule->plan, segment);
         if (result != QUERN_OK) return result;
     }
     number_streams(schedule, segment);
@@ -113,7 +129,8 @@ static quern_result call_passes(const quern_schedule *schedule, quern__segment *
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
         if (pass->has_begin) quern__pass_begin(pass, 0, 1, schedule->caller_index);
-        quern__pass_run(pass, 0, pass->item_count, schedule->caller_index);
+        for (uint32_t k = 0; k < pass->stage_count; k++)
+            quern__pass_run(&pass->stages[k], 0, pass->stages[k].item_count, schedule->caller_index);
         if (pass->has_end) quern__pass_end(pass, 0, 1, schedule->caller_index);
     }
     return QUERN_OK;

@@ -56,10 +56,11 @@ static void enter_call(quern_context *context, const quern__system *system, uint
 
 /* ------------------------------------------------------------------------------------------ observer */
 
-static quern__observed_job job_of(const quern_context *context, quern__pass *pass, uint32_t begin,
+static quern__observed_job job_of(const quern_context *context, const quern__stage *stage, uint32_t begin,
                                   uint32_t end)
 {
-    return (quern__observed_job){.pass = pass,
+    return (quern__observed_job){.pass = stage->pass,
+                                 .stage = stage,
                                  .callback = context->callback,
                                  .worker_index = context->worker_index,
                                  .begin = begin,
@@ -140,7 +141,7 @@ typedef void systems_run(const quern__pass *pass, quern_context *context);
 static void run_observed_systems(quern__pass *pass, quern_context *context, systems_run *run)
 {
     quern__frame_observer *observer = context->schedule->observer;
-    const quern__observed_job job = job_of(context, pass, 0, 0);
+    const quern__observed_job job = job_of(context, pass->stages, 0, 0);
     observer->calls->begin_job(observer, &job);
     run(pass, context);
     observer->calls->end_job(observer, &job);
@@ -256,50 +257,62 @@ static bool is_left_out(const quern__pass_call *call, const quern_view *view, ui
            !quern__query_passes(call->query, call->columns, view->versions, call->query->seen_version);
 }
 
-/* The systems of the table, or those of one lane, on one chunk. Of the view, what is the same for all chunks
- * is there. */
-IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
-                            uint32_t lane, quern_context *context, quern_view *view, const bool is_told,
-                            const bool prefetches)
+/* Points the view at a chunk. What is the same for all chunks is there. */
+IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_index, quern_view *view)
 {
     const quern__chunk_slot *slot = &table->archetype->slots[chunk_index];
-    quern__prefetch next;
-    if (is_told) begin_calls(context);
-    if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
     view->count = slot->row_count;
     view->entities = quern__archetype_entities(table->archetype, slot->chunk);
     view->chunk = (char *)slot->chunk;
     view->versions = quern__versions_of(&table->archetype->versions, chunk_index);
+}
+
+/* One system on rows of a chunk, at which the view points. */
+IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_call *call, uint32_t ordinal,
+                            quern_context *context, quern_view *view, const bool is_told)
+{
+    view->ordinal = ordinal;
+    view->term_count = call->term_count;
+    view->columns = call->columns;
+    view->query = call->query;
+    if (QUERN__UNLIKELY(view->versions != NULL))
+        view->version = context->schedule->version_base + call->system->position;
+    enter_call(context, call->system, QUERN__PART_FIRST_VIEW + ordinal);
+    if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
+    bool was_refused = call_run(context, call->run, view, call->has_ups, is_told);
+    if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
+}
+
+/* The systems of the table, or those of one lane, on one chunk. */
+IN_TWO_KINDS void run_chunk(const quern__pass *pass, const quern__pass_table *table, uint32_t chunk_index,
+                            uint32_t lane, quern_context *context, quern_view *view, const bool is_told,
+                            const bool prefetches)
+{
+    quern__prefetch next;
+    if (is_told) begin_calls(context);
+    if (prefetches) next = quern__prefetch_start(pass, table, chunk_index + 1);
+    show_chunk(table, chunk_index, view);
     const quern__pass_call *const end_call = table->calls_end;
     for (const quern__pass_call *call = table->calls; call < end_call; call++) {
         if ((call->is_conditional || lane != ALL_LANES) && is_left_out(call, view, lane)) continue;
         if (prefetches) quern__prefetch_share(&next);
-        view->ordinal = call->first_ordinal + chunk_index;
-        view->term_count = call->term_count;
-        view->columns = call->columns;
-        view->query = call->query;
-        if (QUERN__UNLIKELY(view->versions != NULL))
-            view->version = context->schedule->version_base + call->system->position;
-        enter_call(context, call->system, QUERN__PART_FIRST_VIEW + view->ordinal);
-        if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
-        bool was_refused = call_run(context, call->run, view, call->has_ups, is_told);
-        if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
+        make_call(table, call, call->first_ordinal + chunk_index, context, view, is_told);
     }
 }
 
-/* The last table whose first item is not behind the item: it has the item, since tables without items have
- * the same first one as the table behind them. */
-static const quern__pass_table *find_table(const quern__pass *pass, uint32_t item)
+/* The last table whose first chunk is not behind the chunk: it has the chunk, since tables without chunks
+ * have the same first one as the table behind them. */
+static const quern__pass_table *find_table(const quern__pass *pass, uint32_t chunk)
 {
-    uint32_t low = 0, high = pass->tables.count - 1;
+    uint32_t low = 0, high = pass->walk_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2;
-        if (pass->tables.items[middle].first_item <= item)
+        if (pass->walk[middle].first_chunk <= chunk)
             low = middle;
         else
             high = middle - 1;
     }
-    return &pass->tables.items[low];
+    return &pass->walk[low];
 }
 
 IN_TWO_KINDS void walk_chunks(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -307,7 +320,7 @@ IN_TWO_KINDS void walk_chunks(const quern__pass *pass, uint32_t begin, uint32_t 
 {
     quern_view view = {.context = context};
     const quern__pass_table *table = find_table(pass, begin);
-    uint32_t chunk_index = begin - table->first_item;
+    uint32_t chunk_index = begin - table->first_chunk;
     for (uint32_t left = end - begin; left > 0; table++, chunk_index = 0)
         for (; chunk_index < table->chunk_count && left > 0; chunk_index++, left--)
             run_chunk(pass, table, chunk_index, lane, context, &view, is_told, prefetches);
@@ -328,29 +341,95 @@ static void run_told_chunks(const quern__pass *pass, uint32_t begin, uint32_t en
     walk_chunks(pass, begin, end, lane, context, true, pass->prefetches);
 }
 
+/* --------------------------------------------------------------------------------------- the last level */
+
+/* The system's call on the table, or NULL. */
+static const quern__pass_call *find_call(const quern__pass_table *table, const quern__system *system)
+{
+    const quern__pass_call *call = table->calls;
+    while (call < table->calls_end && call->system != system)
+        call++;
+    return call < table->calls_end ? call : NULL;
+}
+
+/* A system that goes by levels. What it writes itself does not make a filter let through more: it is called
+ * on all of a chunk's runs, or on none. */
+IN_TWO_KINDS void walk_deep_runs(const quern__pass *pass, const quern__system *system,
+                                 quern_context *context, quern_view *view, const bool is_told)
+{
+    const quern__pass_table *table = NULL;
+    const quern__pass_call *call = NULL;
+    uint32_t ordinal = system->first_deep_ordinal;
+    for (uint32_t i = 0; i < pass->deep_runs.count; i++) {
+        const quern__deep_run *run = &pass->deep_runs.items[i];
+        if (table != &pass->walk[run->table]) {
+            table = &pass->walk[run->table];
+            call = find_call(table, system);
+        }
+        if (call == NULL) continue;
+        show_chunk(table, run->chunk_index, view);
+        view->first_row = run->first_row;
+        view->entities += run->first_row;
+        view->count = run->count;
+        if (!is_left_out(call, view, ALL_LANES)) make_call(table, call, ordinal, context, view, is_told);
+        ordinal++;
+    }
+    view->first_row = 0;
+}
+
+/* Any other system. */
+IN_TWO_KINDS void walk_deep_chunks(const quern__pass *pass, const quern__system *system,
+                                   quern_context *context, quern_view *view, const bool is_told)
+{
+    for (uint32_t i = pass->walk_count; i < pass->by_level.count; i++) {
+        const quern__pass_table *table = &pass->walk[i];
+        const quern__pass_call *call = find_call(table, system);
+        for (uint32_t chunk = 0; call != NULL && chunk < table->chunk_count; chunk++) {
+            show_chunk(table, chunk, view);
+            if (!is_left_out(call, view, ALL_LANES))
+                make_call(table, call, call->first_ordinal + chunk, context, view, is_told);
+        }
+    }
+}
+
+IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, const bool is_told)
+{
+    quern_view view = {.context = context};
+    if (is_told) begin_calls(context);
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        if (!system->is_active) continue;
+        if (system->levels != NULL)
+            walk_deep_runs(pass, system, context, &view, is_told);
+        else
+            walk_deep_chunks(pass, system, context, &view, is_told);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- items */
 
 typedef void chunks_run(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
                         quern_context *context);
 
-static void run_lanes(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
+static void run_lanes(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                       chunks_run *run)
 {
     for (uint32_t item = begin; item < end; item++) {
-        uint32_t chunk = item % pass->chunk_count;
-        run(pass, chunk, chunk + 1, item / pass->chunk_count, context);
+        uint32_t chunk = stage->first_chunk + item % stage->chunk_count;
+        run(stage->pass, chunk, chunk + 1, item / stage->chunk_count, context);
     }
 }
 
 /* For tests: another order of what may be in any order. */
-static void run_shuffled(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
+static void run_shuffled(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                          chunks_run *run)
 {
-    uint32_t turn = (uint32_t)(pass->plan->shuffle_seed % pass->chunk_count);
+    const quern__pass *pass = stage->pass;
+    uint32_t turn = (uint32_t)(pass->plan->shuffle_seed % stage->chunk_count);
     for (uint32_t item = begin; item < end; item++) {
-        uint32_t chunk = (pass->item_count - 1 - item + turn) % pass->chunk_count;
+        uint32_t chunk = stage->first_chunk + (stage->item_count - 1 - item + turn) % stage->chunk_count;
         for (uint32_t lane = pass->lane_count; lane-- > 0;)
-            if (!pass->is_split || lane == item / pass->chunk_count)
+            if (!pass->is_split || lane == item / stage->chunk_count)
                 run(pass, chunk, chunk + 1, lane, context);
     }
 }
@@ -365,61 +444,65 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
     call_run(context, system->run, &view, false, is_told);
 }
 
-IN_TWO_KINDS void run_items(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
+/* Of a stage; of the one item of a serial pass, chunks. */
+IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
                             const bool is_told)
 {
+    const quern__pass *pass = stage->pass;
     chunks_run *const run = is_told ? run_told_chunks : run_chunks;
     if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context, is_told);
+    else if (stage->is_deep)
+        run_deep(pass, context, is_told);
     else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
-        run_shuffled(pass, begin, end, context, run);
+        run_shuffled(stage, begin, end, context, run);
     else if (pass->is_split)
-        run_lanes(pass, begin, end, context, run);
+        run_lanes(stage, begin, end, context, run);
     else
-        run(pass, begin, end, ALL_LANES, context);
+        run(pass, stage->first_chunk + begin, stage->first_chunk + end, ALL_LANES, context);
 }
 
 /* The one item of a serial pass is all of its chunks. */
-static void spread_item(const quern__pass *pass, uint32_t *begin, uint32_t *end)
+static void spread_item(const quern__stage *stage, uint32_t *begin, uint32_t *end)
 {
-    if (pass->kind != QUERN__PASS_SERIAL) return;
+    if (stage->pass->kind != QUERN__PASS_SERIAL || stage->is_deep) return;
     *begin = 0;
-    *end = pass->chunk_count;
+    *end = stage->chunk_count;
 }
 
 /* In the stretches that the observer divides the job into. */
-static __attribute__((noinline)) void run_observed_job(quern__pass *pass, uint32_t begin, uint32_t end,
-                                                       quern_context *context)
+static __attribute__((noinline)) void run_observed_job(const quern__stage *stage, uint32_t begin,
+                                                       uint32_t end, quern_context *context)
 {
     quern__frame_observer *observer = context->schedule->observer;
-    const quern__observed_job job = job_of(context, pass, begin, end);
+    const quern__observed_job job = job_of(context, stage, begin, end);
     observer->calls->begin_job(observer, &job);
-    spread_item(pass, &begin, &end);
+    spread_item(stage, &begin, &end);
     while (begin < end) {
         const quern__stretch stretch = observer->calls->next_stretch(observer, &job, begin, end);
         if (stretch.is_told)
-            run_items(pass, begin, stretch.end, context, true);
+            run_items(stage, begin, stretch.end, context, true);
         else
-            run_items(pass, begin, stretch.end, context, false);
+            run_items(stage, begin, stretch.end, context, false);
         begin = stretch.end;
     }
     observer->calls->end_job(observer, &job);
 }
 
-static void run_job(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context)
+static void run_job(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context)
 {
-    spread_item(pass, &begin, &end);
-    run_items(pass, begin, end, context, false);
+    spread_item(stage, &begin, &end);
+    run_items(stage, begin, end, context, false);
 }
 
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
-    quern__pass *pass = argument;
+    const quern__stage *stage = argument;
     if (begin == end) return;
-    quern_context *context = enter_pass(pass, QUERN__CALLBACK_RUN, worker_index);
+    quern_context *context = enter_pass(stage->pass, QUERN__CALLBACK_RUN, worker_index);
     if (QUERN__UNLIKELY(context->schedule->is_observed))
-        run_observed_job(pass, begin, end, context);
+        run_observed_job(stage, begin, end, context);
     else
-        run_job(pass, begin, end, context);
+        run_job(stage, begin, end, context);
     leave_pass(context);
 }

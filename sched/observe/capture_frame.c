@@ -5,18 +5,32 @@
 
 /* What a frame tells a capture. */
 
+/* Of what the pass touches, by chunks. */
+static uint64_t streamed_bytes(const quern__pass *pass, const quern__stage *stage)
+{
+    if (!pass->is_streamed || pass->stage_count == 1) return pass->is_streamed ? pass->touched_bytes : 0;
+    return (uint64_t)((double)pass->touched_bytes * stage->chunk_count / (pass->chunk_count + 1.0));
+}
+
+/* A task for each stage, after that of the one before. */
 static void capture_pass(quern_capture *capture, const quern__segment *segment, quern__pass *pass)
 {
     char name[QUERN_MAX_NAME_BYTES + 1];
     quern__profile_describe_pass(pass, name, sizeof name);
-    pass->task = quern__capture_add_task(capture, name, pass->item_count);
-    if (pass->task == UINT32_MAX) return;
-    quern__task *task = &capture->tasks.items[pass->task];
-    task->bytes = pass->is_streamed ? pass->touched_bytes : 0;
-    task->is_serial = pass->kind != QUERN__PASS_CHUNKS;
-    task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
-    for (uint32_t i = 0; i < pass->waits_for.count; i++)
-        quern__capture_add_wait(capture, segment->passes.items[pass->waits_for.items[i]]->task);
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        quern__stage *stage = &pass->stages[i];
+        stage->task = quern__capture_add_task(capture, name, stage->item_count);
+        if (stage->task == UINT32_MAX) return;
+        quern__task *task = &capture->tasks.items[stage->task];
+        task->bytes = streamed_bytes(pass, stage);
+        task->is_serial = pass->kind != QUERN__PASS_CHUNKS || stage->is_deep;
+        task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
+        if (i > 0) quern__capture_add_wait(capture, stage->task - 1);
+        for (uint32_t k = 0; k < pass->waits_for.count && i == 0; k++) {
+            const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
+            quern__capture_add_wait(capture, before->stages[before->stage_count - 1].task);
+        }
+    }
 }
 
 void quern__capture_begin_segment(quern_capture *capture, const quern__segment *segment)
@@ -26,12 +40,12 @@ void quern__capture_begin_segment(quern_capture *capture, const quern__segment *
         capture_pass(capture, segment, segment->passes.items[i]);
 }
 
-void quern__capture_end_item(const quern_capture *capture, const quern__pass *pass, uint32_t item,
+void quern__capture_end_item(const quern_capture *capture, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns)
 {
     if (capture->is_out_of_memory) return;
     const uint64_t cost_ns = quern__clock_cost_ns();
-    capture->items_ns.items[capture->tasks.items[pass->task].first_item + item] =
+    capture->items_ns.items[capture->tasks.items[stage->task].first_item + item] =
         took_ns > cost_ns ? took_ns - cost_ns : 0;
 }
 
@@ -39,11 +53,11 @@ void quern__capture_end_hooks(const quern_capture *capture, const quern__observe
                               uint64_t took_ns)
 {
     if (capture->is_out_of_memory) return;
-    quern__task *task = &capture->tasks.items[job->pass->task];
+    const quern__pass *pass = job->pass;
     if (job->callback == QUERN__CALLBACK_BEGIN)
-        task->before_ns = took_ns;
+        capture->tasks.items[pass->stages[0].task].before_ns = took_ns;
     else
-        task->after_ns = took_ns;
+        capture->tasks.items[pass->stages[pass->stage_count - 1].task].after_ns = took_ns;
 }
 
 void quern__capture_end_part(quern_capture *capture, uint64_t took_ns)

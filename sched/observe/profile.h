@@ -164,7 +164,7 @@ void quern__capture_begin_segment(quern_capture *capture, const quern__segment *
 void quern__capture_end_frame(quern_capture *capture, uint64_t frame_ns);
 
 /* What an item of the pass took; before or after its items; a part of a sync point's loop. Any worker. */
-void quern__capture_end_item(const quern_capture *capture, const quern__pass *pass, uint32_t item,
+void quern__capture_end_item(const quern_capture *capture, const quern__stage *stage, uint32_t item,
                              uint64_t took_ns);
 void quern__capture_end_hooks(const quern_capture *capture, const quern__observed_job *job,
                               uint64_t took_ns);

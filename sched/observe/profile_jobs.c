@@ -86,10 +86,10 @@ static quern__stretch next_sample(const quern__profiler *profiler, quern__observ
 
 /* In a frame that is captured. */
 static void end_item(const quern__profiler *profiler, quern__observed_worker *worker,
-                     const quern__pass *pass, uint32_t item)
+                     const quern__stage *stage, uint32_t item)
 {
     const uint64_t now_ns = quern__clock_ns();
-    quern__capture_end_item(profiler->capture, pass, item, now_ns - worker->item_start_ns);
+    quern__capture_end_item(profiler->capture, stage, item, now_ns - worker->item_start_ns);
     worker->item_start_ns = now_ns;
 }
 
@@ -99,7 +99,7 @@ quern__stretch quern__profile_next_stretch(quern__frame_observer *observer, cons
     const quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
     if (profiler->capture != NULL && job->pass->kind != QUERN__PASS_SERIAL) {
-        if (begin > job->begin) end_item(profiler, worker, job->pass, begin - 1);
+        if (begin > job->begin) end_item(profiler, worker, job->stage, begin - 1);
         end = begin + 1;
     }
     return next_sample(profiler, worker, job->pass, begin, end);
@@ -200,7 +200,7 @@ static void show_job(const quern__profiler *profiler, const quern__observed_job 
 static void end_items(const quern__profiler *profiler, const quern__observed_job *job)
 {
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
-    if (profiler->capture != NULL) end_item(profiler, worker, job->pass, job->end - 1);
+    if (profiler->capture != NULL) end_item(profiler, worker, job->stage, job->end - 1);
     const uint32_t first = job->pass->systems.items[0]->index;
     uint64_t *times = quern__profile_time_of(profiler, job->worker_index, first, 0);
     quern__span *span = &worker->span;

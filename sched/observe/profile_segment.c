@@ -95,6 +95,15 @@ static void learn(const quern__profiler *profiler, quern__pass *pass, const pass
         quern__profile_choose_stride(profiler, pass, pass->chunk_ns * pass->item_count + 1);
 }
 
+/* How long the pass takes with a thread for every chunk: of each stage, one. */
+static uint64_t least_ns(const quern__pass *pass, const pass_times *times, uint64_t busy_ns)
+{
+    const bool is_known = times->longest_ns > 0 || times->counted_count == 0;
+    const uint64_t longest_ns = is_known ? times->longest_ns : pass->chunk_ns;
+    if (pass->stage_count == 1) return longest_ns;
+    return longest_ns * pass->stage_count < busy_ns ? longest_ns * pass->stage_count : busy_ns;
+}
+
 /* The longest chain of passes that wait for each other, each as long as if it had a thread for every chunk.
  * Passes stand in an order that respects what they wait for. */
 static uint64_t longest_path_ns(const quern__segment *segment)
@@ -107,7 +116,7 @@ static uint64_t longest_path_ns(const quern__segment *segment)
             const quern__pass *before = segment->passes.items[pass->waits_for.items[k]];
             if (before->path_ns > start_ns) start_ns = before->path_ns;
         }
-        pass->path_ns = start_ns + pass->hooks_ns + pass->longest_ns;
+        pass->path_ns = start_ns + pass->hooks_ns + pass->least_ns;
         if (pass->path_ns > longest_ns) longest_ns = pass->path_ns;
     }
     return longest_ns;
@@ -124,9 +133,9 @@ void quern__profile_end_segment(quern__frame_observer *observer, const quern__se
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
         const pass_times times = take_jobs(profiler, pass);
-        pass->frame_ns += times.timed_ns + times.counted_count * pass->chunk_ns;
-        pass->longest_ns =
-            times.longest_ns > 0 || times.counted_count == 0 ? times.longest_ns : pass->chunk_ns;
+        const uint64_t busy_ns = times.timed_ns + times.counted_count * pass->chunk_ns;
+        pass->frame_ns += busy_ns;
+        pass->least_ns = least_ns(pass, &times, busy_ns);
         if (profiler->is_learning || pass->chunk_ns == 0) learn(profiler, pass, &times);
     }
     profiler->frame.critical_path_ns += longest_path_ns(segment);

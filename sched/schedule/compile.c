@@ -71,29 +71,43 @@ static quern_result compile_segments(quern__plan *plan)
 
 /* ------------------------------------------------------------------------------------------- graphs */
 
-static quern_result add_node(quern_graph *graph, quern__pass *pass, quern_range_function *function,
-                             uint32_t *out_node)
+static quern_result add_node(quern_graph *graph, const quern__pass *pass, quern_range_function *function,
+                             void *argument, uint32_t *out_node)
 {
     quern_graph_node_def def = {.function = function,
-                                .user_data = pass,
+                                .user_data = argument,
                                 .caller_only =
                                     quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD)};
     return quern_graph_add_node(graph, &def, out_node);
+}
+
+/* One node for each stage. */
+static quern_result add_run_nodes(quern_graph *graph, quern__pass *pass, uint32_t *out_last)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < pass->run_node_count && result == QUERN_OK; i++) {
+        const uint32_t before = *out_last;
+        result = add_node(graph, pass, quern__pass_run, &pass->stages[i], out_last);
+        if (i == 0) pass->run_node = *out_last;
+        if (result == QUERN_OK && i > 0) result = quern_graph_add_edge(graph, before, *out_last);
+    }
+    return result;
 }
 
 /* begin -> run -> end; the parts that are missing take the number of their neighbour. */
 static quern_result add_pass_nodes(quern_graph *graph, quern__pass *pass)
 {
     quern_result result = QUERN_OK;
-    if (pass->has_begin) result = add_node(graph, pass, quern__pass_begin, &pass->begin_node);
-    if (result == QUERN_OK) result = add_node(graph, pass, quern__pass_run, &pass->run_node);
+    uint32_t last_run = 0;
+    if (pass->has_begin) result = add_node(graph, pass, quern__pass_begin, pass, &pass->begin_node);
+    if (result == QUERN_OK) result = add_run_nodes(graph, pass, &last_run);
+    if (result != QUERN_OK) return result;
     if (!pass->has_begin) pass->begin_node = pass->run_node;
-    if (result == QUERN_OK && pass->has_begin)
-        result = quern_graph_add_edge(graph, pass->begin_node, pass->run_node);
-    pass->end_node = pass->run_node;
+    if (pass->has_begin) result = quern_graph_add_edge(graph, pass->begin_node, pass->run_node);
+    pass->end_node = last_run;
     if (result != QUERN_OK || !pass->has_end) return result;
-    result = add_node(graph, pass, quern__pass_end, &pass->end_node);
-    return result == QUERN_OK ? quern_graph_add_edge(graph, pass->run_node, pass->end_node) : result;
+    result = add_node(graph, pass, quern__pass_end, pass, &pass->end_node);
+    return result == QUERN_OK ? quern_graph_add_edge(graph, last_run, pass->end_node) : result;
 }
 
 static bool must_wait(const quern__pass *pass, const quern__pass *other)
@@ -108,6 +122,7 @@ static quern_result add_edges(const quern__segment *segment, uint32_t later, uin
 {
     quern__pass *pass = segment->passes.items[later];
     uint64_t *mine = reached + (size_t)later * words;
+    pass->waits_for.count = 0;
     for (uint32_t earlier = later; earlier-- > 0;) {
         const quern__pass *other = segment->passes.items[earlier];
         if (quern__bitset_has(mine, earlier) || !must_wait(pass, other)) continue;
@@ -139,6 +154,38 @@ static quern_result link_passes(const quern__plan *plan, const quern__segment *s
         if (result == QUERN_OK) result = add_edges(segment, i, reached, words);
     }
     quern__release(quern__plan_allocator(plan), reached, bytes, _Alignof(uint64_t));
+    return result;
+}
+
+static bool has_nodes(const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        if (segment->passes.items[i]->stage_count > segment->passes.items[i]->run_node_count) return false;
+    return true;
+}
+
+/* The graph is made anew when a pass has more stages than ever before: trees have become deeper. */
+static quern_result add_nodes(const quern__plan *plan, const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        if (pass->stage_count > pass->run_node_count) pass->run_node_count = pass->stage_count;
+    }
+    quern_result result = link_passes(plan, segment);
+    for (uint32_t i = 0; i < segment->passes.count && result != QUERN_OK; i++)
+        segment->passes.items[i]->run_node_count = 0; /* there is no such graph: next time it is made */
+    return result;
+}
+
+quern_result quern__compile_prepare(const quern__plan *plan, const quern__segment *segment)
+{
+    quern_result result = has_nodes(segment) ? QUERN_OK : add_nodes(plan, segment);
+    for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
+        const quern__pass *pass = segment->passes.items[i];
+        for (uint32_t k = 0; k < pass->run_node_count && result == QUERN_OK; k++)
+            result = quern_graph_set_count(segment->graph, pass->run_node + k,
+                                           k < pass->stage_count ? pass->stages[k].item_count : 0);
+    }
     return result;
 }
 

@@ -7,6 +7,11 @@ bool quern__fuse_allows(const quern__system *system)
     return system->query.term_count > 0 && !quern__system_is(system, QUERN_SYSTEM_SERIAL);
 }
 
+bool quern__fuse_agrees(const quern__pass *pass, const quern__system *system)
+{
+    return pass->levels == NULL || system->levels == NULL || pass->levels == system->levels;
+}
+
 static quern__conflict_kind kind_between(const quern__system *earlier, const quern__system *later)
 {
     return (quern__conflict_kind)quern__plan_conflict(earlier->plan, earlier->position, later->position)
@@ -19,7 +24,7 @@ static quern__pass *pass_create(quern__plan *plan, const quern__system *first)
 {
     quern__pass *pass = quern__allocate(quern__plan_allocator(plan), sizeof *pass, _Alignof(quern__pass));
     if (pass == NULL) return NULL;
-    *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS};
+    *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS, .run_node_count = 1};
     if (quern__system_is(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
     if (first->query.term_count == 0) pass->kind = QUERN__PASS_ONCE;
     return pass;
@@ -34,6 +39,7 @@ static bool pass_add(quern__pass *pass, quern__system *system)
     pass->has_end |= system->end != NULL;
     pass->has_partials |= system->partial_bytes > 0;
     pass->has_filters |= system->query.filter_count > 0;
+    if (system->levels != NULL) pass->levels = system->levels;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
         pass->touched[word] |= system->access.reads[word];
     system->pass = pass;
@@ -82,7 +88,7 @@ static quern__pass *choose(const quern__segment *segment, const quern__system *s
     uint32_t best_count = 0;
     for (uint32_t i = first_legal(segment, system); i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        if (pass->kind != QUERN__PASS_CHUNKS) continue;
+        if (pass->kind != QUERN__PASS_CHUNKS || !quern__fuse_agrees(pass, system)) continue;
         uint32_t count =
             random != NULL ? (uint32_t)(next_random(random) >> 40) : shared_count(pass, system);
         if (best != NULL && count < best_count) continue;

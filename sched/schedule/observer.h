@@ -40,9 +40,10 @@ typedef enum quern__callback_kind {
 
 typedef struct quern__observed_job {
     quern__pass *pass;
+    const quern__stage *stage; /* of callback RUN */
     quern__callback_kind callback;
     uint32_t worker_index;
-    uint32_t begin, end; /* items; callback RUN alone */
+    uint32_t begin, end; /* items of the stage; callback RUN alone */
 } quern__observed_job;
 
 /* Part of a job: chunks up to this one, and whether their calls are told. Of the one item of a serial pass

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "sched/schedule/pass.h"
-
+#include "sched/schedule/levels.h"
 #include "sched/schedule/plan.h"
 
 void quern__pass_destroy(quern__pass *pass)
@@ -11,6 +10,11 @@ void quern__pass_destroy(quern__pass *pass)
     quern__array_release(allocator, &pass->tables);
     quern__array_release(allocator, &pass->calls);
     quern__array_release(allocator, &pass->columns);
+    quern__array_release(allocator, &pass->by_level);
+    quern__array_release(allocator, &pass->deep_runs);
+    quern__array_release(allocator, &pass->deep_slots);
+    quern__array_release(allocator, &pass->deep_rows);
+    quern__array_release(allocator, &pass->sort_scratch);
     quern__array_release(allocator, &pass->waits_for);
     quern__release(allocator, pass, sizeof *pass, _Alignof(quern__pass));
 }
@@ -114,7 +118,10 @@ quern_result quern__pass_extend(quern__pass *pass)
         if (!reserve_table(pass, archetype)) return fail_memory(pass);
         quern__pass_table *table = &pass->tables.items[pass->tables.count++];
         *table = (quern__pass_table){
-            .archetype = archetype, .first_call = pass->calls.count, .first_column = pass->columns.count};
+            .archetype = archetype,
+            .first_call = pass->calls.count,
+            .first_column = pass->columns.count,
+            .level = pass->levels != NULL ? quern__relation_level(pass->levels, archetype) : 0};
         add_calls(pass, archetype);
         table->end_call = pass->calls.count;
         add_columns(pass, table);
@@ -134,17 +141,24 @@ static uint64_t touched_bytes(const quern__pass *pass, const quern__pass_table *
     return bytes;
 }
 
-/* Numbers the table's items and views, and counts what going over it touches. */
+/* Views on the last level are numbered in the order of the walk: see levels.h. */
+static bool is_deep(const quern__pass_table *table, const quern__system *system)
+{
+    return table->level == QUERN_MAX_RELATION_LEVEL && system->levels != NULL;
+}
+
+/* Numbers the table's chunks and views, and counts what going over it touches. */
 static void count_table(quern__pass *pass, quern__pass_table *table)
 {
     const quern__archetype *archetype = table->archetype;
     uint64_t row_count = quern__archetype_row_count(archetype);
     bool is_used = false;
-    table->first_item = pass->chunk_count;
+    table->first_chunk = pass->chunk_count;
     table->chunk_count = 0;
     table->calls = pass->calls.items + table->first_call;
     table->calls_end = pass->calls.items + table->end_call;
     table->share_bytes = 0;
+    table->deep_run_count = 0;
     for (uint32_t i = table->first_call; i < table->end_call; i++) {
         quern__pass_call *call = &pass->calls.items[i];
         quern__system *system = call->system;
@@ -152,7 +166,7 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
             !system->enabled || quern__system_is_gated(system) || system->query.filter_count > 0;
         if (!system->enabled) continue;
         call->first_ordinal = system->view_count;
-        system->view_count += archetype->chunk_count;
+        if (!is_deep(table, system)) system->view_count += archetype->chunk_count;
         system->entity_count += row_count;
         is_used = true;
     }
@@ -162,13 +176,31 @@ static void count_table(quern__pass *pass, quern__pass_table *table)
     pass->touched_bytes += row_count * touched_bytes(pass, table);
 }
 
+static uint32_t count_stage(const quern__pass *pass, const quern__stage *stage)
+{
+    const quern__system *first = pass->systems.items[0];
+    if (pass->kind == QUERN__PASS_ONCE) return first->enabled && first->run != NULL;
+    if (pass->kind == QUERN__PASS_SERIAL || stage->is_deep) return stage->is_deep || stage->chunk_count > 0;
+    return pass->is_split ? stage->chunk_count * pass->lane_count : stage->chunk_count;
+}
+
 static void count_items(quern__pass *pass, uint32_t thread_count)
 {
     pass->is_split = pass->chunk_count < thread_count && pass->lane_count > 1;
-    pass->item_count = pass->is_split ? pass->chunk_count * pass->lane_count : pass->chunk_count;
-    const quern__system *first = pass->systems.items[0];
-    if (pass->kind == QUERN__PASS_SERIAL && pass->item_count > 0) pass->item_count = 1;
-    if (pass->kind == QUERN__PASS_ONCE) pass->item_count = first->enabled && first->run != NULL;
+    pass->item_count = 0;
+    for (uint32_t i = 0; i < pass->stage_count; i++) {
+        pass->stages[i].item_count = count_stage(pass, &pass->stages[i]);
+        pass->item_count += pass->stages[i].item_count;
+    }
+}
+
+/* Of a pass whose tables are walked as they stand. */
+static void make_one_stage(quern__pass *pass)
+{
+    pass->walk = pass->tables.items;
+    pass->walk_count = pass->tables.count;
+    pass->stages[0] = (quern__stage){.pass = pass, .chunk_count = pass->chunk_count};
+    pass->stage_count = 1;
 }
 
 /* How much of each column of the next chunk is fetched ahead where several systems go over a table. What lies
@@ -236,9 +268,14 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     pass->touched_bytes = 0;
     for (uint32_t i = 0; i < pass->tables.count; i++)
         count_table(pass, &pass->tables.items[i]);
-    count_items(pass, thread_count);
     pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     share_out_all(pass, thread_count);
+    make_one_stage(pass);
+    if (pass->levels != NULL) {
+        quern_result result = quern__levels_arrange(pass);
+        if (result != QUERN_OK) return result;
+    }
+    count_items(pass, thread_count);
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern_result result = quern__system_reserve_partials(pass->systems.items[i]);
         if (result != QUERN_OK) return result;

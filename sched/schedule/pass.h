@@ -11,8 +11,12 @@
  *
  * Lanes: systems of a pass that no local conflict connects, directly or through others, are in different
  * lanes. When there are fewer chunks than workers, an item is a chunk and a lane, so that lanes run side by
- * side. */
+ * side.
+ *
+ * Stages: a pass with systems that go level by level (quern_system_def.levels) does all items of one level
+ * before any of the next; see levels.h. Any other pass is one stage. */
 
+#include "core/base/sort.h"
 #include "sched/jobs/atomic.h"
 #include "sched/schedule/system.h"
 
@@ -46,12 +50,30 @@ typedef struct quern__pass_table {
     quern__archetype *archetype;
     uint32_t first_call, end_call;
     uint32_t first_column, end_column; /* all columns that the calls touch */
+    uint32_t level;                    /* of the archetype, in a pass that goes level by level */
     /* prepared */
-    uint32_t first_item, chunk_count;          /* 0 chunks where no call is enabled */
+    uint32_t first_chunk, chunk_count;         /* on the walk; 0 chunks where no call is enabled */
     const quern__pass_call *calls, *calls_end; /* where these are now */
+    uint32_t deep_run_count;                   /* on the last level */
     uint32_t reach_bytes; /* so much of each column of the next chunk is fetched ahead, at most */
     uint32_t share_bytes; /* of that, before each call; 0: nothing is fetched */
 } quern__pass_table;
+
+/* Part of a pass that is over before the next begins: a node of the graph. */
+typedef struct quern__stage {
+    struct quern__pass *pass;
+    uint32_t first_chunk, chunk_count; /* on the walk */
+    uint32_t item_count;
+    bool is_deep;  /* the last level, which is one item: see levels.h */
+    uint32_t task; /* in the capture of this frame */
+} quern__stage;
+
+/* Rows of the last level that are neighbours in a chunk and lie equally deep: a view. */
+typedef struct quern__deep_run {
+    uint32_t table; /* on the walk */
+    uint32_t chunk_index;
+    uint16_t first_row, count;
+} quern__deep_run;
 
 typedef struct quern__pass {
     struct quern__plan *plan;
@@ -62,24 +84,37 @@ typedef struct quern__pass {
     uint32_t lane_count;
     bool has_begin, has_end;                 /* something to do before the first item, after the last */
     bool has_partials, has_filters;          /* some system's */
+    quern__relation *levels;                 /* by which some system goes; or NULL */
     uint32_t begin_node, run_node, end_node; /* in the graph of its segment; equal where one is missing */
+    uint32_t run_node_count; /* from run_node on, one per stage; behind them none are left */
 
     QUERN__ARRAY(quern__pass_table) tables; /* ascending by archetype */
     QUERN__ARRAY(quern__pass_call) calls;
     QUERN__ARRAY(quern__pass_column) columns;
 
     /* prepared */
-    uint32_t chunk_count;
-    uint32_t item_count; /* chunks, times lanes when is_split */
+    const quern__pass_table *walk; /* the tables that have chunks, or all, as stages come to them */
+    uint32_t walk_count;           /* less those of the last level, which stand behind */
+    quern__stage stages[QUERN__LEVEL_COUNT];
+    uint32_t stage_count;
+    uint32_t chunk_count; /* on the walk */
+    uint32_t item_count;  /* of all stages: chunks, times lanes when is_split; the last level is one */
     bool is_split;
     uint64_t touched_bytes; /* by all calls, each byte once */
     bool is_streamed;       /* that is more than the workers' own caches hold */
     bool prefetches;        /* something is fetched ahead on the way over some table */
 
+    /* prepared, of a pass that goes level by level */
+    QUERN__ARRAY(quern__pass_table) by_level; /* the walk, and behind it the tables of the last level */
+    QUERN__ARRAY(quern__deep_run) deep_runs;  /* in the order of depth */
+    uint64_t links_version;                   /* when these were ordered */
+    QUERN__ARRAY(uint32_t) deep_slots;        /* scratch; the next two as well */
+    QUERN__ARRAY(quern__sort_item) deep_rows;
+    QUERN__ARRAY(quern__sort_item) sort_scratch;
+
     /* observed: see sched/observe/profile.h */
     QUERN__ARRAY(uint32_t)
-    waits_for;     /* places in the segment of passes that must come before, less what follows */
-    uint32_t task; /* in the capture of this frame */
+    waits_for; /* places in the segment of passes that must come before, less what follows */
     bool is_named;
     uint32_t trace_name;
     uint32_t sample_stride; /* one chunk in so many is timed by system */
@@ -89,8 +124,8 @@ typedef struct quern__pass {
 
     /* What worker 0 keeps of it: apart from what all workers read. */
     _Alignas(QUERN__APART_BYTES) uint64_t frame_ns; /* of all jobs, over the runs of this frame */
-    uint64_t path_ns;    /* from the segment's beginning to this pass's end, by what it must wait for */
-    uint64_t longest_ns; /* a chunk, by the job whose chunks took longest, in this run */
+    uint64_t path_ns;  /* from the segment's beginning to this pass's end, by what it must wait for */
+    uint64_t least_ns; /* of this run, were there a thread for each chunk; by the longest of them */
 } quern__pass;
 
 void quern__pass_destroy(quern__pass *pass);
@@ -109,9 +144,9 @@ void quern__pass_start(quern__pass *pass);
  * have seen what they were shown. */
 void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 
-/* Intervals, conditions and begin callbacks; items; end callbacks. Their type is quern_range_function, the
- * argument a pass: they are the nodes of a segment's graph. The first and the last pay no heed to the
- * range. */
+/* Intervals, conditions and begin callbacks; items of a stage; end callbacks. Their type is
+ * quern_range_function, the argument a pass, of the items a stage: they are the nodes of a segment's graph.
+ * The first and the last pay no heed to the range. */
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);

@@ -29,6 +29,7 @@ typedef struct quern__segment {
     quern_graph *graph;                 /* of a RUN */
     uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
     uint32_t prepared_threads;
+    bool has_depths;       /* some pass goes over the last level of a relation */
     uint32_t serial_count; /* serials that its streams may take */
     bool is_idle;          /* nothing to call, whatever the frame */
 } quern__segment;

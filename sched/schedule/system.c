@@ -51,6 +51,25 @@ static quern_result check_exclusive(const quern_system_def *def, uint32_t term_c
         def->name);
 }
 
+static quern_result check_levels(const quern_world *world, const quern_system_def *def, uint32_t term_count,
+                                 quern__relation **out_relation)
+{
+    if (def->levels.bits == 0) return QUERN_OK;
+    quern_result result = quern__relation_check(&world->storage, def->levels, out_relation);
+    if (result != QUERN_OK) return result;
+    if (!(*out_relation)->has_levels)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' goes by the levels of relation '%s', which has none: register it with "
+            "levels",
+            def->name, quern__relation_name(&world->storage, *out_relation));
+    if (term_count > 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "system '%s' is to go by levels and has no terms: it is its views that go level by "
+                       "level",
+                       def->name);
+}
+
 static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
 {
     uint32_t component = quern__access_self_conflict(&system->access);
@@ -126,7 +145,9 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .query = {.storage = &world->storage},
     };
     memcpy(system->name, def->name, strlen(def->name) + 1);
-    quern_result result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
+    quern_result result = check_levels(world, def, term_count, &system->levels);
+    if (result == QUERN_OK)
+        result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK)
         result = quern__access_init(&system->access, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;

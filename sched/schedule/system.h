@@ -28,7 +28,8 @@ typedef struct quern__system {
     double interval_seconds; /* 0: every frame */
     void *user_data;
     quern__access access;
-    quern__query query; /* without terms: no archetype matches, and run is called once */
+    quern__query query;      /* without terms: no archetype matches, and run is called once */
+    quern__relation *levels; /* by which it goes level by level; or NULL */
     QUERN__ARRAY(quern__order_rule) rules;
 
     /* compiled */
@@ -43,6 +44,7 @@ typedef struct quern__system {
 
     /* prepared, for the rows there are */
     uint32_t view_count;
+    uint32_t first_deep_ordinal; /* of its views in the last level */
     uint64_t entity_count;
     uint32_t serial_offset; /* of its streams' serials in those of the segment */
     size_t partial_bytes;   /* as declared */

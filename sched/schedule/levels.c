@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/levels.h"
+
+#include "sched/schedule/plan.h"
+
+static quern_result fail_memory(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to walk the levels of system '%s'",
+                       pass->systems.items[0]->name);
+}
+
+/* --------------------------------------------------------------------------------------------- the walk */
+
+static bool goes_by_levels(const quern__pass_call *call)
+{
+    return call->system->levels != NULL && call->system->enabled;
+}
+
+/* Of the table's stage. */
+static uint32_t level_of(const quern__pass_table *table)
+{
+    for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+        if (goes_by_levels(call)) return table->level;
+    return 0;
+}
+
+/* Copies the tables with chunks in the order of their levels; ends[level]: where those of the level end. */
+static void sort_tables(quern__pass *pass, uint32_t *ends)
+{
+    uint32_t places[QUERN__LEVEL_COUNT + 1] = {0};
+    for (uint32_t i = 0; i < pass->tables.count; i++)
+        if (pass->tables.items[i].chunk_count > 0) places[level_of(&pass->tables.items[i]) + 1]++;
+    for (uint32_t level = 0; level < QUERN__LEVEL_COUNT; level++)
+        ends[level] = places[level + 1] += places[level];
+    for (uint32_t i = 0; i < pass->tables.count; i++) {
+        const quern__pass_table *table = &pass->tables.items[i];
+        if (table->chunk_count > 0) pass->by_level.items[places[level_of(table)]++] = *table;
+    }
+    pass->by_level.count = ends[QUERN_MAX_RELATION_LEVEL];
+}
+
+static void add_stage(quern__pass *pass, uint32_t first_chunk, bool is_deep)
+{
+    pass->stages[pass->stage_count++] = (quern__stage){.pass = pass,
+                                                       .first_chunk = first_chunk,
+                                                       .chunk_count = pass->chunk_count - first_chunk,
+                                                       .is_deep = is_deep};
+}
+
+/* Numbers chunks in the order of the walk. One job goes over all stages of a serial pass but the last. */
+static void make_stages(quern__pass *pass, const uint32_t *ends)
+{
+    uint32_t table = 0;
+    pass->stage_count = 0;
+    pass->chunk_count = 0;
+    for (uint32_t level = 0; level < QUERN_MAX_RELATION_LEVEL; level++) {
+        const uint32_t first_chunk = pass->chunk_count;
+        for (; table < ends[level]; table++) {
+            pass->by_level.items[table].first_chunk = pass->chunk_count;
+            pass->chunk_count += pass->by_level.items[table].chunk_count;
+        }
+        if (pass->kind == QUERN__PASS_CHUNKS && pass->chunk_count > first_chunk)
+            add_stage(pass, first_chunk, false);
+    }
+    if (pass->stage_count == 0) add_stage(pass, 0, false);
+    pass->walk = pass->by_level.items;
+    pass->walk_count = table;
+}
+
+/* --------------------------------------------------------------------------------------- the last level */
+
+/* How many entities the relation has on its last level, in any archetype. */
+static uint32_t count_deep(const quern__storage *storage, const quern__component *tag)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++)
+        count += quern__archetype_row_count(storage->archetypes.items[tag->archetypes.items[i]]);
+    return (uint32_t)count; /* slots are fewer */
+}
+
+static bool reserve_deep(quern__pass *pass, uint32_t count)
+{
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    return quern__array_reserve(allocator, &pass->deep_slots, count) &&
+           quern__array_reserve(allocator, &pass->deep_rows, count) &&
+           quern__array_reserve(allocator, &pass->sort_scratch, count) &&
+           quern__array_reserve(allocator, &pass->deep_runs, count);
+}
+
+/* Those whose target is not on the last level. */
+static void list_highest(quern__pass *pass, const quern__storage *storage, const quern__component *tag)
+{
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t i = 0; i < tag->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[tag->archetypes.items[i]];
+        for (uint32_t chunk = 0; chunk < archetype->chunk_count; chunk++) {
+            const quern__chunk_slot *slot = &archetype->slots[chunk];
+            const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+            for (uint32_t row = 0; row < slot->row_count; row++) {
+                const uint32_t index = quern_entity_index(entities[row]);
+                if (quern__links_level(links, quern__links_target(links, index)) < QUERN_MAX_RELATION_LEVEL)
+                    pass->deep_slots.items[pass->deep_slots.count++] = index;
+            }
+        }
+    }
+}
+
+/* The place of an archetype's table in the walk, or UINT32_MAX. Those of a level are ascending. */
+static uint32_t find_deep_table(const quern__pass *pass, const quern__archetype *archetype)
+{
+    uint32_t low = pass->walk_count, high = pass->by_level.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pass->by_level.items[middle].archetype->index < archetype->index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool is_there = low < pass->by_level.count && pass->by_level.items[low].archetype == archetype;
+    return is_there ? low : UINT32_MAX;
+}
+
+/* Where the entity of the slot is, as a key: table, chunk, row. Not of those that have no table. */
+static void list_row(quern__pass *pass, const quern__storage *storage, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    const uint32_t table = find_deep_table(pass, quern__storage_archetype_of(storage, record));
+    if (table == UINT32_MAX) return;
+    const uint32_t chunk = quern__chunk_of(record->location)->index;
+    const uint32_t row = record->location & (QUERN__CHUNK_BYTES - 1);
+    pass->deep_rows.items[pass->deep_rows.count++].key =
+        (uint64_t)table << 48 | (uint64_t)chunk << 16 | row; /* fit: 65,536 archetypes, 16 KiB chunks */
+}
+
+static void add_row(quern__pass *pass, uint64_t key)
+{
+    const quern__deep_run run = {.table = (uint32_t)(key >> 48),
+                                 .chunk_index = (uint32_t)(key >> 16),
+                                 .first_row = (uint16_t)key,
+                                 .count = 1};
+    pass->deep_runs.items[pass->deep_runs.count++] = run;
+    pass->by_level.items[run.table].deep_run_count++;
+}
+
+/* What has been listed, of one depth, becomes runs. */
+static void add_runs(quern__pass *pass)
+{
+    const quern__sort_item *rows = pass->deep_rows.items;
+    quern__sort(pass->deep_rows.items, pass->sort_scratch.items, pass->deep_rows.count);
+    for (uint32_t i = 0; i < pass->deep_rows.count; i++)
+        if (i > 0 && rows[i].key == rows[i - 1].key + 1)
+            pass->deep_runs.items[pass->deep_runs.count - 1].count++;
+        else
+            add_row(pass, rows[i].key);
+    pass->deep_rows.count = 0;
+}
+
+/* Depth by depth: the children of those of one depth are those of the next. */
+static void order_deep(quern__pass *pass, const quern__storage *storage)
+{
+    const quern__links *links = &pass->levels->links;
+    for (uint32_t next = 0; next < pass->deep_slots.count;) {
+        const uint32_t end = pass->deep_slots.count;
+        for (; next < end; next++) {
+            const uint32_t slot = pass->deep_slots.items[next];
+            list_row(pass, storage, slot);
+            for (uint32_t child = quern__links_first(links, slot); child != QUERN__SLOT_NONE;
+                 child = quern__links_at(links, child)->next)
+                pass->deep_slots.items[pass->deep_slots.count++] = child;
+        }
+        add_runs(pass);
+    }
+}
+
+/* The views of systems that go by levels. */
+static void number_deep(quern__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        pass->systems.items[i]->first_deep_ordinal = pass->systems.items[i]->view_count;
+    for (uint32_t i = pass->walk_count; i < pass->by_level.count; i++) {
+        const quern__pass_table *table = &pass->by_level.items[i];
+        for (const quern__pass_call *call = table->calls; call < table->calls_end; call++)
+            if (goes_by_levels(call)) call->system->view_count += table->deep_run_count;
+    }
+}
+
+static quern_result arrange_deep(quern__pass *pass)
+{
+    const quern__storage *storage = &pass->plan->world->storage;
+    const uint32_t tag_index = quern__relation_tag(pass->levels, QUERN_MAX_RELATION_LEVEL);
+    const quern__component *tag = storage->components.list.items[tag_index];
+    if (!reserve_deep(pass, count_deep(storage, tag))) return fail_memory(pass);
+    pass->deep_slots.count = pass->deep_rows.count = pass->deep_runs.count = 0;
+    list_highest(pass, storage, tag);
+    order_deep(pass, storage);
+    number_deep(pass);
+    add_stage(pass, pass->chunk_count, true);
+    pass->links_version = pass->levels->links.version;
+    return QUERN_OK;
+}
+
+quern_result quern__levels_arrange(quern__pass *pass)
+{
+    uint32_t ends[QUERN__LEVEL_COUNT];
+    if (!quern__array_reserve(quern__plan_allocator(pass->plan), &pass->by_level, pass->tables.count))
+        return fail_memory(pass);
+    sort_tables(pass, ends);
+    make_stages(pass, ends);
+    return pass->by_level.count > pass->walk_count ? arrange_deep(pass) : QUERN_OK;
+}

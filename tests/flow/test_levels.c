@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <quern/bulk.h>
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Systems that go level by level: what each row gets to see of its target, and that all else is as for every
+ * system, at every thread count and in every style. Kernels look at their targets on a board outside of the
+ * world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does not. */
+
+enum { MAX_COUNT = 6000, FRAMES = 3 };
+
+static quern_world *world;
+static quern_relation parent;
+static quern_component number, other, wide;
+static quern_schedule *schedule;
+static quern_jobs *jobs;
+static quern_entity nodes[MAX_COUNT];
+static uint32_t node_count;
+static uint64_t *board; /* [slots] */
+static _Atomic uint32_t wrong_count;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void expect(bool is_right)
+{
+    if (!is_right) wrong_count++;
+}
+
+static void open_world(void)
+{
+    world = setup_world();
+    parent = quern_world_parent(world);
+    number = setup_component(world, "number", 8, 8);
+    other = setup_component(world, "other", 8, 8);
+    wide = setup_component(world, "wide", 512, 64);
+    board = calloc(1 << 17, sizeof *board);
+    node_count = 0;
+    wrong_count = 0;
+    jobs = NULL;
+}
+
+static void close_world(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(jobs);
+    quern_world_destroy(world);
+    free(board);
+}
+
+/* In one of three archetypes. */
+static quern_entity add_node(uint64_t value, uint32_t kind)
+{
+    const quern_component sets[3][3] = {{number, other}, {number}, {number, other, wide}};
+    static const uint32_t counts[] = {2, 1, 3};
+    const void *values[] = {&value, &value, NULL};
+    must(quern_entity_create_with(world, sets[kind], values, counts[kind], &nodes[node_count]));
+    return nodes[node_count++];
+}
+
+/* Trees of any shape: each node hangs below one of those before it, often the last; some hang nowhere. */
+static void plant(uint32_t count, uint32_t depth_percent, uint64_t seed)
+{
+    random_source random = {seed};
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity node =
+            add_node(i, random_below(&random, 20) == 0 ? 2 : random_below(&random, 2));
+        if (i == 0 || random_chance(&random, 5)) continue;
+        const bool goes_on = random_chance(&random, depth_percent);
+        must(quern_entity_relate(world, node, parent, nodes[goes_on ? i - 1 : random_below(&random, i)]));
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- the board */
+
+enum { UNDONE = 0, FACTOR = 31 };
+
+static uint64_t *place_of(quern_entity entity)
+{
+    return &board[quern_entity_index(entity)];
+}
+
+/* What a node comes to, which follows from those above it. */
+static uint64_t come_to(uint64_t above, quern_entity node)
+{
+    return above * FACTOR + quern_entity_index(node) + 1;
+}
+
+/* Terms: number to write, the target if there is one. */
+static void follow(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    const quern_entity *targets = quern_view_read(view, 1);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const uint64_t above = targets != NULL ? *place_of(targets[i]) : 1;
+        expect(above != UNDONE && *place_of(view->entities[i]) == UNDONE);
+        numbers[i] = *place_of(view->entities[i]) = come_to(above, view->entities[i]);
+    }
+}
+
+static quern_system_def follower(const char *name)
+{
+    quern_system_def def = system_def(name, follow);
+    def.terms[0] = quern_term_write(number);
+    def.terms[1] = quern_term_optional(quern_relation_component(parent), QUERN_READ);
+    def.levels = parent;
+    return def;
+}
+
+/* By hand, from the root down; chains are long. */
+static uint64_t expected_of(quern_entity node)
+{
+    static quern_entity path[1 << 17];
+    uint32_t depth = 0;
+    for (; !quern_entity_is_null(node); node = quern_entity_target(world, node, parent))
+        path[depth++] = node;
+    uint64_t value = 1;
+    while (depth > 0)
+        value = come_to(value, path[--depth]);
+    return value;
+}
+
+static uint64_t number_of(quern_entity node)
+{
+    return *(uint64_t *)quern_entity_get(world, node, number);
+}
+
+static void check_nodes(void)
+{
+    cr_assert_eq(wrong_count, 0u, "%u rows came before their targets, or twice", wrong_count);
+    for (uint32_t i = 0; i < node_count; i++)
+        cr_assert_eq(number_of(nodes[i]), expected_of(nodes[i]), "node %u", i);
+}
+
+static void run_frame(void)
+{
+    memset(board, 0, (1 << 17) * sizeof *board);
+    must_run(schedule, jobs);
+}
+
+/* A test as a function that plants, and one that makes systems; then frames. What hash comes out must be
+ * the same in each style, on any number of threads. */
+typedef struct scene {
+    void (*plant)(void);
+    void (*make)(void);
+    void (*change)(uint32_t frame); /* between frames, or NULL */
+    void (*check)(void);
+} scene;
+
+static uint64_t play_in_style(const scene *it, uint32_t style, uint32_t thread_count)
+{
+    open_world();
+    it->plant();
+    schedule = setup_schedule_as(world, schedule_style(style), 1);
+    jobs = setup_jobs(thread_count);
+    it->make();
+    for (uint32_t frame = 0; frame < FRAMES; frame++) {
+        if (it->change != NULL) it->change(frame);
+        run_frame();
+        it->check();
+    }
+    assert_valid(world);
+    const uint64_t hash = quern_world_hash(world);
+    close_world();
+    return hash;
+}
+
+static void play(scene it)
+{
+    uint64_t expected = 0;
+    for (uint32_t style = 0; style < STYLE_COUNT; style++)
+        for (uint32_t i = 0; i < POOL_COUNT; i++) {
+            const uint64_t hash = play_in_style(&it, style, pool_threads[i]);
+            if (style == 0 && i == 0) expected = hash;
+            cr_assert_eq(hash, expected, "in style %u with %u threads", style, pool_threads[i]);
+        }
+}
+
+static void make_follower(void)
+{
+    const quern_system_def def = follower("follow");
+    setup_system(schedule, &def);
+}
+
+/* -------------------------------------------------------------------------------- parents before children */
+
+static void plant_bushes(void)
+{
+    plant(MAX_COUNT, 30, 1);
+}
+
+static void plant_poles(void)
+{
+    plant(MAX_COUNT, 97, 2);
+}
+
+static void plant_few(void)
+{
+    plant(9, 60, 3);
+}
+
+Test(levels, targets_are_done_before_those_that_have_them, .timeout = 120)
+{
+    play((scene){plant_bushes, make_follower, NULL, check_nodes});
+}
+
+Test(levels, also_where_trees_are_deeper_than_levels, .timeout = 120)
+{
+    play((scene){plant_poles, make_follower, NULL, check_nodes});
+}
+
+Test(levels, also_where_a_level_is_one_chunk_and_threads_are_more, .timeout = 120)
+{
+    play((scene){plant_few, make_follower, NULL, check_nodes});
+}
+
+static void plant_a_chain(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        add_node(i, i % 3);
+        if (i > 0) must(quern_entity_relate(world, nodes[i], parent, nodes[i - 1]));
+    }
+}
+
+static void plant_a_long_chain(void)
+{
+    plant_a_chain(1000);
+}
+
+Test(levels, a_chain_of_a_thousand_is_walked_down, .timeout = 120)
+{
+    play((scene){plant_a_long_chain, make_follower, NULL, check_nodes});
+}
+
+Test(levels, a_chain_of_a_hundred_thousand_is_walked_down, .timeout = 120)
+{
+    enum { COUNT = 100000 };
+    open_world();
+    quern_entity above = {0};
+    uint64_t expected = 1;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        const void *value = &i;
+        quern_entity node;
+        must(quern_entity_create_with(world, &number, &value, 1, &node));
+        if (i > 0) must(quern_entity_relate(world, node, parent, above));
+        above = node;
+        expected = come_to(expected, node);
+    }
+    schedule = setup_schedule(world);
+    jobs = setup_jobs(2);
+    make_follower();
+    run_frame();
+    cr_assert_eq(wrong_count, 0u);
+    cr_assert_eq(number_of(above), expected);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------------------- changes */
+
+/* Moves subtrees up and down, also where it is deepest. */
+static void move_some(uint32_t frame)
+{
+    random_source random = {frame + 5};
+    for (uint32_t i = 0; i < 60; i++) {
+        const quern_entity node = nodes[1 + random_below(&random, node_count - 1)];
+        const quern_result result =
+            quern_entity_relate(world, node, parent, nodes[random_below(&random, node_count)]);
+        cr_assert(result == QUERN_OK || result == QUERN_ERROR_CYCLE ||
+                  result == QUERN_ERROR_INVALID_ARGUMENT);
+        if (!random_chance(&random, 20)) continue;
+        if (!quern_entity_is_null(quern_entity_target(world, node, parent)))
+            must(quern_entity_unrelate(world, node, parent));
+    }
+}
+
+Test(levels, nodes_that_move_between_frames_come_in_their_new_order, .timeout = 120)
+{
+    play((scene){plant_bushes, make_follower, move_some, check_nodes});
+    play((scene){plant_poles, make_follower, move_some, check_nodes});
+}
+
+static void move_in_a_frame(quern_context *context)
+{
+    (void)context;
+    move_some((uint32_t)quern_context_frame_index(context));
+}
+
+static void make_mover(void)
+{
+    quern_system_def def = {.name = "move", .begin = move_in_a_frame, .flags = QUERN_SYSTEM_EXCLUSIVE};
+    setup_system(schedule, &def);
+    make_follower();
+}
+
+Test(levels, so_do_those_that_an_exclusive_system_moves, .timeout = 120)
+{
+    play((scene){plant_poles, make_mover, NULL, check_nodes});
+}
+
+/* Only the last level knows of it: no row moves, and none comes to another archetype. */
+Test(levels, a_new_target_on_the_last_level_is_noticed)
+{
+    open_world();
+    plant_a_chain(40);
+    for (uint32_t i = 20; i < 39; i++) { /* those behind hang below 18 */
+        quern_entity leaf = add_node(100 + i, i % 3);
+        must(quern_entity_relate(world, leaf, parent, nodes[18]));
+    }
+    schedule = setup_schedule(world);
+    make_follower();
+    run_frame();
+    check_nodes();
+    const uint64_t version = world->storage.structure_version;
+    for (uint32_t i = 58; i > 41; i--)
+        must(quern_entity_relate(world, nodes[i - 1], parent, nodes[i]));
+    cr_assert_eq(world->storage.structure_version, version);
+    run_frame();
+    check_nodes();
+    close_world();
+}
+
+/* The graph of passes gets nodes for levels as they are needed. */
+static void plant_one(void)
+{
+    add_node(0, 0);
+}
+
+static void grow_deeper(uint32_t frame)
+{
+    for (uint32_t i = 0; i < (frame + 1) * 3; i++) {
+        const quern_entity above = nodes[node_count - 1];
+        must(quern_entity_relate(world, add_node(frame, i % 3), parent, above));
+    }
+}
+
+Test(levels, trees_may_become_deeper_from_frame_to_frame, .timeout = 120)
+{
+    play((scene){plant_one, make_follower, grow_deeper, check_nodes});
+}
+
+/* ----------------------------------------------------------------------------------- as every system */
+
+/* The views of a frame, by number: the hash of their rows. */
+typedef struct seen_views {
+    uint64_t rows[1 << 14];
+    _Atomic uint32_t count;
+    uint32_t begun, ended;
+} seen_views;
+
+static seen_views seen;
+
+static void note_begin(quern_context *context)
+{
+    (void)context;
+    expect(seen.count == 0 && seen.ended == 0);
+    seen.begun++;
+}
+
+/* Terms as of follow. Records creates, whose handles depend on the numbers of views. */
+static void note_view(quern_context *context, const quern_view *view)
+{
+    follow(context, view);
+    expect(seen.begun == 1 && seen.rows[view->ordinal] == 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        seen.rows[view->ordinal] =
+            seen.rows[view->ordinal] * FACTOR + quern_entity_index(view->entities[i]);
+    seen.count++;
+    *(uint64_t *)quern_context_partial(context) += view->count;
+    const quern_component component = other;
+    const uint64_t value = seen.rows[view->ordinal];
+    const void *values = &value;
+    quern_commands_create_with(quern_context_commands(context), &component, &values, 1);
+}
+
+static void note_end(quern_context *context)
+{
+    uint64_t row_count = 0;
+    for (uint32_t i = 0; i < quern_context_partial_count(context); i++)
+        row_count += *(const uint64_t *)quern_context_partial_at(context, i);
+    expect(row_count == node_count && seen.count == quern_context_partial_count(context));
+    seen.ended++;
+}
+
+static void make_noter(void)
+{
+    quern_system_def def = follower("note");
+    def.run = note_view;
+    def.begin = note_begin;
+    def.end = note_end;
+    def.partial_bytes = sizeof(uint64_t);
+    setup_system(schedule, &def);
+    memset(&seen, 0, sizeof seen);
+}
+
+static uint64_t seen_hash; /* of the first style on one thread */
+
+static void check_views(void)
+{
+    uint64_t hash = seen.count;
+    for (uint32_t i = 0; i < seen.count; i++)
+        hash = hash * FACTOR + seen.rows[i];
+    expect(seen.ended == 1);
+    check_nodes();
+    if (seen_hash == 0) seen_hash = hash;
+    cr_assert_eq(hash, seen_hash, "views have other numbers");
+    memset(&seen, 0, sizeof seen);
+}
+
+Test(levels, views_have_the_same_numbers_on_any_threads_and_partial_results_and_commands_by_them,
+     .timeout = 120)
+{
+    play((scene){plant_bushes, make_noter, NULL, check_views});
+    seen_hash = 0;
+    play((scene){plant_poles, make_noter, NULL, check_views});
+}
+
+/* Terms: other to write, number to read. Chunk by chunk after the one that goes by levels. */
+static void copy_number(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *others = quern_view_write(view, 0);
+    const uint64_t *numbers = quern_view_read(view, 1);
+    for (uint32_t i = 0; i < view->count; i++) {
+        expect(numbers[i] == *place_of(view->entities[i]));
+        others[i] = others[i] % 7 + numbers[i];
+    }
+}
+
+/* Before it: nobody has been there. */
+static void spoil_number(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        expect(*place_of(view->entities[i]) == UNDONE);
+        numbers[i] = 0;
+    }
+}
+
+/* Where the first has been on all levels above, and on this one. */
+static void check_follower(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    const uint64_t *numbers = quern_view_read(view, 0);
+    const quern_entity *targets = quern_view_read(view, 1);
+    for (uint32_t i = 0; i < view->count; i++)
+        expect(numbers[i] == come_to(targets != NULL ? *place_of(targets[i]) : 1, view->entities[i]));
+}
+
+static void make_company(void)
+{
+    quern_system_def spoil = system_def("spoil", spoil_number), copy = system_def("copy", copy_number);
+    quern_system_def first = follower("follow"), second = follower("check");
+    spoil.terms[0] = quern_term_write(number);
+    copy.terms[0] = quern_term_write(other);
+    copy.terms[1] = quern_term_read(number);
+    second.run = check_follower;
+    second.terms[0] = quern_term_read(number);
+    const quern_system systems[] = {setup_system(schedule, &spoil), setup_system(schedule, &first),
+                                    setup_system(schedule, &second), setup_system(schedule, &copy)};
+    must(quern_schedule_compile(schedule));
+    for (uint32_t i = 1; i < COUNT_OF(systems); i++)
+        cr_assert_eq(quern_schedule_are_fused(schedule, systems[0], systems[i]), schedule->plan.fuse);
+}
+
+Test(levels, they_share_passes_with_each_other_and_with_systems_that_have_none, .timeout = 120)
+{
+    play((scene){plant_bushes, make_company, NULL, check_nodes});
+    play((scene){plant_poles, make_company, NULL, check_nodes});
+    play((scene){plant_few, make_company, NULL, check_nodes});
+}
+
+static void increment_other(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *others = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        others[i]++;
+}
+
+/* Two lanes, and more threads than chunks on a level. */
+static void make_lanes(void)
+{
+    quern_system_def lane = system_def("lane", increment_other);
+    lane.terms[0] = quern_term_write(other);
+    setup_system(schedule, &lane);
+    make_follower();
+}
+
+Test(levels, lanes_of_a_level_are_done_before_the_next, .timeout = 120)
+{
+    play((scene){plant_few, make_lanes, NULL, check_nodes});
+    play((scene){plant_a_long_chain, make_lanes, NULL, check_nodes});
+}
+
+static void make_serial(void)
+{
+    quern_system_def def = follower("follow");
+    def.flags = QUERN_SYSTEM_SERIAL;
+    setup_system(schedule, &def);
+}
+
+static void make_main(void)
+{
+    quern_system_def def = follower("follow");
+    def.flags = QUERN_SYSTEM_MAIN_THREAD;
+    setup_system(schedule, &def);
+}
+
+Test(levels, serial_systems_go_by_levels_too, .timeout = 120)
+{
+    play((scene){plant_poles, make_serial, NULL, check_nodes});
+    play((scene){plant_poles, make_main, NULL, check_nodes});
+}
+
+/* ------------------------------------------------------------------------------------ filters, conditions */
+
+static uint32_t row_count;
+
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)quern_view_write(view, 0);
+    row_count += view->count;
+}
+
+static uint32_t rows_of_frame(void)
+{
+    row_count = 0;
+    must_run(schedule, NULL);
+    return row_count;
+}
+
+Test(levels, filters_let_pass_what_has_changed_and_not_what_it_wrote_itself)
+{
+    open_world();
+    plant_a_chain(60);
+    schedule = setup_schedule(world);
+    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent};
+    def.terms[0] = quern_term_changed(quern_term_write(number));
+    setup_system(schedule, &def);
+    cr_assert_eq(rows_of_frame(), 60u);
+    cr_assert_eq(rows_of_frame(), 0u);
+    const uint64_t value = 5;
+    must(quern_entity_set(world, nodes[3], number, &value));
+    cr_assert_eq(rows_of_frame(), 1u, "alone in its chunk");
+    must(quern_entity_set(world, nodes[30], number, &value));
+    cr_assert_eq(rows_of_frame(), 15u, "a third of those from 15 on is in its chunk");
+    cr_assert_eq(rows_of_frame(), 0u);
+    close_world();
+}
+
+static bool is_open;
+
+static bool is_wanted(quern_context *context)
+{
+    (void)context;
+    return is_open;
+}
+
+Test(levels, conditions_and_disabling_hold_for_every_level)
+{
+    open_world();
+    plant_a_chain(60);
+    schedule = setup_schedule(world);
+    quern_system_def def = {.name = "count", .run = count_rows, .levels = parent, .condition = is_wanted};
+    def.terms[0] = quern_term_write(number);
+    const quern_system system = setup_system(schedule, &def);
+    is_open = false;
+    cr_assert_eq(rows_of_frame(), 0u);
+    is_open = true;
+    cr_assert_eq(rows_of_frame(), 60u);
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
+    cr_assert_eq(stats.entity_count, 60u);
+    cr_assert_eq(stats.view_count, 60u);
+    must(quern_schedule_set_enabled(schedule, system, false));
+    cr_assert_eq(rows_of_frame(), 0u);
+    must(quern_schedule_set_enabled(schedule, system, true));
+    cr_assert_eq(rows_of_frame(), 60u);
+    close_world();
+}
+
+/* ---------------------------------------------------------------------------------------------- bad use */
+
+static void refuse(const quern_system_def *def, const char *message)
+{
+    quern_system system;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, def, &system));
+    assert_message_has(message);
+}
+
+Test(levels, wrong_levels_are_refused)
+{
+    open_world();
+    schedule = setup_schedule(world);
+    quern_relation flat;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &flat));
+    quern_system_def def = follower("follow");
+    def.levels = flat;
+    refuse(&def, "'follow' goes by the levels of relation 'owner', which has none");
+    def.levels = (quern_relation){quern_relation_component(parent).bits + 1};
+    refuse(&def, "none of this world");
+    def.levels = (quern_relation){number.bits};
+    refuse(&def, "none of this world");
+    quern_world *foreign = setup_world();
+    def.levels = quern_world_parent(foreign);
+    refuse(&def, "none of this world");
+    quern_world_destroy(foreign);
+    def = (quern_system_def){.name = "once", .run = idle_run, .levels = parent};
+    refuse(&def, "'once' is to go by levels and has no terms");
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    refuse(&def, "'once' is to go by levels and has no terms");
+    close_world();
+}
+
+/* ----------------------------------------------------------------------------------------------- memory */
+
+Test(levels, a_frame_that_lacks_memory_for_the_walk_fails_and_the_next_one_makes_it, .timeout = 120)
+{
+    bool has_failed = true;
+    for (uint64_t call = 1; has_failed; call++) {
+        failing_allocator *memory = failing_allocator_create();
+        const quern_allocator allocator = failing_allocator_interface(memory);
+        open_world();
+        quern_world_destroy(world);
+        must(quern_world_create(&(quern_world_def){.allocator = allocator}, &world));
+        parent = quern_world_parent(world);
+        number = setup_component(world, "number", 8, 8);
+        other = setup_component(world, "other", 8, 8);
+        wide = setup_component(world, "wide", 512, 64);
+        plant_a_chain(40);
+        schedule = setup_schedule(world);
+        jobs = setup_jobs(2);
+        make_follower();
+        run_frame();
+        grow_deeper(3);
+        failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        memset(board, 0, (1 << 17) * sizeof *board);
+        const quern_result result = quern_schedule_run(schedule, jobs, 0.25);
+        has_failed = failing_allocator_failed_count(memory) > 0;
+        cr_assert_eq(result, has_failed ? QUERN_ERROR_OUT_OF_MEMORY : QUERN_OK);
+        failing_allocator_heal(memory);
+        run_frame();
+        check_nodes();
+        close_world();
+        failing_allocator_close(memory);
+    }
+}

@@ -40,10 +40,11 @@ quern_result quern__up_check(const quern__storage *storage, const quern_term *te
                        type->name);
 }
 
-uint32_t quern__query_up_conflict(const quern__query *query)
+uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels)
 {
     for (uint32_t i = 0; i < query->term_count; i++) {
         if (query->terms[i].reach == QUERN_REACH_ROW) continue;
+        if (quern_relation_equal(query->terms[i].relation, levels)) continue;
         for (uint32_t k = 0; k < query->term_count; k++)
             if (query->terms[k].access == QUERN_WRITE &&
                 quern_component_equal(query->terms[k].component, query->terms[i].component))

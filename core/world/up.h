@@ -90,8 +90,9 @@ quern__up_rows quern__up_find(const quern__query *query, const void **addresses,
 /* Points the view at the next run of rows of its chunk that stay. False when there is none. */
 bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view *view);
 
-/* The first up-term that reads what another term writes in the rows themselves; term_count: there is none. */
-uint32_t quern__query_up_conflict(const quern__query *query);
+/* The first up-term that reads what another term writes in the rows themselves; term_count: there is none.
+ * levels: by which targets come before their sources, so that up-terms by it may do so; or null. */
+uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels);
 
 /* How many rows of all matches stay. */
 uint64_t quern__up_count(const quern__query *query);

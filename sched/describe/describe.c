@@ -37,6 +37,7 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
 {
     switch ((quern__conflict_kind)conflict.kind) {
     case QUERN__CONFLICT_COMPONENT:
+    case QUERN__CONFLICT_LEVEL:
     case QUERN__CONFLICT_LOOKUP:
         return quern__components_type(&schedule->plan.world->storage.components, conflict.index);
     case QUERN__CONFLICT_RESOURCE:
@@ -62,8 +63,8 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
     else if (conflict.kind == QUERN__CONFLICT_COMPONENT)
         quern__write_quoted(printer, "component ", type->name);
     else {
-        bool earlier_writes = quern__bitset_has(earlier->access.writes, conflict.index) &&
-                              quern__bitset_has(later->access.anywhere, conflict.index);
+        const bool earlier_writes = quern__access_reaches(&earlier->access, &later->access, conflict.index,
+                                                          true) != QUERN__NO_CONFLICT;
         const quern__access *reader = earlier_writes ? &later->access : &earlier->access;
         bool is_lookup = quern__bitset_has(reader->lookups, conflict.index);
         quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", type->name);

@@ -86,6 +86,7 @@ quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_resource)
 typedef enum quern__apart_kind {
     QUERN__APART_CONFLICT, /* with a system of the pass, and not a local one */
     QUERN__APART_ORDER,    /* a system of a later pass must come first */
+    QUERN__APART_LEVELS,   /* the pass goes by the levels of another relation */
     QUERN__APART_CHOICE    /* nothing: it joined another, which shares as many components or more */
 } quern__apart_kind;
 
@@ -112,8 +113,7 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* All that makes two systems keep their order, the strongest first. */
 typedef struct quern__causes {
-    quern__conflict
-        items[1 + 4 * QUERN_MAX_ACCESS]; /* and resources, components of terms, lookups of both */
+    quern__conflict items[1 + 6 * QUERN_MAX_ACCESS]; /* and of both: resources, terms, up-terms, lookups */
     uint32_t count;
 } quern__causes;
 

@@ -66,18 +66,21 @@ bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *
 /* Components over which two systems meet. */
 typedef struct shared {
     uint64_t terms[QUERN__COMPONENT_WORDS];
+    uint64_t levels[QUERN__COMPONENT_WORDS];
     uint64_t lookups[QUERN__COMPONENT_WORDS];
 } shared;
 
 /* What arises from `a` matching the archetype. */
-static void meet(shared *found, const quern__access *a, const quern__access *b,
+static void meet(shared *found, const quern__access *a, const quern__access *b, bool a_is_first,
                  const quern__archetype *archetype, bool b_matches)
 {
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
         bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
-        if (a_writes && quern__bitset_has(b->anywhere, index)) quern__bitset_add(found->lookups, index);
+        const quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first);
+        if (kind == QUERN__CONFLICT_LOOKUP) quern__bitset_add(found->lookups, index);
+        if (kind == QUERN__CONFLICT_LEVEL) quern__bitset_add(found->levels, index);
         if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
     }
 }
@@ -93,7 +96,7 @@ static void meet_on_matches(shared *found, const quern__system *a, const quern__
             other++;
         bool b_matches =
             other < b->query.matches.count && b->query.matches.items[other].archetype == archetype;
-        meet(found, &a->access, &b->access, archetype, b_matches);
+        meet(found, &a->access, &b->access, a->position < b->position, archetype, b_matches);
     }
 }
 
@@ -127,6 +130,7 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
     meet_on_matches(&found, earlier, later);
     meet_on_matches(&found, later, earlier);
     add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
+    add_components(out_causes, QUERN__CONFLICT_LEVEL, found.levels);
     add_components(out_causes, QUERN__CONFLICT_COMPONENT, found.terms);
 }
 
@@ -229,6 +233,8 @@ static quern__apart find_apart(const quern__segment *segment, const quern__syste
         else if (!quern__conflict_is_local(conflict.kind))
             return (quern__apart){QUERN__APART_CONFLICT, other, conflict};
     }
+    if (apart.kind == QUERN__APART_CHOICE && !quern__fuse_agrees(pass, system))
+        apart.kind = QUERN__APART_LEVELS;
     return apart;
 }
 
@@ -252,16 +258,55 @@ uint32_t quern__facts_chunk_count(const quern__system *system)
     return count;
 }
 
+/* Whether the system is called on the archetype by depth, often row by row. */
+static bool is_deep(const quern__system *system, const quern__archetype *archetype)
+{
+    return system->levels != NULL &&
+           quern__relation_level(system->levels, archetype) == QUERN_MAX_RELATION_LEVEL;
+}
+
+static uint64_t calls_of(const quern__system *system)
+{
+    if (system->query.term_count == 0) return 1;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < system->query.matches.count; i++) {
+        const quern__archetype *archetype = system->query.matches.items[i].archetype;
+        count +=
+            is_deep(system, archetype) ? quern__archetype_row_count(archetype) : archetype->chunk_count;
+    }
+    return count;
+}
+
+/* Of those calls, at least so many come one after another in a pass of chunks: one, or one on each level, and
+ * all those of the last. */
+static uint64_t calls_in_turn(const quern__system *system)
+{
+    uint64_t count = 0;
+    bool is_seen[QUERN__LEVEL_COUNT] = {false};
+    for (uint32_t i = 0; i < system->query.matches.count; i++) {
+        const quern__archetype *archetype = system->query.matches.items[i].archetype;
+        const uint32_t level =
+            system->levels != NULL ? quern__relation_level(system->levels, archetype) : 0;
+        if (archetype->chunk_count == 0) continue;
+        if (is_deep(system, archetype))
+            count += quern__archetype_row_count(archetype);
+        else if (!is_seen[level])
+            count++;
+        is_seen[level] = true;
+    }
+    return count;
+}
+
 static quern__load system_load(const quern__facts *facts, const quern__system *system)
 {
     if (!system->enabled) return (quern__load){0};
-    uint64_t calls = system->query.term_count > 0 ? quern__facts_chunk_count(system) : 1;
+    const uint64_t calls = calls_of(system);
     uint64_t work =
         facts->is_timed
             ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
             : calls;
-    bool is_parallel = system->pass->kind == QUERN__PASS_CHUNKS && calls > 0;
-    return (quern__load){.work = work, .path = is_parallel ? (work + calls - 1) / calls : work};
+    const uint64_t in_turn = system->pass->kind == QUERN__PASS_CHUNKS ? calls_in_turn(system) : calls;
+    return (quern__load){.work = work, .path = calls > 0 ? (work * in_turn + calls - 1) / calls : work};
 }
 
 /* The calls on one chunk come one after another within a lane; lanes may run side by side. */

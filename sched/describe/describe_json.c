@@ -26,9 +26,10 @@ static void put_load(quern__json *out, const char *key, quern__load load)
 static void put_cause(quern__json *out, const quern_schedule *schedule, quern__conflict conflict)
 {
     static const char *const words[] = {
-        [QUERN__NO_CONFLICT] = "exclusive",        [QUERN__CONFLICT_ORDER] = "before_after",
-        [QUERN__CONFLICT_COMPONENT] = "component", [QUERN__CONFLICT_LOOKUP] = "lookup",
-        [QUERN__CONFLICT_RESOURCE] = "resource",   [QUERN__CONFLICT_DECLARED] = "before_after"};
+        [QUERN__NO_CONFLICT] = "exclusive",         [QUERN__CONFLICT_ORDER] = "before_after",
+        [QUERN__CONFLICT_COMPONENT] = "component",  [QUERN__CONFLICT_LEVEL] = "level",
+        [QUERN__CONFLICT_LOOKUP] = "lookup",        [QUERN__CONFLICT_RESOURCE] = "resource",
+        [QUERN__CONFLICT_DECLARED] = "before_after"};
     const quern__type *type = quern__conflict_type(schedule, conflict);
     quern__json_text(out, "cause", words[conflict.kind]);
     if (type != NULL)
@@ -63,11 +64,12 @@ static void put_apart(quern__json *out, const quern_schedule *schedule, uint32_t
 {
     static const char *const words[] = {[QUERN__APART_CONFLICT] = "conflict",
                                         [QUERN__APART_ORDER] = "order",
+                                        [QUERN__APART_LEVELS] = "levels",
                                         [QUERN__APART_CHOICE] = "choice"};
     quern__json_open(out, NULL, '{');
     quern__json_count(out, "pass", number + 1);
     quern__json_text(out, "reason", words[apart->kind]);
-    if (apart->kind != QUERN__APART_CHOICE) {
+    if (apart->other != NULL) {
         quern__json_text(out, "system", apart->other->name);
         put_cause(out, schedule, apart->conflict);
     }
@@ -154,6 +156,14 @@ static void put_access(quern__json *out, const quern__system *system)
     quern__json_close(out, ']');
 }
 
+static void put_levels(quern__json *out, const quern__plan *plan, const quern__relation *relation)
+{
+    if (relation != NULL)
+        quern__json_text(out, "levels", quern__relation_name(&plan->world->storage, relation));
+    else
+        quern__json_null(out, "levels");
+}
+
 static void put_traits(quern__json *out, const quern__system *system)
 {
     quern__json_count(out, "lane", system->lane + 1);
@@ -161,6 +171,7 @@ static void put_traits(quern__json *out, const quern__system *system)
     quern__json_flag(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
     quern__json_flag(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
     quern__json_flag(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
+    put_levels(out, system->plan, system->levels);
     quern__json_flag(out, "condition", system->condition != NULL);
     quern__json_decimal(out, "interval_seconds", quern__seconds_to_ns(system->interval_seconds), 9);
     quern__json_flag(out, "begin", system->begin != NULL);
@@ -203,6 +214,7 @@ static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segme
     quern__json_text(out, "kind", kinds[pass->kind]);
     put_alone(out, pass);
     quern__json_count(out, "lanes", pass->lane_count);
+    put_levels(out, pass->plan, pass->levels);
     quern__json_count(out, "archetypes", pass_facts->archetype_count);
     quern__json_count(out, "chunks", pass_facts->chunk_count);
     quern__json_count(out, "entities", pass_facts->entity_count);

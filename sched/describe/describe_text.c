@@ -79,9 +79,17 @@ static void write_access(quern__printer *printer, const quern__system *system)
     }
 }
 
+static const char *relation_name(const quern_world *world, const quern__relation *relation)
+{
+    return quern__relation_name(&world->storage, relation);
+}
+
 static void write_traits(quern__printer *printer, const quern__system *system)
 {
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
+    if (system->levels != NULL)
+        quern__write_quoted(printer, "; level by level of ",
+                            relation_name(system->plan->world, system->levels));
     if (system->condition != NULL) quern__print(printer, "; condition");
     if (system->interval_seconds > 0) {
         quern__print(printer, "; every ");
@@ -115,9 +123,11 @@ static void write_edge(quern__printer *printer, const quern__facts *facts,
         quern__print(printer, "%s", next(&separator));
         quern__write_cause(printer, earlier, later, causes.items[i]);
     }
+    const quern__conflict_kind kind = (quern__conflict_kind)causes.items[0].kind;
     quern__print(printer, " (%s%s)\n",
-                 quern__conflict_is_local((quern__conflict_kind)causes.items[0].kind) ? "chunk-local"
-                                                                                      : "whole",
+                 kind == QUERN__CONFLICT_LEVEL    ? "level by level"
+                 : quern__conflict_is_local(kind) ? "chunk-local"
+                                                  : "whole",
                  route == QUERN__ROUTE_IMPLIED ? "; follows from other edges" : "");
 }
 
@@ -138,6 +148,10 @@ static void write_apart(quern__printer *printer, const quern__segment_facts *seg
         quern__print(printer,
                      " of pass %u must come first: ", quern__facts_number(segment, apart->other->pass) + 1);
         quern__write_cause(printer, apart->other, system, apart->conflict);
+        break;
+    case QUERN__APART_LEVELS:
+        quern__print(printer, "        not in pass %u: it goes by the levels of", number);
+        quern__write_quoted(printer, " ", relation_name(system->plan->world, pass->levels));
         break;
     case QUERN__APART_CHOICE:
         quern__print(printer, "        not in pass %u: %s", number,
@@ -210,6 +224,9 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
         quern__print(printer, ", ");
         write_count(printer, pass_facts->chunk_count, "chunk");
     }
+    if (pass->levels != NULL)
+        quern__write_quoted(printer, "; level by level of ",
+                            relation_name(pass->plan->world, pass->levels));
     write_waits(printer, facts, segment, number);
     quern__print(printer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)

@@ -66,7 +66,7 @@ static void note_reached(quern_schedule *schedule)
     for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
         const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            guards->reached[word] |= access->reads[word] | access->anywhere[word];
+            guards->reached[word] |= access->reads[word] | access->anywhere[word] | access->above[word];
         guards->are_whole = false;
     }
 }

@@ -86,7 +86,7 @@ static quern_result prepare(quern_query *query, const char *function)
 /* Addresses for up-terms; and none of them reads what the kernel writes in other rows at the same time. */
 static quern_result prepare_ups(const quern__query *query, uint32_t worker_count)
 {
-    const uint32_t term = quern__query_up_conflict(query);
+    const uint32_t term = quern__query_up_conflict(query, (quern_relation){0});
     if (term == query->term_count) return quern__ups_reserve_workers(query, worker_count);
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT,
                        "term %u reads '%s' upward, which the kernel writes at the same time: iterate the "

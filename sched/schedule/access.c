@@ -9,7 +9,9 @@ static void add_terms(quern__access *access, const quern_system_def *def, uint32
 {
     for (uint32_t i = 0; i < term_count; i++) {
         if (def->terms[i].reach != QUERN_REACH_ROW) {
-            quern__bitset_add(access->anywhere, quern__component_index(def->terms[i].component));
+            const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
+            quern__bitset_add(is_level ? access->above : access->anywhere,
+                              quern__component_index(def->terms[i].component));
             quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
             continue;
         }
@@ -86,7 +88,7 @@ static quern_result add_resources(quern__access *access, const quern_world *worl
 quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count)
 {
-    *access = (quern__access){0};
+    *access = (quern__access){.levels = def->levels};
     add_terms(access, def, term_count);
     quern_result result = add_lookups(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);
@@ -168,7 +170,8 @@ bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & b->anywhere[word]) | (b->writes[word] & a->anywhere[word]);
+        both |= (a->writes[word] & (b->anywhere[word] | b->above[word])) |
+                (b->writes[word] & (a->anywhere[word] | a->above[word]));
     return both != 0;
 }
 
@@ -177,20 +180,32 @@ bool quern__access_may_meet(const quern__access *a, const quern__access *b)
     return quern__access_terms_may_meet(a, b) || quern__access_may_look_up(a, b);
 }
 
-quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
+quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
+                                           bool a_is_first)
+{
+    if (!quern__bitset_has(a->writes, index)) return QUERN__NO_CONFLICT;
+    if (quern__bitset_has(b->anywhere, index)) return QUERN__CONFLICT_LOOKUP;
+    if (!quern__bitset_has(b->above, index)) return QUERN__NO_CONFLICT;
+    return a_is_first && quern_relation_equal(a->levels, b->levels) ? QUERN__CONFLICT_LEVEL
+                                                                    : QUERN__CONFLICT_LOOKUP;
+}
+
+static bool meet_in_rows(const quern__access *a, const quern__access *b, uint32_t index)
+{
+    return (quern__bitset_has(a->writes, index) && quern__bitset_has(b->reads, index)) ||
+           (quern__bitset_has(b->writes, index) && quern__bitset_has(a->reads, index));
+}
+
+quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,
                                       const quern__archetype *archetype, bool b_matches)
 {
     quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
     for (uint32_t i = 0; i < archetype->component_count; i++) {
-        uint16_t index = archetype->component_indices[i];
-        bool a_writes = quern__bitset_has(a->writes, index);
-        if (a_writes && quern__bitset_has(b->anywhere, index))
-            return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = index};
-        if (!b_matches || strongest.kind != QUERN__NO_CONFLICT) continue;
-        bool b_writes = quern__bitset_has(b->writes, index);
-        if ((a_writes && quern__bitset_has(b->reads, index)) ||
-            (b_writes && quern__bitset_has(a->reads, index)))
-            strongest = (quern__conflict){.kind = QUERN__CONFLICT_COMPONENT, .index = index};
+        const uint16_t index = archetype->component_indices[i];
+        quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first);
+        if (kind == QUERN__NO_CONFLICT && b_matches && meet_in_rows(a, b, index))
+            kind = QUERN__CONFLICT_COMPONENT;
+        if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};
     }
     return strongest;
 }

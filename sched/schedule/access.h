@@ -29,18 +29,22 @@ typedef struct quern__access {
     uint64_t reads[QUERN__COMPONENT_WORDS];    /* through terms; written and filtered ones, too */
     uint64_t writes[QUERN__COMPONENT_WORDS];   /* through terms */
     uint64_t lookups[QUERN__COMPONENT_WORDS];  /* declared */
-    uint64_t anywhere[QUERN__COMPONENT_WORDS]; /* read from any entity: by lookups and by up-terms */
+    uint64_t anywhere[QUERN__COMPONENT_WORDS]; /* read from any entity: by lookups and by up-terms, */
+    uint64_t above[QUERN__COMPONENT_WORDS]; /* but for up-terms by the relation whose levels it goes by */
+    quern_relation levels;                  /* that one, or null */
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
 } quern__access;
 
-/* Why two systems must keep their order, from the weakest to the strongest. The first two are *local*: what
- * one system does to a chunk must come before what the other does to the same chunk, and nothing more. All
- * others ask for the whole of one system before any of the other. */
+/* Why two systems must keep their order, from the weakest to the strongest. The first three are *local*: what
+ * one system does to a chunk must come before what the other does to the same chunk, and nothing more, where
+ * both go level by level if the conflict is over that. All others ask for the whole of one system before any
+ * of the other. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
     QUERN__CONFLICT_ORDER, /* before/after of systems whose terms share components */
     QUERN__CONFLICT_COMPONENT,
+    QUERN__CONFLICT_LEVEL,
     QUERN__CONFLICT_LOOKUP,
     QUERN__CONFLICT_RESOURCE,
     QUERN__CONFLICT_DECLARED /* before/after of others: the schedule cannot see what it is for */
@@ -48,7 +52,7 @@ typedef enum quern__conflict_kind {
 
 static inline bool quern__conflict_is_local(quern__conflict_kind kind)
 {
-    return kind == QUERN__CONFLICT_ORDER || kind == QUERN__CONFLICT_COMPONENT;
+    return kind >= QUERN__CONFLICT_ORDER && kind <= QUERN__CONFLICT_LEVEL;
 }
 
 /* The strongest reason found for two systems to keep their order. */
@@ -87,8 +91,12 @@ bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b
 /* Whether there is an archetype on which one would write what the other looks up. */
 bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
 
+/* Over a component that `a` writes and `b` reads of other entities: LOOKUP or LEVEL; or there is no conflict. a_is_first: in the order of systems. */
+quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
+                                           bool a_is_first);
+
 /* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
-quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b,
+quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,
                                       const quern__archetype *archetype, bool b_matches);
 
 #endif

@@ -11,7 +11,7 @@ static quern__conflict *open_pair(const quern__plan *plan, const quern__system *
     quern__conflict *conflict = quern__plan_conflict(plan, in_order ? a->position : b->position,
                                                      in_order ? b->position : a->position);
     bool is_open = conflict->kind < QUERN__CONFLICT_COMPONENT ||
-                   (conflict->kind == QUERN__CONFLICT_COMPONENT && conflict->may_look_up);
+                   (conflict->kind < QUERN__CONFLICT_LOOKUP && conflict->may_look_up);
     return is_open ? conflict : NULL;
 }
 
@@ -81,7 +81,8 @@ static bool judge_match(quern__plan *plan, quern__system *system, const quern__a
         quern__system *other = plan->order.items[system->partners.items[i]];
         quern__conflict *conflict = open_pair(plan, system, other);
         if (conflict == NULL) continue;
-        found |= strengthen(conflict, quern__access_meet_on(&system->access, &other->access, archetype,
+        found |= strengthen(conflict, quern__access_meet_on(&system->access, &other->access,
+                                                            system->position < other->position, archetype,
                                                             is_match(&other->query, archetype)));
     }
     return found;

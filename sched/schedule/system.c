@@ -81,17 +81,17 @@ static quern_result check_self_conflict(const quern__system *system, const quern
         system->name, quern__components_type(&world->storage.components, component)->name);
 }
 
-static quern_result check_up_conflict(const quern__system *system, const quern_world *world)
+static quern_result check_up_conflict(const quern__system *system, const quern_world *world,
+                                      quern_relation levels)
 {
-    const uint32_t term = quern__query_up_conflict(&system->query);
+    const uint32_t term = quern__query_up_conflict(&system->query, levels);
     if (term == system->query.term_count || quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
     const quern_term *up = &system->query.terms[term];
     const quern__components *components = &world->storage.components;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
         "system '%s' reads '%s' upward by '%s', and its own views write it at the same time: set .levels "
-        "to "
-        "the relation, which calls it for targets before their sources, or make it QUERN_SYSTEM_SERIAL",
+        "to the relation, which calls it for targets before their sources, or make it QUERN_SYSTEM_SERIAL",
         system->name, quern__components_type(components, quern__component_index(up->component))->name,
         quern__components_type(components, quern__term_index(up))->name);
 }
@@ -153,7 +153,8 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result != QUERN_OK) return result;
     system->flags = implied_flags(&system->access, def->flags);
     result = check_self_conflict(system, world);
-    if (result == QUERN_OK && system->query.up_count > 0) result = check_up_conflict(system, world);
+    if (result == QUERN_OK && system->query.up_count > 0)
+        result = check_up_conflict(system, world, def->levels);
     if (result == QUERN_OK) result = add_rules(system, def->before, true);
     if (result == QUERN_OK) result = add_rules(system, def->after, false);
     return result;

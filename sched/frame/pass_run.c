@@ -216,28 +216,21 @@ static void call_checked(quern_context *context, quern_kernel *run, const quern_
         if (before[i] != hash_read_column(view, i)) report_write(context, i);
 }
 
-/* The rows of a chunk that up-terms let stay, run by run: views with one ordinal, one stream and one partial
- * result. */
-static __attribute__((noinline)) void call_runs(quern_context *context, quern_kernel *run,
-                                                const quern_view *chunk_view)
+/* In a build with checks this is one call of all runs: what it compares is the whole chunk. */
+void quern__pass_call_runs(quern_context *context, const quern_view *chunk_view)
 {
+    quern_kernel *const run = context->system->run;
     quern_view view = *chunk_view;
     quern__up_rows rows = quern__up_find(view.query, context->addresses, &view);
-    while (quern__up_next(view.query, &rows, &view)) {
-        if (QUERN_CHECKS)
-            call_checked(context, run, &view);
-        else
-            run(context, &view);
-    }
+    while (quern__up_next(view.query, &rows, &view))
+        run(context, &view);
 }
 
 /* True when the call was refused something. */
 IN_TWO_KINDS bool call_run(quern_context *context, quern_kernel *run, const quern_view *view,
-                           const bool has_ups, const bool is_told)
+                           const bool is_told)
 {
-    if (QUERN__UNLIKELY(has_ups))
-        call_runs(context, run, view);
-    else if (QUERN_CHECKS)
+    if (QUERN_CHECKS)
         call_checked(context, run, view);
     else
         run(context, view);
@@ -279,7 +272,7 @@ IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_ca
         view->version = context->schedule->version_base + call->system->position;
     enter_call(context, call->system, QUERN__PART_FIRST_VIEW + ordinal);
     if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
-    bool was_refused = call_run(context, call->run, view, call->has_ups, is_told);
+    bool was_refused = call_run(context, call->run, view, is_told);
     if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
 }
 
@@ -441,7 +434,7 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
     quern_view view = {.query = &system->query, .context = context};
     enter_call(context, system, QUERN__PART_FIRST_VIEW);
     if (is_told) begin_calls(context);
-    call_run(context, system->run, &view, false, is_told);
+    call_run(context, system->run, &view, is_told);
 }
 
 /* Of a stage; of the one item of a serial pass, chunks. */

@@ -54,12 +54,13 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
         quern__system *system = pass->systems.items[i];
         if (next_match(system) != archetype) continue;
         const quern__query_match *match = &system->query.matches.items[system->merged_count++];
-        pass->calls.items[pass->calls.count++] = (quern__pass_call){.system = system,
-                                                                    .run = system->run,
-                                                                    .columns = match->columns,
-                                                                    .query = &system->query,
-                                                                    .term_count = system->query.term_count,
-                                                                    .has_ups = system->query.up_count > 0};
+        const bool has_ups = system->query.up_count > 0;
+        pass->calls.items[pass->calls.count++] =
+            (quern__pass_call){.system = system,
+                               .run = has_ups ? quern__pass_call_runs : system->run,
+                               .columns = match->columns,
+                               .query = &system->query,
+                               .term_count = system->query.term_count};
     }
 }
 

@@ -30,11 +30,10 @@ typedef enum quern__pass_kind {
  * looks at little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_kernel *run;
+    quern_kernel *run; /* the system's, or quern__pass_call_runs */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
-    bool has_ups; /* up-terms: a chunk may come as several views, or none */
     /* prepared */
     uint32_t first_ordinal; /* of the views in this table */
     bool is_conditional;    /* the system is disabled or gated, or has filters: not made on every chunk */
@@ -150,5 +149,9 @@ void quern__pass_finish(quern__pass *pass, uint64_t version_base);
 void quern__pass_begin(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_run(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
 void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index);
+
+/* The kernel of systems with up-terms: calls that of the system for each run of rows that these let stay. So
+ * a view with one ordinal, one stream and one partial result may come to it as several, or not at all. */
+void quern__pass_call_runs(quern_context *context, const quern_view *chunk_view);
 
 #endif

@@ -6,6 +6,8 @@
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
+#include <quern/relation.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -668,6 +670,28 @@ Test(describe_json, passes_edges_and_loads)
     const cJSON *accident = item(member(root, "by_registration_alone"), 1);
     assert_pair(accident, "move", "count");
     assert_cause(accident, "component", "position");
+    cJSON_Delete(root);
+}
+
+Test(describe_json, up_terms_name_their_relation)
+{
+    quern_relation relation;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "belongs to"}, &relation));
+    quern_system_def def = reader_def("up", position);
+    def.terms[1] = quern_term_up(velocity, relation);
+    def.terms[2] = quern_term_up_nearest_optional(velocity, relation);
+    setup_system(schedule, &def);
+    setup_writer(schedule, "later", velocity);
+    must_exist(velocity);
+    cJSON *root = parsed();
+    const cJSON *terms = member(system_of(root, 0, 0), "terms");
+    assert_member_text(item(terms, 1), "component", "velocity");
+    assert_member_text(item(terms, 1), "access", "read");
+    assert_member_text(item(terms, 1), "reach", "up");
+    assert_member_text(item(terms, 1), "relation", "belongs to");
+    assert_member_text(item(terms, 2), "match", "optional");
+    assert_member_text(item(terms, 2), "reach", "nearest");
+    assert_count(system_of(root, 0, 0), "lookups", 0);
     cJSON_Delete(root);
 }
 

@@ -113,7 +113,7 @@ static void *push_and_leave(void *argument)
 {
     begin_fenceless();
     quern__current_worker = &workers[0];
-    push_end(&workers[0], NULL);
+    push_end(&workers[0], &counters[0]);
     quern__jobs_leave(&pool);
     end_fenceless();
     return argument;
@@ -163,7 +163,8 @@ void wait_leave(void)
     join_all();
 }
 
-/* Worker 0 leaves a job behind; the only other worker is busy, so the thread outside has to come in. */
+/* Worker 0 leaves a job behind that the thread outside waits for; the only other worker is busy, so that has to
+ * come in. */
 void wait_outside_fences(void)
 {
     set_up_waits(true, false);

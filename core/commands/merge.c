@@ -274,15 +274,15 @@ static void merge_creates(const walk *it)
 static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode mode)
 {
     const quern__operation *operation = it->run->operation;
-    if (operation->kind == QUERN__OPERATION_CREATE) {
-        if (mode != WALK_SPAN) merge_creates(it);
+    if (operation->kind >= QUERN__OPERATION_CREATE) {
+        if (mode != WALK_SPAN && operation->kind == QUERN__OPERATION_CREATE) merge_creates(it);
         return;
     }
     quern__item *item = quern__run_item(it->run, begin);
     for (uint32_t i = begin; i < end && !it->scratch->is_out_of_memory; i++) {
         if (item->location != 0) {
             merge_item(it, item, i, mode);
-        } else if (mode != WALK_SPAN) {
+        } else if (mode != WALK_SPAN && item->entity.bits != 0) { /* null: relate.h has dropped it */
             assert(it->created != NULL);
             extend_edit(it, &it->created[quern_entity_index(item->entity)], item, i);
         }

@@ -53,16 +53,40 @@ void quern__operations_release(quern__operations *operations, const quern_alloca
 
 /* -------------------------------------------------------------------------------------------- layout */
 
-/* Sets the i-th operand and lays its value out, if it is given, after what the item has so far. */
-static void set_operand(quern__operation *operation, uint32_t i, quern_component component,
-                        const quern__type *type, bool is_given)
+/* Whether it is the component of a relation, and not the tag of one of its levels or the like. */
+static bool is_relation(const quern__components *components, uint32_t component_index)
 {
+    const quern__component *component = components->list.items[component_index];
+    return component->is_managed && component->managed.relation != NULL && component->managed.level == 0;
+}
+
+/* Components that the world keeps itself bear nothing but relating and unrelating. */
+static quern_result check_managed(const quern__components *components, uint32_t component_index,
+                                  bool is_borne)
+{
+    const quern__component *component = components->list.items[component_index];
+    if (!component->is_managed || (is_borne && is_relation(components, component_index))) return QUERN_OK;
+    if (is_relation(components, component_index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "'%s' is the component of a relation: its value is the target, which has to be "
+                           "given (quern_commands_relate)",
+                           component->type.name);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "the world itself adds and removes '%s', and sets its values", component->type.name);
+}
+
+/* Sets the i-th operand and lays its value out, if it is given, after what the item has so far. */
+static void set_operand(quern__operation *operation, uint32_t i, const quern__components *components,
+                        uint32_t component_index, bool is_given)
+{
+    const quern__type *type = quern__components_type(components, component_index);
     quern__operand *operand = &operation->operands[i];
     *operand = (quern__operand){.type = type,
-                                .component = component,
-                                .component_index = (uint16_t)quern__component_index(component),
+                                .component = quern__component_handle(components, component_index),
+                                .component_index = (uint16_t)component_index,
                                 .size_bytes = (uint16_t)type->size_bytes,
-                                .is_plain = !quern__hooks_any(&type->hooks)};
+                                .is_plain = !quern__hooks_any(&type->hooks),
+                                .is_relation = is_relation(components, component_index)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;
@@ -71,6 +95,14 @@ static void set_operand(quern__operation *operation, uint32_t i, quern_component
         operation->alignment_bytes = type->alignment_bytes;
     operation->has_destroy |= type->hooks.destroy != NULL;
     operation->has_entity_fields |= type->has_entity_fields;
+}
+
+static bool relates(const quern__operation *operation)
+{
+    if (operation->kind > QUERN__OPERATION_CREATE) return true;
+    for (uint32_t i = 0; i < operation->operand_count; i++)
+        if (operation->kind == QUERN__OPERATION_CREATE && operation->operands[i].is_relation) return true;
+    return false;
 }
 
 static void finish_layout(quern__operation *operation)
@@ -89,6 +121,8 @@ static void finish_layout(quern__operation *operation)
     operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
+    operation->traits |= QUERN__TRAIT_NO_DESTROYS;
+    if (!relates(operation)) operation->traits |= QUERN__TRAIT_UNRELATED;
 }
 
 bool quern__operation_equal(const quern__operation *a, const quern__operation *b)
@@ -110,10 +144,19 @@ static const quern__operation_kind kind_of_variant[] = {
     [QUERN__VARIANT_REMOVE] = QUERN__OPERATION_REMOVE,
 };
 
-const quern__operation *quern__operations_single(quern__operations *operations,
-                                                 const quern__components *components,
-                                                 const quern_allocator *allocator, uint32_t component_index,
-                                                 quern__operation_variant variant)
+static quern__operation_kind kind_of(const quern__operations *operations,
+                                     const quern__components *components, uint32_t component_index,
+                                     quern__operation_variant variant)
+{
+    if (operations->is_free || !is_relation(components, component_index)) return kind_of_variant[variant];
+    return variant == QUERN__VARIANT_REMOVE ? QUERN__OPERATION_UNRELATE : QUERN__OPERATION_RELATE;
+}
+
+/* NULL when there is no memory. */
+static const quern__operation *find_single(quern__operations *operations,
+                                           const quern__components *components,
+                                           const quern_allocator *allocator, uint32_t component_index,
+                                           quern__operation_variant variant)
 {
     uint32_t count = components->list.count * QUERN__VARIANT_COUNT;
     if (!quern__array_reserve(allocator, &operations->singles, count)) return NULL;
@@ -122,14 +165,28 @@ const quern__operation *quern__operations_single(quern__operations *operations,
     quern__operation **place =
         &operations->singles.items[component_index * QUERN__VARIANT_COUNT + (uint32_t)variant];
     if (*place != NULL) return *place;
-    quern__operation *operation = operation_allocate(allocator, kind_of_variant[variant], 1);
+    quern__operation *operation =
+        operation_allocate(allocator, kind_of(operations, components, component_index, variant), 1);
     if (operation == NULL) return NULL;
-    set_operand(operation, 0, quern__component_handle(components, component_index),
-                quern__components_type(components, component_index), variant == QUERN__VARIANT_SET);
+    set_operand(operation, 0, components, component_index, variant == QUERN__VARIANT_SET);
     finish_layout(operation);
     operation->key = (uint64_t)(place - operations->singles.items + 1) << 8 | operation->kind;
     *place = operation;
     return operation;
+}
+
+quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
+                                      const quern_allocator *allocator, uint32_t component_index,
+                                      quern__operation_variant variant,
+                                      const quern__operation **out_operation)
+{
+    if (!operations->is_free) {
+        quern_result result = check_managed(components, component_index, variant != QUERN__VARIANT_ADD);
+        if (result != QUERN_OK) return result;
+    }
+    *out_operation = find_single(operations, components, allocator, component_index, variant);
+    return *out_operation != NULL ? QUERN_OK
+                                  : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");
 }
 
 /* -------------------------------------------------------------------------------------------- creates */
@@ -139,9 +196,9 @@ static bool is_given(const void *const *values, uint32_t i)
     return values != NULL && values[i] != NULL;
 }
 
-/* Every component known, none twice, and one row of all of them fits a chunk. */
+/* Every component known, none twice, one row of all of them fits a chunk, and relations have targets. */
 static quern_result check_list(const quern__components *components, const quern_component *list,
-                               uint32_t count)
+                               const void *const *values, uint32_t count)
 {
     uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
     size_t columns_bytes = 0;
@@ -150,6 +207,8 @@ static quern_result check_list(const quern__components *components, const quern_
         if (result != QUERN_OK) return quern__name_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
+        result = check_managed(components, index, is_given(values, i));
+        if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
                                "'%s' stands twice in the list of components", type->name);
@@ -196,9 +255,7 @@ static quern_result add_create(quern__operations *operations, const quern__compo
                            count);
     operation->command_count = 1 + count;
     for (uint32_t i = 0; i < count; i++)
-        set_operand(operation, i, list[i],
-                    quern__components_type(components, quern__component_index(list[i])),
-                    is_given(values, i));
+        set_operand(operation, i, components, quern__component_index(list[i]), is_given(values, i));
     finish_layout(operation);
     operation->key = key_of_list(list, values, count);
     link_create(operations, operation);
@@ -224,7 +281,7 @@ static quern_result select_create(quern__operations *operations, const quern__co
         operations->last_create = known;
         return QUERN_OK;
     }
-    quern_result result = check_list(components, list, count);
+    quern_result result = check_list(components, list, values, count);
     return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
 }
 

@@ -11,10 +11,13 @@
 #include "core/storage/component.h"
 
 typedef enum quern__operation_kind {
-    QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
+    QUERN__OPERATION_ADD, /* one operand; with a value it is a set */
     QUERN__OPERATION_DESTROY,
-    QUERN__OPERATION_ADD,   /* one operand; with a value it is a set */
-    QUERN__OPERATION_REMOVE /* one operand, no value */
+    QUERN__OPERATION_REMOVE, /* one operand, no value */
+    QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
+    /* From here on what relate.h does; merging skips it. */
+    QUERN__OPERATION_RELATE,  /* one operand, the relation's component; the value is the target */
+    QUERN__OPERATION_UNRELATE /* one operand, the relation's component */
 } quern__operation_kind;
 
 typedef struct quern__operand {
@@ -24,6 +27,7 @@ typedef struct quern__operand {
     uint16_t size_bytes;
     uint16_t offset_bytes; /* of the value in an item; 0: none is given */
     bool is_plain;         /* the type has no hooks */
+    bool is_relation;      /* the component is a relation's */
 } quern__operand;
 
 /* What spares a sync point work where it is true of all that was recorded. */
@@ -31,7 +35,9 @@ typedef enum quern__trait {
     QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks: in_place.h */
     QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
     QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
-    QUERN__TRAIT_NO_OWNED = 8    /* no value has to be destroyed when nobody wants it */
+    QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
+    QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate.h itself */
+    QUERN__TRAIT_NO_DESTROYS = 32
 } quern__trait;
 
 /* What an item begins with. */
@@ -73,19 +79,24 @@ typedef struct quern__operations {
     QUERN__ARRAY(quern__operation *) singles;
     quern__map creates;            /* key -> first operation with it */
     quern__operation *last_create; /* the last that was asked for */
+    /* Components that the world keeps itself are like all others: for commands that follow from those of
+     * users. */
+    bool is_free;
 } quern__operations;
 
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator);
 
-/* The operation on one component, which has been checked. NULL when there is no memory. */
-const quern__operation *quern__operations_single(quern__operations *operations,
-                                                 const quern__components *components,
-                                                 const quern_allocator *allocator, uint32_t component_index,
-                                                 quern__operation_variant variant);
+/* The operation on one component, which has been checked. On the component of a relation, to set it is to
+ * relate and to remove it is to unrelate. Errors: OUT_OF_MEMORY; INVALID_ARGUMENT for what the component
+ * does not bear. */
+quern_result quern__operations_single(quern__operations *operations, const quern__components *components,
+                                      const quern_allocator *allocator, uint32_t component_index,
+                                      quern__operation_variant variant,
+                                      const quern__operation **out_operation);
 
 /* The operation that creates entities with this list of components; a value is given where values[i] is not
  * NULL (values itself may be). Errors: UNKNOWN_COMPONENT, DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS,
- * COMPONENT_TOO_LARGE, OUT_OF_MEMORY. */
+ * COMPONENT_TOO_LARGE, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 quern_result quern__operations_create(quern__operations *operations, const quern__components *components,
                                       const quern_allocator *allocator, const quern_component *list,
                                       const void *const *values, uint32_t count,

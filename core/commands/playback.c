@@ -20,6 +20,7 @@ void quern__playback_release(quern__playback *playback)
     quern__merged_release(&playback->merged, allocator);
     quern__resolved_release(&playback->resolved, allocator);
     quern__turnover_release(&playback->turnover, allocator);
+    quern__relating_destroy(playback->relating);
     quern__array_release(allocator, &playback->drops);
 }
 
@@ -28,27 +29,42 @@ void quern__playback_start_frame(quern__playback *playback)
     playback->drops.count = 0;
 }
 
-/* The stages. shared: NULL where the caller does it all; watcher: hears of the stages. */
-static quern_result run_stages(quern__playback *playback, const quern_commands *recorders, uint32_t count,
-                               uint32_t stream_count, const quern__executor *shared,
-                               const quern__executor *watcher)
+/* Merging and resolving, with room for what comes of it. relating: NULL where nothing relates; it may want
+ * to begin again. */
+static quern_result prepare(quern__playback *playback, quern__relating *relating,
+                            const quern__executor *shared, const quern__executor *watcher,
+                            bool *out_is_again)
 {
-    quern__gathered *gathered = &playback->gathered;
+    const quern__gathered *gathered = &playback->gathered;
     quern__merged *merged = &playback->merged;
     quern__resolved *resolved = &playback->resolved;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
-    quern_result result =
-        quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
+    quern_result result = quern__commands_merge(merged, gathered, playback->storage, shared);
+    if (result == QUERN_OK && relating != NULL) result = quern__relating_count_drops(relating, merged);
     if (result != QUERN_OK) return result;
-    if (playback->no_short_ways)
-        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
+    quern__executor_begin_stage(watcher, QUERN__STAGE_RESOLVE);
+    result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
+    if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
+        result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
+    if (result != QUERN_OK || *out_is_again) return result;
+    return quern__resolved_reserve(resolved, playback->storage);
+}
+
+/* All stages from those on that have to know nothing of relations. */
+static quern_result change_rows(quern__playback *playback, quern__relating *relating,
+                                const quern__executor *shared, const quern__executor *watcher,
+                                bool *out_is_again)
+{
+    quern__gathered *gathered = &playback->gathered;
+    quern__resolved *resolved = &playback->resolved;
+    *out_is_again = false;
     if (shared == NULL && quern__gathered_is_in_place(gathered, playback->storage)) {
         quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
         quern__gathered_apply_in_place(gathered, playback->storage);
         return QUERN_OK;
     }
     bool is_turnover;
-    result =
+    quern_result result =
         quern__commands_turn_over(&playback->turnover, resolved, gathered, playback->storage, &is_turnover);
     if (result != QUERN_OK) return result;
     if (is_turnover) {
@@ -57,15 +73,54 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
         playback->turnover_count++;
         return QUERN_OK;
     }
-    quern__executor_begin_stage(watcher, QUERN__STAGE_MERGE);
-    result = quern__commands_merge(merged, gathered, playback->storage, shared);
-    if (result != QUERN_OK) return result;
-    quern__executor_begin_stage(watcher, QUERN__STAGE_RESOLVE);
-    result = quern__commands_resolve(resolved, merged, gathered, playback->storage, &playback->drops);
-    if (result != QUERN_OK) return result;
+    result = prepare(playback, relating, shared, watcher, out_is_again);
+    if (result != QUERN_OK || *out_is_again) return result;
     quern__executor_begin_stage(watcher, QUERN__STAGE_APPLY);
-    quern__commands_apply(resolved, merged, gathered, playback->storage, shared);
+    quern__commands_apply(resolved, &playback->merged, gathered, playback->storage, shared);
     return QUERN_OK;
+}
+
+/* The same where commands relate, or may destroy what is related: again, without entities that were
+ * refused, until there are none. */
+static quern_result relate_and_change_rows(quern__playback *playback, const quern__executor *shared,
+                                           const quern__executor *watcher)
+{
+    if (playback->relating == NULL) playback->relating = quern__relating_create(playback->storage);
+    quern__relating *relating = playback->relating;
+    if (relating == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to relate entities");
+    quern__relating_begin(relating);
+    while (true) {
+        bool is_again;
+        quern_result result = quern__commands_relate(relating, &playback->gathered);
+        if (result != QUERN_OK) return result;
+        result = change_rows(playback, relating, shared, watcher, &is_again);
+        if (result == QUERN_OK && !is_again) {
+            quern__relating_keep(relating, &playback->resolved);
+            return QUERN_OK;
+        }
+        quern__relating_undo(relating, &playback->gathered);
+        if (result != QUERN_OK) return result;
+        quern__merged_clear(&playback->merged);
+        quern__resolved_clear(&playback->resolved);
+    }
+}
+
+/* The stages. shared: NULL where the caller does it all; watcher: hears of the stages. */
+static quern_result run_stages(quern__playback *playback, const quern_commands *recorders, uint32_t count,
+                               uint32_t stream_count, const quern__executor *shared,
+                               const quern__executor *watcher)
+{
+    quern__gathered *gathered = &playback->gathered;
+    quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
+    const quern_result result =
+        quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
+    if (result != QUERN_OK) return result;
+    if (playback->no_short_ways)
+        gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
+    if (QUERN__UNLIKELY(quern__gathered_relates(gathered, playback->storage)))
+        return relate_and_change_rows(playback, shared, watcher);
+    bool is_again;
+    return change_rows(playback, NULL, shared, watcher, &is_again);
 }
 
 /* Adds what a sync point has done, which has succeeded. */

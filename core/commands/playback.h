@@ -4,10 +4,11 @@
 #define QUERN_CORE_COMMANDS_PLAYBACK_H
 
 /* Playback: what a sync point does with the commands that were recorded (record.h). Its stages, each with a
- * header that says what it hands to the next; the first three may fail and change nothing, the last cannot
- * fail:
+ * header that says what it hands to the next; all but the last may fail and change nothing (relate takes
+ * back what it has done), the last cannot fail:
  *
  *   gather    the streams of all recorders, sorted by key
+ *   relate    where commands relate, or destroy what is related: links, and commands that follow from that
  *   merge     all commands on one entity into one edit; edits that do the same into groups
  *   resolve   for each sequence of commands: final archetype, plan, where its values come from; for each
  *             archetype: how many rows come and go, and room for them
@@ -18,6 +19,7 @@
  *
  * Then the recorders are reset, and values that nobody wanted are destroyed. */
 
+#include "core/commands/relate.h"
 #include "core/commands/turnover.h"
 
 typedef struct quern__playback {
@@ -31,7 +33,8 @@ typedef struct quern__playback {
     quern__merged merged;
     quern__resolved resolved;
     quern__turnover turnover;
-    quern__drops drops; /* since quern__playback_start_frame */
+    quern__relating *relating; /* NULL until it is needed */
+    quern__drops drops;        /* since quern__playback_start_frame */
 } quern__playback;
 
 typedef struct quern__playback_stats {

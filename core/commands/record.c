@@ -5,13 +5,14 @@
 #include <quern/world.h>
 
 /* It stands here so that what destroys ask of it is known when they are compiled. */
-const quern__operation quern__operation_destroy = {
-    .key = QUERN__OPERATION_DESTROY,
-    .item_bytes = sizeof(quern__item),
-    .alignment_bytes = 8,
-    .command_count = 1,
-    .kind = QUERN__OPERATION_DESTROY,
-    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED};
+const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTROY,
+                                                   .item_bytes = sizeof(quern__item),
+                                                   .alignment_bytes = 8,
+                                                   .command_count = 1,
+                                                   .kind = QUERN__OPERATION_DESTROY,
+                                                   .traits =
+                                                       QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES |
+                                                       QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_UNRELATED};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
@@ -30,9 +31,21 @@ void quern__commands_release(quern_commands *commands)
     quern__operations_release(&commands->operations, allocator);
 }
 
+/* Commands may follow at the sync point from those of a stream that creates and relates (relate.h): there
+ * is room for a jump to them behind it. No other stream goes on at the end of a block, so a jump may stand
+ * where only the recorder's own could stand otherwise. */
+static inline void leave_tail(quern_commands *commands)
+{
+    const quern__stream *open = commands->open;
+    if (QUERN__LIKELY((open->traits & QUERN__TRAIT_UNRELATED) != 0) || open->create_count == 0) return;
+    const bool fits = quern__left_bytes(commands) >= sizeof(quern__run);
+    commands->next = fits ? commands->next + sizeof(quern__run) : commands->end;
+}
+
 void quern__commands_close(quern_commands *commands)
 {
     quern__run_close(commands);
+    if (commands->open != NULL) leave_tail(commands);
     commands->open = NULL;
 }
 
@@ -174,11 +187,30 @@ static quern_entity check_handle(void *argument, quern_entity entity)
     return entity;
 }
 
-/* A value must not smuggle provisional handles of other streams into the world. */
-static quern_result check_value(const quern_commands *commands, const quern__type *type, const void *value,
-                                const char *function)
+/* The target of a source that lives or is ours. */
+static quern_result check_target(const quern_commands *commands, quern_entity source, quern_entity target,
+                                 const char *function)
 {
+    quern__item ignored;
+    const quern_result result = find_entity(commands, target, function, &ignored);
+    if (result != QUERN_OK) return quern__name_failure(result, "the target", NULL);
+    if (!quern_entity_equal(source, target)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "entity %u:%u would be its own target",
+                       quern_entity_index(source), quern_entity_generation(source));
+}
+
+/* A value must not smuggle provisional handles of other streams into the world, and that of a relation's
+ * component is a target. entity: null where it is about to be created. */
+static quern_result check_value(const quern_commands *commands, const quern__operand *operand,
+                                quern_entity entity, const void *value, const char *function)
+{
+    const quern__type *type = operand->type;
     if (value == NULL || !type->has_entity_fields) return QUERN_OK;
+    if (operand->is_relation) {
+        quern_entity target;
+        memcpy(&target, value, sizeof target);
+        return check_target(commands, entity, target, function);
+    }
     handle_check check = {.commands = commands, .function = function};
     quern__type_visit_entities(type, value, check_handle, &check);
     return check.result;
@@ -240,7 +272,7 @@ static quern_result check_columns(const quern_commands *commands, const quern__o
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         if (operation->operands[k].offset_bytes == 0) continue;
         for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-            result = check_value(commands, operation->operands[k].type,
+            result = check_value(commands, &operation->operands[k], quern_entity_null(),
                                  given_value(operation, values, k, i), function);
     }
     return result;
@@ -320,6 +352,9 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_DESTROYED] = "entity destroyed by an earlier command",
         [QUERN_DROP_DEAD] = "entity gone before the sync point",
         [QUERN_DROP_REFUSED] = "more than an entity, or the world, can have",
+        [QUERN_DROP_TARGET_DEAD] = "target gone before the command's turn",
+        [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
+        [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }
@@ -361,17 +396,16 @@ quern_result quern_commands_destroy(quern_commands *commands, quern_entity entit
 }
 
 /* The operation on one component, made when it is asked for the first time. Errors: UNKNOWN_COMPONENT,
- * OUT_OF_MEMORY. */
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. */
 static quern_result make_operation(quern_commands *commands, quern_component component,
                                    quern__operation_variant variant, const quern__operation **out_operation)
 {
     const quern__storage *storage = commands->storage;
     quern_result result = quern__components_check(&storage->components, component);
     if (result != QUERN_OK) return result;
-    *out_operation =
-        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
-                                 quern__component_index(component), variant);
-    return *out_operation != NULL ? QUERN_OK : quern__record_fail_memory(commands);
+    result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                      quern__component_index(component), variant, out_operation);
+    return result != QUERN_ERROR_OUT_OF_MEMORY ? result : quern__record_fail_memory(commands);
 }
 
 static inline quern_result find_operation(quern_commands *commands, quern_component component,
@@ -398,7 +432,7 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
-        result = check_value(commands, operation->operands[0].type, value, function);
+        result = check_value(commands, &operation->operands[0], entity, value, function);
     if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     *quern__place_take(commands, operation, place) = head;
@@ -438,4 +472,31 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
     if (commands == NULL) return quern__fail_null("quern_commands_set", "commands");
     if (value == NULL) return set_nothing(commands, entity, component);
     return record(commands, QUERN__VARIANT_SET, entity, component, value, "quern_commands_set");
+}
+
+static quern_result check_relation(const quern_commands *commands, quern_relation relation,
+                                   const char *function)
+{
+    quern__relation *ignored;
+    const quern_result result = quern__relation_check(commands->storage, relation, &ignored);
+    return QUERN__UNLIKELY(result != QUERN_OK) ? fail_named(commands, result, function) : QUERN_OK;
+}
+
+quern_result quern_commands_relate(quern_commands *commands, quern_entity source, quern_relation relation,
+                                   quern_entity target)
+{
+    if (commands == NULL) return quern__fail_null("quern_commands_relate", "commands");
+    const quern_result result = check_relation(commands, relation, "quern_commands_relate");
+    if (result != QUERN_OK) return result;
+    return record(commands, QUERN__VARIANT_SET, source, quern_relation_component(relation), &target,
+                  "quern_commands_relate");
+}
+
+quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)
+{
+    if (commands == NULL) return quern__fail_null("quern_commands_unrelate", "commands");
+    const quern_result result = check_relation(commands, relation, "quern_commands_unrelate");
+    if (result != QUERN_OK) return result;
+    return record(commands, QUERN__VARIANT_REMOVE, source, quern_relation_component(relation), NULL,
+                  "quern_commands_unrelate");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* In: edits and groups. Out: in each sequence its target, plan and values; in each group its place among
- * the rows that come to the target; in each archetype delta how many rows come and go; and room for all.
+ * the rows that come to the target; in each archetype delta how many rows come and go; then room for all.
  * What may fail: memory, and the limits of a world. What one entity alone asks for and cannot have is
  * refused to that entity, and is no failure. */
 
@@ -369,6 +369,7 @@ static bool drop_refused_of_run(const resolving *it, uint32_t stream_index, quer
     const quern__stream *stream = it->gathered->streams.items[stream_index].stream;
     const quern__operation *operation = run->operation;
     bool creates = operation->kind == QUERN__OPERATION_CREATE;
+    if (operation->kind > QUERN__OPERATION_CREATE) return true; /* relate.h knows */
     for (uint32_t i = 0; i < run->item_count; i++) {
         quern_entity entity = quern__run_item(run, i)->entity;
         const quern__sequence *sequence =
@@ -424,5 +425,5 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
     if (result == QUERN_OK && !reserve_drops(&it)) result = QUERN_ERROR_OUT_OF_MEMORY;
     if (result == QUERN_ERROR_OUT_OF_MEMORY)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to resolve what commands come to");
-    return result == QUERN_OK ? quern__resolved_reserve(resolved, storage) : result;
+    return result;
 }

@@ -52,10 +52,9 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
 /* Forgets everything and keeps the memory. */
 void quern__resolved_clear(quern__resolved *resolved);
 
-/* What `resolved` had before has been cleared. What comes out stands in `merged` as well. drops: where
- * dropped commands will be reported; there is room for them afterwards. On failure nothing is held that
- * was not before, but for archetypes without rows and records that were absent. Errors: OUT_OF_MEMORY,
- * LIMIT. */
+/* What `resolved` had before has been cleared. What comes out stands in `merged` as well; room for it is
+ * still to be made. drops: where dropped commands will be reported; there is room for them afterwards. On
+ * failure nothing is held that was not before, but for archetypes without rows. Errors: OUT_OF_MEMORY. */
 quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *merged,
                                      const quern__gathered *gathered, quern__storage *storage,
                                      quern__drops *drops);
@@ -65,7 +64,7 @@ quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const que
                                             quern__archetype *archetype);
 
 /* Rows, slots and lists for what comes and goes, as the deltas and the counts say. On failure nothing is
- * held that was not before. Errors: OUT_OF_MEMORY, LIMIT. */
+ * held that was not before, but for records that were absent. Errors: OUT_OF_MEMORY, LIMIT. */
 quern_result quern__resolved_reserve(quern__resolved *resolved, quern__storage *storage);
 
 /* The delta of an archetype that has one. */

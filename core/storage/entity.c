@@ -232,6 +232,18 @@ quern_entity quern__entities_take(quern__entities *entities)
     return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
+void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)
+{
+    uint32_t i = 0;
+    for (uint32_t index = entities->first_free; i < count && index != QUERN__SLOT_NONE; i++) {
+        const quern__record *record = quern__entities_record(entities, index);
+        out_handles[i] = (quern_entity){(uint64_t)record->handle_high << 32 | index};
+        index = record->archetype_number;
+    }
+    for (uint32_t index = entities->slot_count; i < count; i++, index++)
+        out_handles[i] = (quern_entity){(uint64_t)entities->first_handle_high << 32 | index};
+}
+
 void quern__entities_give(quern__entities *entities, uint32_t index)
 {
     quern__record *record = quern__entities_record(entities, index);

@@ -77,6 +77,9 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities);
 /* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
 quern_entity quern__entities_take(quern__entities *entities);
 
+/* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
+void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
+
 /* Frees the slot of a living entity, or retires it. */
 void quern__entities_give(quern__entities *entities, uint32_t index);
 

@@ -13,7 +13,9 @@
  *   1. Creates get their handles, in that order. A slot freed at this sync point is not reused by it.
  *   2. All commands on one entity add up to one change. Later commands win over earlier ones; after a
  *      destroy, further commands on that entity are dropped. A component that is removed and added again at
- *      one sync point starts anew.
+ *      one sync point starts anew. Relations (<quern/relation.h>) are about several entities: there each
+ *      command finds what all before it have done, and a destroy ends, or refuses to end, what the policies
+ *      of relations say.
  *   3. Rows of each archetype: entities from other archetypes are appended, in the order of the archetype
  *      and row they come from. New entities, in the order of their creates, take the rows that others have
  *      left, the first one first, or are appended. The archetype's last rows fill the rows that are still
@@ -51,6 +53,7 @@
 #include <quern/base.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/relation.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,7 +67,11 @@ typedef enum quern_drop_reason {
     QUERN_DROP_DESTROYED, /**< An earlier command of the same sync point destroyed their entity. */
     QUERN_DROP_DEAD,      /**< It was gone when the sync point began: an exclusive system or the program
                              destroyed it. */
-    QUERN_DROP_REFUSED    /**< The commands on it add up to more than an entity, or the world, can have. */
+    QUERN_DROP_REFUSED,   /**< The commands on it add up to more than an entity, or the world, can have. */
+    QUERN_DROP_TARGET_DEAD,  /**< Relate: the target was gone by then. */
+    QUERN_DROP_CYCLE,        /**< Relate: the target was below the source by then. */
+    QUERN_DROP_TARGET_IN_USE /**< Destroy: a relation with QUERN_TARGET_REFUSES has sources of it, or of
+                                what would be destroyed with it, that would go on. */
 } quern_drop_reason;
 
 /** Returns a few words, such as "entity destroyed by an earlier command"; "unknown reason" for other
@@ -91,7 +98,8 @@ QUERN_API quern_result quern_commands_create_many(quern_commands *commands,
                                                   const void *const *columns, uint32_t component_count,
                                                   uint32_t count, quern_entity *out_entities);
 
-/** Destroys an entity. */
+/** Destroys an entity, and by the policies of relations those that are related to it. Commands on these do
+ * nothing then, before or after. Dropped where a relation refuses it. */
 QUERN_API quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity);
 
 /** Adds a component. value is copied now; NULL constructs the component at the sync point. If the entity
@@ -107,6 +115,18 @@ QUERN_API quern_result quern_commands_remove(quern_commands *commands, quern_ent
  * not be NULL unless the component is a tag. */
 QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
+
+/** Gives the source a target, as quern_entity_relate does, in the order of commands: what earlier commands
+ * have done counts, also those of other callbacks. Either may be provisional. To set or add the component
+ * of the relation, or to create with it, is the same. Dropped where the target is gone by then, or below
+ * the source. Further errors: INVALID_ARGUMENT (no relation of this world, or the source itself). */
+QUERN_API quern_result quern_commands_relate(quern_commands *commands, quern_entity source,
+                                             quern_relation relation, quern_entity target);
+
+/** Takes the target from the source; so does removing the component of the relation. Does nothing if it has
+ * none by then. Further errors: INVALID_ARGUMENT (no relation of this world). */
+QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source,
+                                               quern_relation relation);
 
 /* ----------------------------------------------------------------------------------- between frames */
 

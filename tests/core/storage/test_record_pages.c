@@ -204,6 +204,29 @@ Test(record_pages, without_memory_stay_absent_and_nothing_is_lost)
     close_entities();
 }
 
+/* --------------------------------------------------------------------------------------------- peeking */
+
+/* Of free slots, of an absent page, and of slots that were never used. */
+Test(record_pages, show_the_handles_that_come_next_and_keep_them)
+{
+    enum { COUNT = PAGE + 5 + 3 };
+    static quern_entity peeked[COUNT];
+    take_many(taken, 2 * PAGE);
+    give_many(taken, PAGE);
+    give_many(&taken[PAGE + 10], 5);
+    drop_pages();
+    cr_assert_eq(held_pages(), 1u);
+    cr_assert_eq(quern__entities_reserve(&entities, &allocator, COUNT), QUERN_OK);
+    const quern__entities before = entities;
+    quern__entities_peek(&entities, COUNT, peeked);
+    cr_assert_eq(memcmp(&before, &entities, sizeof before), 0, "nothing is taken");
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cr_assert_null(quern__entities_find(&entities, peeked[i]), "it does not live yet");
+        cr_assert_eq(take().bits, peeked[i].bits);
+    }
+    close_entities();
+}
+
 /* ----------------------------------------------------------------------------------- random programs */
 
 /* All slots, with the order in which free ones are used: the last of the list first. */

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Random programs that relate, unrelate and destroy by commands: as in a model that does one command after
+ * another, and the same at every thread count, with passes fused or not, in any order that is open. */
+
+#include "core/world/world.h"
+#include "core/world/world_commands.h"
+#include "sched/frame/schedule.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/random.h"
+
+#include <quern/parallel.h>
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_THREAD__)
+enum { SEEDS = 3 };
+#else
+enum { SEEDS = 8 };
+#endif
+enum { FRAMES = 9, SYSTEMS = 3, RELATIONS = 4, REASONS = 6, START = 250, MAX = 6000, NONE = -1 };
+
+/* The first has a chain to begin with, which is deeper than there are levels. */
+static const quern_relation_def relation_defs[RELATIONS] = {
+    {.name = "holder", .levels = true, .ordered = true},
+    {.name = "carrier", .on_target_destroyed = QUERN_TARGET_UNRELATES, .levels = true},
+    {.name = "lock", .on_target_destroyed = QUERN_TARGET_REFUSES, .ordered = true},
+    {.name = "ring"},
+};
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_query *query;
+static quern_component number_type, flag_type, other_type;
+static quern_relation relations[RELATIONS];
+static uint64_t frame;
+
+/* Those that live when a frame begins, by slot. */
+static quern_entity known[MAX];
+static uint32_t known_count;
+
+/* --------------------------------------------------------------------------------------------- the log */
+
+typedef enum kind { CREATE, CREATE_RELATED, DESTROY, RELATE, UNRELATE, FLAG, UNFLAG } kind;
+
+typedef struct entry {
+    uint64_t key; /* system and view */
+    kind kind;
+    uint32_t relation;
+    quern_entity entity, target;
+    uint64_t number; /* of what is created */
+} entry;
+
+static entry entries[100000];
+static uint32_t entry_count;
+static bool logs; /* one thread records */
+
+/* ------------------------------------------------------------------------------------------- recording */
+
+typedef struct actor {
+    quern_commands *commands;
+    uint64_t key;
+    random_source random;
+} actor;
+
+static void note(const actor *who, entry made)
+{
+    if (!logs) return;
+    cr_assert_lt(entry_count, (uint32_t)COUNT_OF(entries));
+    made.key = who->key;
+    entries[entry_count++] = made;
+}
+
+static void relate(actor *who, quern_entity source, uint32_t relation, quern_entity target)
+{
+    quern_result result;
+    if (random_chance(&who->random, 80))
+        result = quern_commands_relate(who->commands, source, relations[relation], target);
+    else
+        result = quern_commands_set(who->commands, source, quern_relation_component(relations[relation]),
+                                    &target);
+    if (result == QUERN_OK)
+        note(who, (entry){.kind = RELATE, .relation = relation, .entity = source, .target = target});
+}
+
+static void unrelate(actor *who, quern_entity source, uint32_t relation)
+{
+    quern_result result;
+    if (random_chance(&who->random, 80))
+        result = quern_commands_unrelate(who->commands, source, relations[relation]);
+    else
+        result =
+            quern_commands_remove(who->commands, source, quern_relation_component(relations[relation]));
+    if (result == QUERN_OK) note(who, (entry){.kind = UNRELATE, .relation = relation, .entity = source});
+}
+
+static void destroy(const actor *who, quern_entity entity)
+{
+    if (quern_commands_destroy(who->commands, entity) == QUERN_OK)
+        note(who, (entry){.kind = DESTROY, .entity = entity});
+}
+
+static void flag(const actor *who, quern_entity entity, bool flags)
+{
+    const quern_result result = flags ? quern_commands_add(who->commands, entity, flag_type, NULL)
+                                      : quern_commands_remove(who->commands, entity, flag_type);
+    if (result == QUERN_OK) note(who, (entry){.kind = flags ? FLAG : UNFLAG, .entity = entity});
+}
+
+static quern_entity create(actor *who)
+{
+    const uint64_t number = random_next(&who->random);
+    const quern_entity entity =
+        quern_commands_create_with(who->commands, &number_type, (const void *[]){&number}, 1);
+    note(who, (entry){.kind = CREATE, .entity = entity, .number = number});
+    return entity;
+}
+
+static quern_entity create_related(actor *who, uint32_t relation, quern_entity target)
+{
+    const uint64_t number = random_next(&who->random);
+    const quern_component types[] = {quern_relation_component(relations[relation]), number_type,
+                                     other_type};
+    const void *values[] = {&target, &number, &number};
+    const uint32_t count = random_chance(&who->random, 50) ? 3 : 2;
+    const quern_entity entity = quern_commands_create_with(who->commands, types, values, count);
+    if (!quern_entity_is_null(entity))
+        note(who, (entry){.kind = CREATE_RELATED,
+                          .relation = relation,
+                          .entity = entity,
+                          .target = target,
+                          .number = number});
+    return entity;
+}
+
+/* --------------------------------------------------------------------------------------- the program */
+
+static quern_entity pick(actor *who)
+{
+    return known[random_below(&who->random, known_count)];
+}
+
+static uint32_t pick_relation(actor *who)
+{
+    static const uint32_t likely[] = {0, 0, 0, 0, 1, 1, 2, 3};
+    return likely[random_below(&who->random, COUNT_OF(likely))];
+}
+
+static void create_family(actor *who)
+{
+    const quern_entity a = create(who), b = create_related(who, pick_relation(who), a);
+    const quern_entity c = create_related(who, pick_relation(who), b);
+    relate(who, a, pick_relation(who), random_chance(&who->random, 70) ? pick(who) : c);
+    if (random_chance(&who->random, 30)) relate(who, pick(who), pick_relation(who), b);
+    if (random_chance(&who->random, 30)) flag(who, b, true);
+    if (random_chance(&who->random, 30)) unrelate(who, c, pick_relation(who));
+    if (random_chance(&who->random, 15)) destroy(who, random_chance(&who->random, 50) ? a : b);
+}
+
+static void act(actor *who, quern_entity self)
+{
+    const uint32_t relation = pick_relation(who);
+    const quern_entity other = pick(who);
+    switch (random_below(&who->random, 12)) {
+    case 0:
+    case 1:
+    case 2:
+        relate(who, self, relation, other);
+        break;
+    case 3:
+        relate(who, other, relation, self);
+        break;
+    case 4:
+        unrelate(who, self, relation);
+        flag(who, other, false);
+        break;
+    case 5:
+        unrelate(who, other, relation);
+        relate(who, other, relation, pick(who));
+        break;
+    case 6:
+        if (random_chance(&who->random, 50)) destroy(who, self);
+        break;
+    case 7:
+        if (random_chance(&who->random, 30)) destroy(who, other);
+        flag(who, other, true);
+        break;
+    case 8:
+        create_related(who, relation, random_chance(&who->random, 50) ? self : other);
+        break;
+    case 9:
+        create_family(who);
+        break;
+    case 10:
+        relate(who, self, relation, other);
+        relate(who, other, relation, self);
+        break;
+    default:
+        flag(who, self, random_chance(&who->random, 50));
+        break;
+    }
+}
+
+static void act_on_rows(quern_commands *commands, uint64_t key, const quern_view *view)
+{
+    const uint64_t *numbers = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        actor who = {commands, key, {numbers[i] ^ (frame << 32) ^ (key >> 32 << 40)}};
+        if (random_chance(&who.random, 12)) act(&who, view->entities[i]);
+    }
+}
+
+static void run(quern_context *context, const quern_view *view)
+{
+    const uint64_t system = (uintptr_t)quern_context_user_data(context);
+    act_on_rows(quern_context_commands(context), system << 32 | view->ordinal, view);
+}
+
+/* ----------------------------------------------------------------------------------------- the model */
+
+typedef struct person {
+    uint64_t number;
+    quern_entity handle; /* provisional until the sync point is over */
+    uint64_t stream;     /* that creates it, while the handle is provisional */
+    bool is_alive;
+    bool is_destroyed; /* by a command of its own */
+    bool is_flagged;
+    int targets[RELATIONS];
+    int64_t ranks[RELATIONS]; /* among siblings */
+} person;
+
+static person people[MAX];
+static int people_count;
+static int64_t highest_rank, lowest_rank;
+static uint64_t drops[REASONS], dropped_count, ended_count;
+
+static int find_person(quern_entity handle, uint64_t stream)
+{
+    for (int i = people_count; i-- > 0;)
+        if (quern_entity_equal(people[i].handle, handle) &&
+            (!quern_entity_is_provisional(handle) || people[i].stream == stream))
+            return i;
+    cr_assert_fail("nobody has this handle");
+    return NONE;
+}
+
+static int add_person(uint64_t number, quern_entity handle, uint64_t stream)
+{
+    cr_assert_lt(people_count, MAX);
+    people[people_count] = (person){.number = number,
+                                    .handle = handle,
+                                    .stream = stream,
+                                    .is_alive = true,
+                                    .targets = {NONE, NONE, NONE, NONE}};
+    return people_count++;
+}
+
+static void drop(quern_drop_reason reason)
+{
+    drops[reason]++;
+    dropped_count++;
+}
+
+static bool is_above(uint32_t relation, int above, int below)
+{
+    while (below != NONE && below != above)
+        below = people[below].targets[relation];
+    return below == above;
+}
+
+static void model_relate(int source, uint32_t relation, int target)
+{
+    if (!people[source].is_alive) {
+        drop(QUERN_DROP_DESTROYED);
+    } else if (!people[target].is_alive) {
+        drop(QUERN_DROP_TARGET_DEAD);
+    } else if (relation_defs[relation].levels && is_above(relation, source, target)) {
+        drop(QUERN_DROP_CYCLE);
+    } else if (people[source].targets[relation] != target) {
+        people[source].targets[relation] = target;
+        people[source].ranks[relation] = relation_defs[relation].ordered ? ++highest_rank : --lowest_rank;
+    }
+}
+
+static bool ends[MAX];
+
+static void find_ends(int first)
+{
+    bool grows = true;
+    memset(ends, 0, sizeof ends);
+    ends[first] = true;
+    while (grows) {
+        grows = false;
+        for (int i = 0; i < people_count; i++)
+            for (uint32_t k = 0; k < RELATIONS && people[i].is_alive && !ends[i]; k++)
+                if (relation_defs[k].on_target_destroyed == QUERN_TARGET_DESTROYS_SOURCE &&
+                    people[i].targets[k] != NONE && ends[people[i].targets[k]])
+                    grows = ends[i] = true;
+    }
+}
+
+static void model_destroy(int first)
+{
+    find_ends(first);
+    for (int i = 0; i < people_count; i++)
+        for (uint32_t k = 0; k < RELATIONS; k++)
+            if (relation_defs[k].on_target_destroyed == QUERN_TARGET_REFUSES && people[i].is_alive &&
+                !ends[i] && people[i].targets[k] != NONE && ends[people[i].targets[k]]) {
+                drop(QUERN_DROP_TARGET_IN_USE);
+                return;
+            }
+    people[first].is_destroyed = true;
+    for (int i = 0; i < people_count; i++) {
+        if (!people[i].is_alive) continue;
+        for (uint32_t k = 0; k < RELATIONS; k++)
+            if (ends[i] || (people[i].targets[k] != NONE && ends[people[i].targets[k]]))
+                people[i].targets[k] = NONE;
+        if (ends[i]) people[i].is_alive = false;
+        ended_count += ends[i];
+    }
+}
+
+static void model_do(const entry *it)
+{
+    if (it->kind == CREATE) return;
+    const int entity = find_person(it->entity, it->key);
+    person *who = &people[entity];
+    if (it->kind == RELATE || it->kind == CREATE_RELATED) {
+        model_relate(entity, it->relation, find_person(it->target, it->key));
+    } else if (it->kind == UNRELATE) {
+        if (!who->is_alive) drop(QUERN_DROP_DESTROYED);
+        who->targets[it->relation] = NONE;
+    } else if (who->is_destroyed) {
+        drop(QUERN_DROP_DESTROYED);
+    } else if (it->kind == DESTROY) {
+        if (who->is_alive)
+            model_destroy(entity);
+        else
+            who->is_destroyed = true;
+    } else {
+        who->is_flagged = it->kind == FLAG;
+    }
+}
+
+/* By insertion, which keeps the order of equal keys. */
+static void sort_entries(void)
+{
+    for (uint32_t i = 1; i < entry_count; i++) {
+        const entry it = entries[i];
+        uint32_t at = i;
+        for (; at > 0 && entries[at - 1].key > it.key; at--)
+            entries[at] = entries[at - 1];
+        entries[at] = it;
+    }
+}
+
+/* All commands of a sync point. */
+static void model_sync(void)
+{
+    memset(drops, 0, sizeof drops);
+    dropped_count = ended_count = 0;
+    sort_entries();
+    for (uint32_t i = 0; i < entry_count; i++)
+        if (entries[i].kind == CREATE || entries[i].kind == CREATE_RELATED)
+            add_person(entries[i].number, entries[i].entity, entries[i].key);
+    for (uint32_t i = 0; i < entry_count; i++)
+        model_do(&entries[i]);
+    entry_count = 0;
+}
+
+/* ---------------------------------------------------------------------------------------- comparison */
+
+typedef struct child {
+    int source, target;
+    int64_t rank;
+} child;
+
+static int compare_children(const void *a, const void *b)
+{
+    const child *x = a, *y = b;
+    if (x->target != y->target) return x->target < y->target ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static void compare_siblings(uint32_t relation)
+{
+    static child children[MAX];
+    uint32_t count = 0;
+    for (int i = 0; i < people_count; i++)
+        if (people[i].is_alive && people[i].targets[relation] != NONE)
+            children[count++] = (child){i, people[i].targets[relation], people[i].ranks[relation]};
+    qsort(children, count, sizeof *children, compare_children);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity target = people[children[i].target].handle;
+        const quern_entity source = people[children[i].source].handle;
+        const bool is_first = i == 0 || children[i - 1].target != children[i].target;
+        const bool is_last = i + 1 == count || children[i + 1].target != children[i].target;
+        if (is_first)
+            cr_assert_eq(quern_entity_first_child(world, target, relations[relation]).bits, source.bits);
+        cr_assert_eq(quern_entity_next_sibling(world, source, relations[relation]).bits,
+                     is_last ? 0 : people[children[i + 1].source].handle.bits);
+    }
+}
+
+static void compare_person(const person *who, const quern_view *view)
+{
+    for (uint32_t k = 0; k < RELATIONS; k++) {
+        const int target = who->targets[k];
+        const quern__relation *relation = world->storage.relations.list.items[k];
+        const quern_entity *value =
+            quern_entity_get(world, who->handle, quern_relation_component(relations[k]));
+        uint32_t depth = 0;
+        cr_assert_eq(value != NULL, target != NONE, "%s", relation_defs[k].name);
+        cr_assert_eq(quern_entity_target(world, who->handle, relations[k]).bits,
+                     target != NONE ? people[target].handle.bits : 0);
+        if (value != NULL) cr_assert_eq(value->bits, people[target].handle.bits);
+        for (int at = target; relation_defs[k].levels && at != NONE; at = people[at].targets[k])
+            depth++;
+        if (depth > QUERN_MAX_RELATION_LEVEL) depth = QUERN_MAX_RELATION_LEVEL;
+        const quern__record *record = quern__entities_find(&world->storage.entities, who->handle);
+        cr_assert_eq(quern__relation_level(relation, quern__storage_archetype_of(&world->storage, record)),
+                     depth);
+        cr_assert_eq(quern__links_level(&relation->links, quern_entity_index(who->handle)), depth);
+    }
+    cr_assert_eq(quern_view_has(view, 1), who->is_flagged);
+}
+
+/* Provisional handles become real: people are known by their numbers. */
+static void learn_handles(void)
+{
+    uint64_t alive_count = 0;
+    quern_query_iterator walk = quern_query_iterate(query);
+    for (int i = 0; i < people_count; i++) {
+        alive_count += people[i].is_alive;
+        if (!people[i].is_alive) people[i].handle = quern_entity_null();
+    }
+    cr_assert_eq(quern_query_count(query), alive_count);
+    while (quern_query_next(&walk)) {
+        const uint64_t *numbers = quern_view_read(&walk.view, 0);
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            int at = 0;
+            while (at < people_count && people[at].number != numbers[i])
+                at++;
+            cr_assert(at < people_count && people[at].is_alive, "somebody who should not live");
+            people[at].handle = walk.view.entities[i];
+        }
+    }
+}
+
+static void compare_people(void)
+{
+    assert_valid(world);
+    learn_handles();
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++)
+            compare_person(&people[find_person(walk.view.entities[i], 0)], &walk.view);
+    for (uint32_t k = 0; k < RELATIONS; k++)
+        compare_siblings(k);
+}
+
+static void compare_drops(const uint64_t *expected)
+{
+    uint64_t actual[REASONS] = {0};
+    for (uint32_t i = 0; i < quern_schedule_drop_count(schedule); i++) {
+        quern_drop dropped;
+        cr_assert_eq(quern_schedule_get_drop(schedule, i, &dropped), QUERN_OK);
+        actual[dropped.reason] += dropped.count;
+    }
+    cr_assert_arr_eq(actual, expected, sizeof actual);
+}
+
+/* ------------------------------------------------------------------------------------------- playing */
+
+typedef struct outcome {
+    uint64_t hash, command_count, dropped_count, created_count, destroyed_count;
+} outcome;
+
+static outcome expected[FRAMES];
+static uint64_t expected_drops[FRAMES][REASONS];
+
+static quern_entity make(uint64_t number)
+{
+    quern_entity entity;
+    cr_assert_eq(quern_entity_create_with(world, &number_type, (const void *[]){&number}, 1, &entity),
+                 QUERN_OK);
+    if (logs) add_person(number, entity, 0);
+    return entity;
+}
+
+static void fill_world(uint64_t seed)
+{
+    random_source random = {seed};
+    quern_entity before = make(seed << 8);
+    for (uint32_t i = 1; i < START; i++) {
+        const quern_entity entity = make(random_next(&random));
+        if (i < 25) {
+            cr_assert_eq(quern_entity_relate(world, entity, relations[0], before), QUERN_OK);
+            if (logs) people[people_count - 1].targets[0] = people_count - 2;
+        }
+        before = entity;
+    }
+}
+
+static void open_world(uint64_t seed, quern_schedule_def style)
+{
+    static const char *const names[SYSTEMS] = {"first", "second", "third"};
+    world = setup_world();
+    number_type = setup_component(world, "number", 8, 8);
+    flag_type = setup_tag(world, "flag");
+    other_type = setup_component(world, "other", 8, 8);
+    for (uint32_t k = 0; k < RELATIONS; k++)
+        cr_assert_eq(quern_relation_register(world, &relation_defs[k], &relations[k]), QUERN_OK, "%s",
+                     quern_error_message());
+    const quern_term terms[] = {quern_term_read(number_type),
+                                quern_term_optional(flag_type, QUERN_NO_ACCESS)};
+    query = setup_query(world, terms, 2);
+    people_count = 0;
+    fill_world(seed);
+    schedule = setup_schedule_as(world, style, 1);
+    for (uintptr_t i = 0; i < SYSTEMS; i++) {
+        quern_system_def def = system_def(names[i], run);
+        def.terms[0] = quern_term_read(number_type);
+        def.user_data = (void *)i;
+        setup_system(schedule, &def);
+    }
+}
+
+static void close_world(void)
+{
+    quern_query_destroy(query);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const uint32_t x = quern_entity_index(*(const quern_entity *)a);
+    const uint32_t y = quern_entity_index(*(const quern_entity *)b);
+    return x < y ? -1 : x > y;
+}
+
+static void learn_known(void)
+{
+    quern_query_iterator walk = quern_query_iterate(query);
+    known_count = 0;
+    while (quern_query_next(&walk))
+        for (uint32_t i = 0; i < walk.view.count; i++)
+            known[known_count++] = walk.view.entities[i];
+    qsort(known, known_count, sizeof *known, compare_slots);
+}
+
+static outcome outcome_of_flush(void)
+{
+    quern_flush_stats stats;
+    cr_assert_eq(quern_world_get_flush_stats(world, &stats), QUERN_OK);
+    return (outcome){quern_world_hash(world), stats.command_count, stats.dropped_count, stats.created_count,
+                     stats.destroyed_count};
+}
+
+/* By turns with systems, with a loop between frames and with a parallel query. */
+static outcome play_frame(quern_jobs *jobs)
+{
+    learn_known();
+    if (frame % 3 == 1) {
+        quern_query_iterator walk = quern_query_iterate(query);
+        while (quern_query_next(&walk))
+            act_on_rows(quern_world_commands(world), 0, &walk.view);
+        cr_assert_eq(quern_world_flush(world), QUERN_OK, "%s", quern_error_message());
+        return outcome_of_flush();
+    }
+    if (frame % 3 == 2) {
+        cr_assert_eq(quern_query_parallel_for(query, jobs, run, NULL), QUERN_OK, "%s",
+                     quern_error_message());
+        return outcome_of_flush();
+    }
+    must_run(schedule, jobs);
+    const quern_frame_stats stats = stats_of_frame(schedule);
+    return (outcome){quern_world_hash(world), stats.command_count, stats.dropped_count, stats.created_count,
+                     stats.destroyed_count};
+}
+
+/* On one thread, with the model beside it. */
+static void play_with_model(uint64_t seed)
+{
+    logs = true;
+    open_world(seed, (quern_schedule_def){.no_fuse = true});
+    compare_people();
+    for (frame = 0; frame < FRAMES; frame++) {
+        expected[frame] = play_frame(NULL);
+        model_sync();
+        compare_people();
+        cr_assert_eq(expected[frame].dropped_count, dropped_count);
+        cr_assert_eq(expected[frame].destroyed_count, ended_count);
+        memcpy(expected_drops[frame], drops, sizeof drops);
+        if (frame % 3 == 0) compare_drops(drops);
+    }
+    close_world();
+    logs = false;
+}
+
+static void play_as_expected(uint64_t seed, quern_schedule_def style, uint32_t thread_count)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    open_world(seed, style);
+    schedule->playback.parallel_command_count = 1;
+    cr_assert_eq(quern__world_reserve_commands(world, 1), QUERN_OK);
+    world->commands->playback.parallel_command_count = 1;
+    for (frame = 0; frame < FRAMES; frame++) {
+        const outcome actual = play_frame(jobs);
+        assert_valid(world);
+        cr_assert_eq(memcmp(&actual, &expected[frame], sizeof actual), 0,
+                     "seed %llu, frame %llu, %u threads", (unsigned long long)seed,
+                     (unsigned long long)frame, thread_count);
+        if (frame % 3 == 0) compare_drops(expected_drops[frame]);
+    }
+    close_world();
+    quern_jobs_destroy(jobs);
+}
+
+Test(related, frames_are_as_in_the_model_in_every_style, .timeout = 600)
+{
+    uint64_t seen[REASONS] = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        play_with_model(seed);
+        for (uint32_t i = 0; i < FRAMES; i++)
+            for (uint32_t k = 0; k < REASONS; k++)
+                seen[k] += expected_drops[i][k];
+        for (uint32_t i = 0; i < POOL_COUNT; i++) {
+            play_as_expected(seed, schedule_style(i), pool_threads[i]);
+            play_as_expected(seed, schedule_style((uint32_t)(seed + i) % STYLE_COUNT), pool_threads[i]);
+        }
+    }
+    cr_assert_gt(seen[QUERN_DROP_TARGET_DEAD], 10u);
+    cr_assert_gt(seen[QUERN_DROP_CYCLE], 10u);
+    cr_assert_gt(seen[QUERN_DROP_TARGET_IN_USE], 10u);
+    cr_assert_gt(seen[QUERN_DROP_DESTROYED], 10u);
+}

@@ -56,6 +56,34 @@ static void move(quern_context *, const quern_view *view)
         positions[i].x += agents[i].matrix[0] + static_cast<float>(cells[i].first);
 }
 
+/* One entity belongs to another, and reads its position. */
+static bool reads_upward(quern_world *world, quern_component position)
+{
+    quern_relation_def relation_def = {};
+    relation_def.name = "belongs to";
+    quern_relation relation;
+    quern_entity target, source;
+    const Position place = {3.0f, 4.0f};
+    const void *const values[] = {&place};
+    quern_query_def def = {};
+    quern_query *query = nullptr;
+    if (quern_relation_register(world, &relation_def, &relation) != QUERN_OK ||
+        quern_entity_create_with(world, &position, values, 1, &target) != QUERN_OK ||
+        quern_entity_create(world, &source) != QUERN_OK ||
+        quern_entity_relate(world, source, relation, target) != QUERN_OK)
+        return false;
+    def.terms[0] = quern_term_up(position, relation);
+    if (quern_query_create(world, &def, &query) != QUERN_OK) return false;
+    quern_query_iterator it = quern_query_iterate(query);
+    bool found = quern_query_next(&it);
+    if (found) {
+        const Position *const *up = QUERN_UP(&it.view, 0, Position);
+        found = up[0]->x == place.x && up[0]->y == place.y;
+    }
+    quern_query_destroy(query);
+    return found;
+}
+
 struct Types {
     quern_component position, agent, cell, prey;
     quern_resource score;
@@ -135,6 +163,7 @@ int main()
     quern_jobs_destroy(jobs);
     auto *stored = static_cast<const Position *>(quern_entity_get(world, entity, types.position));
     if (stored == nullptr || stored->x < 12.5f || stored->x > 13.5f) return fail("get");
+    if (!reads_upward(world, types.position)) return fail("up");
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     return 0;

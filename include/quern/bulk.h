@@ -49,7 +49,8 @@ QUERN_API quern_result quern_entity_destroy_many(quern_world *world, const quern
                                                  uint32_t count);
 
 /** Destroys every entity that matches, and those that end with them by a relation, these first. Here and
- * below, change filters have no effect. out_count gets how many were destroyed, and may be NULL. Further
+ * below, change filters have no effect, and queries whose up-terms leave rows out are refused
+ * (INVALID_ARGUMENT). out_count gets how many were destroyed, and may be NULL. Further
  * errors: TARGET_IN_USE. */
 QUERN_API quern_result quern_entity_destroy_matching(quern_query *query, uint64_t *out_count);
 

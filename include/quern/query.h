@@ -156,8 +156,9 @@ static inline quern_term quern_term_up_make(quern_component component, quern_rel
  *
  * An up-term is read only, is no change filter, and takes no tags. In a system it is a lookup of the
  * component: the system runs before or after those that write it, never at the same time. A system or a
- * parallel query that writes the component in its own rows is refused, unless the system is
- * QUERN_SYSTEM_SERIAL. The same component may also stand in a term on the row itself. */
+ * parallel query that writes the component in its own rows is refused, unless the system goes by the levels
+ * of the relation (quern_system_def) or is QUERN_SYSTEM_SERIAL. The same component may also stand in a term
+ * on the row itself. */
 static inline quern_term quern_term_up(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_ALL, QUERN_REACH_UP);

@@ -148,8 +148,8 @@ QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT, DUPLICATE_NAME, LIMIT,
- * SCHEDULE_CONFLICT (it looks up what its own parallel views write), WORLD_LOCKED, OUT_OF_MEMORY.
- * Threads: main, between frames. */
+ * SCHEDULE_CONFLICT (it looks up, or reads upward, what its own parallel views write), WORLD_LOCKED,
+ * OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                                  quern_system *out_system);
 

@@ -26,6 +26,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_get_many,
     &workload_ref,
     &workload_spawn,
+    &workload_prefab_spawn,
     &workload_add_remove_deferred,
     &workload_record_add,
     &workload_playback_mixed,

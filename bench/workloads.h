@@ -30,6 +30,7 @@ extern const bench_workload workload_get;
 extern const bench_workload workload_get_many;
 extern const bench_workload workload_ref;
 extern const bench_workload workload_spawn;
+extern const bench_workload workload_prefab_spawn;
 extern const bench_workload workload_add_remove_deferred;
 extern const bench_workload workload_record_add;
 extern const bench_workload workload_playback_mixed;

@@ -3,6 +3,7 @@
 #include "core/storage/storage.h"
 
 #include "core/storage/plan.h"
+#include "core/storage/prefab.h"
 
 /* ------------------------------------------------------------------------------------- life cycle */
 
@@ -21,6 +22,7 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
 
 void quern__storage_release(quern__storage *storage)
 {
+    quern__prefabs_release(storage);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype_destroy_values(storage->archetypes.items[i]);
         quern__plans_forget(storage, storage->archetypes.items[i]);

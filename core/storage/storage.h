@@ -59,6 +59,7 @@ typedef struct quern__storage {
     quern__map moved;                /* slot + 1 -> archetype of an entity that changes more than once */
     quern__cascade cascade;          /* of immediate calls */
     bool has_attachments;            /* entities may have links: who ends has to be looked at */
+    struct quern__prefabs *prefabs;  /* NULL: none was captured yet */
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
     quern__place_table *first_place_table;
     uint64_t structure_version;  /* changes whenever rows come, go or move */

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* What a world holds, as a whole and per archetype. */
 
+#include "core/storage/prefab.h"
 #include "core/world/world.h"
 
 static uint32_t row_bytes(const quern__archetype *archetype)
@@ -29,6 +30,8 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     for (uint32_t i = 0; i < storage->relations.list.count; i++)
         stats.link_bytes += quern__links_held_bytes(&storage->relations.list.items[i]->links);
     stats.held_bytes += stats.link_bytes;
+    stats.held_bytes += quern__prefabs_held_bytes(storage);
+    stats.prefab_count = storage->prefabs != NULL ? storage->prefabs->count : 0;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];
         stats.chunk_count += archetype->chunk_count;

@@ -78,10 +78,11 @@ typedef struct quern_world_stats {
     uint32_t component_count;  /**< Registered component types. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    uint64_t held_bytes;       /**< Slabs, entity records and links. */
+    uint64_t held_bytes;       /**< Slabs, entity records, links and prefabs. */
     uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
     uint32_t relation_count;   /**< Registered relations. */
     uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */
+    uint32_t prefab_count;     /**< Captured prefabs that were not destroyed. */
 } quern_world_stats;
 
 /** Counts what a world holds, in a walk over all archetypes. Errors: NULL_ARGUMENT. Threads: main, between

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+#include <quern/bulk.h>
+#include <quern/prefab.h>
+#include <quern/relation.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Prefabs: what is captured, and what is spawned from it at once. */
+
+enum { MANY = 700, LARGE = 1000 };
+
+typedef struct links {
+    quern_entity first, second;
+} links;
+
+typedef struct scene {
+    quern_world *world;
+    quern_component number, point, frozen, pair, value;
+    quern_relation parent;
+    tracked_counts counts;
+} scene;
+
+static scene it;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void open_scene_with(scene *to, const quern_world_def *def)
+{
+    *to = (scene){0};
+    must(quern_world_create(def, &to->world));
+    to->number = setup_component(to->world, "number", 8, 8);
+    to->point = setup_component(to->world, "point", sizeof(vec3), 4);
+    to->frozen = setup_tag(to->world, "frozen");
+    to->value = tracked_register(to->world, "value", &to->counts);
+    must(quern_component_register(to->world,
+                                  &(quern_component_def){.name = "pair",
+                                                         .size_bytes = sizeof(links),
+                                                         .alignment_bytes = 8,
+                                                         .fields = {{"first", QUERN_FIELD_ENTITY, 0, 1},
+                                                                    {"second", QUERN_FIELD_ENTITY, 8, 1}}},
+                                  &to->pair));
+    to->parent = quern_world_parent(to->world);
+}
+
+static void open_scene(void)
+{
+    open_scene_with(&it, NULL);
+}
+
+static void close_scene(scene *of)
+{
+    assert_valid(of->world);
+    quern_world_destroy(of->world);
+    cr_assert_eq(of->counts.broken_count, 0u, "hooks were called on what was no live value");
+    cr_assert_eq(tracked_live_count(&of->counts), 0u, "values were not destroyed, or twice");
+}
+
+static quern_entity make(const scene *in, uint64_t number, quern_entity parent)
+{
+    quern_entity entity;
+    must(quern_entity_create_with(in->world, &in->number, (const void *[]){&number}, 1, &entity));
+    if (parent.bits != 0) must(quern_entity_relate(in->world, entity, in->parent, parent));
+    return entity;
+}
+
+static void set_pair(const scene *in, quern_entity entity, quern_entity first, quern_entity second)
+{
+    must(quern_entity_set(in->world, entity, in->pair, &(links){first, second}));
+}
+
+static uint64_t number_of(const scene *in, quern_entity entity)
+{
+    const uint64_t *number = quern_entity_get(in->world, entity, in->number);
+    cr_assert_not_null(number, "%s", quern_error_message());
+    return *number;
+}
+
+static links pair_of(const scene *in, quern_entity entity)
+{
+    const links *pair = quern_entity_get(in->world, entity, in->pair);
+    cr_assert_not_null(pair, "%s", quern_error_message());
+    return *pair;
+}
+
+/* A tower: a base 10, on it a gun 11 and a lamp 12, on the gun a muzzle 13. The gun knows the muzzle and
+ * the base, the lamp somebody outside. */
+static quern_entity make_tower(const scene *in, quern_entity outside)
+{
+    const quern_entity base = make(in, 10, quern_entity_null());
+    const quern_entity gun = make(in, 11, base), lamp = make(in, 12, base), muzzle = make(in, 13, gun);
+    set_pair(in, gun, muzzle, base);
+    set_pair(in, lamp, outside, lamp);
+    must(quern_entity_add(in->world, muzzle, in->frozen, NULL));
+    must(quern_entity_set(in->world, base, in->point, &(vec3){1, 2, 3}));
+    return base;
+}
+
+/* The members of a tree, as a prefab numbers them. */
+static uint32_t list_tree(const scene *in, quern_entity root, quern_entity *out_members, uint32_t capacity)
+{
+    uint32_t count = 1;
+    out_members[0] = root;
+    for (uint32_t i = 0; i < count; i++)
+        count += quern_entity_get_children(in->world, out_members[i], in->parent, out_members + count,
+                                           capacity - count);
+    return count;
+}
+
+static quern_prefab capture(const scene *in, quern_entity root)
+{
+    quern_prefab prefab;
+    must(quern_prefab_capture(in->world, root, &prefab));
+    return prefab;
+}
+
+static void expect_same(quern_entity a, quern_entity b)
+{
+    cr_assert_eq(a.bits, b.bits, "%llx and %llx", (unsigned long long)a.bits, (unsigned long long)b.bits);
+}
+
+/* An instance of the tower, member by member. */
+static void expect_tower(const scene *in, const quern_entity *members, quern_entity parent,
+                         quern_entity outside)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(number_of(in, members[i]), 10 + i);
+    expect_same(quern_entity_target(in->world, members[0], in->parent), parent);
+    quern_entity children[3];
+    cr_assert_eq(quern_entity_get_children(in->world, members[0], in->parent, children, 3), 2u);
+    expect_same(children[0], members[1]);
+    expect_same(children[1], members[2]);
+    expect_same(quern_entity_first_child(in->world, members[1], in->parent), members[3]);
+    cr_assert_eq(quern_entity_child_count(in->world, members[2], in->parent), 0u);
+    expect_same(pair_of(in, members[1]).first, members[3]);
+    expect_same(pair_of(in, members[1]).second, members[0]);
+    expect_same(pair_of(in, members[2]).first, outside);
+    expect_same(pair_of(in, members[2]).second, members[2]);
+    cr_assert(quern_entity_has(in->world, members[3], in->frozen));
+    cr_assert_not(quern_entity_has(in->world, members[0], in->frozen));
+    cr_assert_eq(((const vec3 *)quern_entity_get(in->world, members[0], in->point))->y, 2.0f);
+}
+
+/* ------------------------------------------------------------------------------------------- one tree */
+
+Test(prefab, spawns_what_was_captured_when_the_tree_is_gone, .init = open_scene)
+{
+    const quern_entity outside = make(&it, 1, quern_entity_null());
+    const quern_entity base = make_tower(&it, outside);
+    const quern_prefab tower = capture(&it, base);
+    cr_assert_eq(quern_prefab_member_count(it.world, tower), 4u);
+    const quern_entity children[] = {base, quern_entity_first_child(it.world, base, it.parent)};
+    must(quern_entity_set(it.world, children[1], it.number, &(uint64_t){99}));
+    quern_entity members[4], root;
+    must(quern_prefab_spawn_many(it.world, tower, 1, NULL, &root, members));
+    expect_same(root, members[0]);
+    expect_tower(&it, members, quern_entity_null(), outside);
+    must(quern_entity_destroy(it.world, base));
+    must(quern_prefab_spawn(it.world, tower, NULL, &root));
+    cr_assert_eq(list_tree(&it, root, members, 4), 4u);
+    expect_tower(&it, members, quern_entity_null(), outside);
+    must(quern_entity_destroy(it.world, root));
+    cr_assert_eq(stats_of_world(it.world).entity_count, 5u, "an instance dies as a whole");
+    close_scene(&it);
+}
+
+Test(prefab, root_gets_the_parent_given_and_not_its_own, .init = open_scene)
+{
+    const quern_entity arena = make(&it, 1, quern_entity_null()), hill = make(&it, 2, arena);
+    const quern_entity outside = make(&it, 3, hill), base = make_tower(&it, outside);
+    must(quern_entity_relate(it.world, base, it.parent, arena));
+    const quern_prefab tower = capture(&it, base);
+    quern_entity members[4], root;
+    must(quern_prefab_spawn_many(it.world, tower, 1, NULL, NULL, members));
+    expect_tower(&it, members, quern_entity_null(), outside);
+    must(quern_prefab_spawn_many(it.world, tower, 1, &(quern_spawn_def){.parent = hill}, NULL, members));
+    expect_tower(&it, members, hill, outside);
+    cr_assert_eq(quern_entity_child_count(it.world, hill, it.parent), 2u);
+    expect_same(quern_entity_next_sibling(it.world, outside, it.parent), members[0]);
+    must(quern_prefab_spawn(it.world, tower, &(quern_spawn_def){.parent = members[3]}, &root));
+    expect_same(quern_entity_target(it.world, root, it.parent), members[3]);
+    close_scene(&it);
+}
+
+Test(prefab, of_a_spawned_tree_and_of_one_within_another, .init = open_scene)
+{
+    const quern_entity outside = make(&it, 1, quern_entity_null());
+    const quern_prefab tower = capture(&it, make_tower(&it, outside));
+    const quern_entity castle = make(&it, 20, quern_entity_null());
+    must(quern_prefab_spawn_many(it.world, tower, 3, &(quern_spawn_def){.parent = castle}, NULL, NULL));
+    const quern_prefab whole = capture(&it, castle);
+    cr_assert_eq(quern_prefab_member_count(it.world, whole), 13u);
+    quern_entity members[13];
+    must(quern_prefab_spawn_many(it.world, whole, 1, NULL, NULL, members));
+    /* breadth first: the castle, three bases, then gun and lamp of each, then the muzzles */
+    for (uint32_t i = 0; i < 3; i++) {
+        const quern_entity one[] = {members[1 + i], members[4 + 2 * i], members[5 + 2 * i],
+                                    members[10 + i]};
+        expect_tower(&it, one, members[0], outside);
+    }
+    close_scene(&it);
+}
+
+/* -------------------------------------------------------------------------------- many at the same time */
+
+static void spawn_one_by_one(const scene *in, quern_prefab prefab, uint32_t count, quern_entity parent)
+{
+    for (uint32_t i = 0; i < count; i++)
+        must(quern_prefab_spawn(in->world, prefab, &(quern_spawn_def){.parent = parent}, NULL));
+}
+
+/* Makes some slots free, in no order. */
+static void scatter(const scene *in)
+{
+    quern_entity entities[300];
+    for (uint32_t i = 0; i < 300; i++)
+        entities[i] = make(in, i, quern_entity_null());
+    for (uint32_t i = 0; i < 300; i++)
+        if (i * 7 % 5 < 3) must(quern_entity_destroy(in->world, entities[i * 7 % 300]));
+}
+
+/* Two worlds in which the same happens, but once in one call and once in many. */
+static void compare_many_with_single(uint32_t depth)
+{
+    uint64_t hashes[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        scene in;
+        open_scene_with(&in, NULL);
+        scatter(&in);
+        quern_entity above = quern_entity_null();
+        for (uint32_t i = 0; i < depth; i++)
+            above = make(&in, i, above);
+        const quern_entity base = make_tower(&in, quern_entity_null());
+        const quern_prefab tower = capture(&in, base);
+        if (k == 0) spawn_one_by_one(&in, tower, MANY, above);
+        if (k == 1)
+            must(quern_prefab_spawn_many(in.world, tower, MANY, &(quern_spawn_def){.parent = above}, NULL,
+                                         NULL));
+        hashes[k] = quern_world_hash(in.world);
+        close_scene(&in);
+    }
+    cr_assert_eq(hashes[0], hashes[1], "below %u ancestors", depth);
+}
+
+Test(prefab, many_are_the_same_as_one_many_times)
+{
+    const uint32_t depths[] = {0, 1, 3, 12, 13, 14, 15, 20};
+    for (uint32_t i = 0; i < sizeof depths / sizeof *depths; i++)
+        compare_many_with_single(depths[i]);
+}
+
+Test(prefab, many_give_roots_and_members_by_number, .init = open_scene)
+{
+    const quern_entity outside = make(&it, 1, quern_entity_null());
+    const quern_prefab tower = capture(&it, make_tower(&it, outside));
+    quern_entity *roots = malloc(MANY * sizeof *roots), *members = malloc(4 * MANY * sizeof *members);
+    must(quern_prefab_spawn_many(it.world, tower, MANY, &(quern_spawn_def){.parent = outside}, roots,
+                                 members));
+    quern_entity child = quern_entity_first_child(it.world, outside, it.parent);
+    for (uint32_t i = 0; i < MANY; i++) {
+        expect_same(roots[i], members[4 * i]);
+        expect_tower(&it, members + 4 * i, outside, outside);
+        expect_same(child, roots[i]);
+        child = quern_entity_next_sibling(it.world, child, it.parent);
+    }
+    free(roots);
+    free(members);
+    close_scene(&it);
+}
+
+Test(prefab, of_a_thousand_members_and_of_a_long_chain, .init = open_scene)
+{
+    const quern_entity root = make(&it, 0, quern_entity_null());
+    quern_entity *made = malloc(LARGE * sizeof *made), last = root;
+    made[0] = root;
+    for (uint32_t i = 1; i < LARGE; i++)
+        made[i] = make(&it, i, made[(i - 1) / 4]);
+    for (uint32_t i = 0; i < LARGE; i++)
+        set_pair(&it, made[i], made[(i + 1) % LARGE], made[i * 37 % LARGE]);
+    const quern_prefab prefab = capture(&it, root);
+    quern_entity *members = malloc((size_t)3 * LARGE * sizeof *members);
+    must(quern_prefab_spawn_many(it.world, prefab, 3, NULL, NULL, members));
+    for (uint32_t i = 0; i < 3 * LARGE; i++) {
+        const quern_entity *instance = members + i / LARGE * LARGE;
+        cr_assert_eq(number_of(&it, members[i]), i % LARGE);
+        expect_same(pair_of(&it, members[i]).first, instance[(i + 1) % LARGE]);
+        expect_same(pair_of(&it, members[i]).second, instance[i % LARGE * 37 % LARGE]);
+    }
+    for (uint32_t i = 0; i < LARGE; i++)
+        last = make(&it, i, last);
+    const quern_prefab chain = capture(&it, root);
+    cr_assert_eq(quern_prefab_member_count(it.world, chain), 2u * LARGE);
+    must(quern_prefab_spawn_many(it.world, chain, 2, NULL, NULL, NULL));
+    free(made);
+    free(members);
+    close_scene(&it);
+}
+
+/* ---------------------------------------------------------------------------------------------- hooks */
+
+Test(prefab, copies_values_by_their_hooks, .init = open_scene)
+{
+    const quern_entity root = make(&it, 1, quern_entity_null()), child = make(&it, 2, root);
+    tracked value;
+    for (uint32_t i = 0; i < 2; i++) {
+        tracked_construct(&value, 40 + i, &it.counts);
+        must(quern_entity_set(it.world, i == 0 ? root : child, it.value, &value));
+        tracked_destroy(&value, &it.counts);
+    }
+    const uint64_t before = it.counts.copied_count;
+    const quern_prefab prefab = capture(&it, root);
+    cr_assert_eq(it.counts.copied_count, before + 2);
+    quern_entity members[2 * MANY];
+    must(quern_prefab_spawn_many(it.world, prefab, MANY, NULL, NULL, members));
+    cr_assert_eq(it.counts.copied_count, before + 2 + 2 * MANY);
+    for (uint32_t i = 0; i < 2 * MANY; i++) {
+        const tracked *copy = quern_entity_get(it.world, members[i], it.value);
+        cr_assert(tracked_is_live(copy));
+        cr_assert_eq(copy->payload, 40 + i % 2);
+    }
+    const uint64_t destroyed = it.counts.destroyed_count;
+    must(quern_prefab_destroy(it.world, prefab));
+    cr_assert_eq(it.counts.destroyed_count, destroyed + 2);
+    quern_prefab left = capture(&it, root); /* goes with the world */
+    cr_assert_neq(left.bits, prefab.bits);
+    close_scene(&it);
+}
+
+Test(prefab, refuses_types_that_cannot_be_copied, .init = open_scene)
+{
+    atomic_llong live = 0;
+    const quern_component owner = owned_register(it.world, "owner", &live);
+    const quern_entity root = make(&it, 1, quern_entity_null()), child = make(&it, 2, root);
+    owned value;
+    owned_construct(&value, 5, &live);
+    must(quern_entity_set(it.world, child, owner, &value));
+    quern_prefab prefab = {77};
+    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_capture(it.world, root, &prefab));
+    cr_assert_not_null(strstr(quern_error_message(), "'owner'"));
+    cr_assert_eq(prefab.bits, 77u);
+    close_scene(&it);
+    cr_assert_eq(live, 0);
+}
+
+/* ------------------------------------------------------------------------------------ overrides, fill */
+
+Test(prefab, overrides_give_each_instance_values_of_its_own, .init = open_scene)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    tracked first;
+    tracked_construct(&first, 1, &it.counts);
+    must(quern_entity_set(it.world, quern_entity_first_child(it.world, base, it.parent), it.value, &first));
+    tracked_destroy(&first, &it.counts);
+    const quern_prefab tower = capture(&it, base);
+    vec3 points[MANY];
+    uint64_t numbers[MANY];
+    tracked values[MANY];
+    for (uint32_t i = 0; i < MANY; i++) {
+        points[i] = (vec3){(float)i, 0, 0};
+        numbers[i] = 1000 + i;
+        tracked_construct(&values[i], 2000 + i, &it.counts);
+    }
+    const quern_spawn_def def = {
+        .overrides = {{it.point, 0, points}, {it.number, 2, numbers}, {it.value, 1, values}}};
+    const uint64_t copied = it.counts.copied_count;
+    quern_entity members[4 * MANY];
+    must(quern_prefab_spawn_many(it.world, tower, MANY, &def, NULL, members));
+    cr_assert_eq(it.counts.copied_count, copied + MANY, "each is made once");
+    for (uint32_t i = 0; i < MANY; i++) {
+        cr_assert_eq(((const vec3 *)quern_entity_get(it.world, members[4 * i], it.point))->x, (float)i);
+        cr_assert_eq(number_of(&it, members[4 * i + 2]), 1000 + i);
+        cr_assert_eq(number_of(&it, members[4 * i + 1]), 11u, "others keep what was captured");
+        cr_assert_eq(((const tracked *)quern_entity_get(it.world, members[4 * i + 1], it.value))->payload,
+                     2000 + i);
+        tracked_destroy(&values[i], &it.counts);
+    }
+    close_scene(&it);
+}
+
+typedef struct filled {
+    uint32_t next, call_count;
+    const quern_entity *roots;
+} filled;
+
+static void fill_numbers(quern_context *context, const quern_view *view)
+{
+    filled *seen = quern_context_user_data(context);
+    uint64_t *numbers = quern_view_write(view, 0);
+    cr_assert_eq(view->first, seen->next);
+    for (uint32_t i = 0; i < view->count; i++) {
+        cr_assert(numbers[i] == 10 || numbers[i] == 12, "values are there already");
+        numbers[i] = 5000 + view->first + i;
+    }
+    seen->next += view->count;
+    seen->call_count++;
+}
+
+static void expect_filled(uint32_t member)
+{
+    const quern_prefab tower = capture(&it, make_tower(&it, quern_entity_null()));
+    filled seen = {0};
+    const quern_spawn_def def = {
+        .fill = fill_numbers, .fill_member = member, .fill_components = {it.number}, .user_data = &seen};
+    quern_entity members[4 * MANY];
+    must(quern_prefab_spawn_many(it.world, tower, MANY, &def, NULL, members));
+    cr_assert_eq(seen.next, MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        cr_assert_eq(number_of(&it, members[4 * i + member]), 5000 + i);
+    cr_assert_eq(seen.call_count < MANY, member == 0, "siblings of one kind lie between");
+    close_scene(&it);
+}
+
+Test(prefab, fill_writes_the_rows_of_one_member, .init = open_scene)
+{
+    expect_filled(0);
+}
+
+Test(prefab, fill_comes_row_by_row_where_siblings_lie_between, .init = open_scene)
+{
+    expect_filled(2);
+}
+
+/* ------------------------------------------------------------------------------------ other relations */
+
+static quern_relation add_relation(const scene *in, const char *name, bool levels)
+{
+    quern_relation relation;
+    must(quern_relation_register(in->world,
+                                 &(quern_relation_def){.name = name,
+                                                       .levels = levels,
+                                                       .on_target_destroyed = QUERN_TARGET_UNRELATES},
+                                 &relation));
+    return relation;
+}
+
+Test(prefab, relations_inside_are_remapped_and_others_kept, .init = open_scene)
+{
+    const quern_relation likes = add_relation(&it, "likes", false),
+                         serves = add_relation(&it, "serves", true);
+    const quern_entity king = make(&it, 1, quern_entity_null()), duke = make(&it, 2, quern_entity_null());
+    must(quern_entity_relate(it.world, duke, serves, king));
+    const quern_entity base = make_tower(&it, king);
+    quern_entity captured[4] = {base};
+    captured[1] = quern_entity_first_child(it.world, base, it.parent);
+    captured[2] = quern_entity_next_sibling(it.world, captured[1], it.parent);
+    captured[3] = quern_entity_first_child(it.world, captured[1], it.parent);
+    must(quern_entity_relate(it.world, captured[0], likes, captured[3])); /* in a circle */
+    must(quern_entity_relate(it.world, captured[3], likes, captured[0]));
+    must(quern_entity_relate(it.world, captured[2], likes, king));
+    must(quern_entity_relate(it.world, captured[1], serves, captured[3])); /* against the hierarchy */
+    must(quern_entity_relate(it.world, captured[3], serves, duke));
+    must(quern_entity_relate(it.world, captured[2], serves, captured[3]));
+    const quern_prefab tower = capture(&it, base);
+    quern_entity members[4 * 20];
+    for (uint32_t k = 0; k < 2; k++) {
+        must(quern_prefab_spawn_many(it.world, tower, 20, NULL, NULL, members));
+        assert_valid(it.world);
+        for (uint32_t i = 0; i < 20; i++) {
+            const quern_entity *one = members + 4 * i;
+            expect_tower(&it, one, quern_entity_null(), king);
+            expect_same(quern_entity_target(it.world, one[0], likes), one[3]);
+            expect_same(quern_entity_target(it.world, one[3], likes), one[0]);
+            expect_same(quern_entity_target(it.world, one[2], likes), king);
+            expect_same(quern_entity_target(it.world, one[1], serves), one[3]);
+            expect_same(quern_entity_target(it.world, one[2], serves), one[3]);
+            expect_same(quern_entity_target(it.world, one[3], serves), duke);
+        }
+        if (k == 1) break;
+        must(quern_entity_unrelate(it.world, duke, serves)); /* now all of them are a level higher */
+        must(quern_entity_relate(it.world, king, serves, duke));
+    }
+    cr_assert_eq(quern_entity_child_count(it.world, duke, serves), 42u);
+    const quern_entity rebel = make(&it, 4, quern_entity_null());
+    must(quern_entity_relate(it.world, captured[3], serves, rebel));
+    const quern_prefab rebels = capture(&it, base);
+    must(quern_entity_unrelate(it.world, captured[3], serves));
+    must(quern_entity_destroy(it.world, rebel));
+    assert_refused(it.world, QUERN_ERROR_STALE_ENTITY, quern_prefab_spawn(it.world, rebels, NULL, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "serves"));
+    close_scene(&it);
+}
+
+/* ------------------------------------------------------------------------------- bad use, failed memory */
+
+Test(prefab, bad_use_is_refused, .init = open_scene)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    const quern_prefab tower = capture(&it, base), gone = capture(&it, base);
+    must(quern_prefab_destroy(it.world, gone));
+    quern_world *world = it.world;
+    quern_prefab prefab;
+    quern_entity dead = make(&it, 0, quern_entity_null());
+    must(quern_entity_destroy(world, dead));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_capture(NULL, base, &prefab));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_capture(world, base, NULL));
+    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
+                   quern_prefab_capture(world, quern_entity_null(), &prefab));
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_prefab_capture(world, dead, &prefab));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_destroy(NULL, tower));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB, quern_prefab_destroy(world, gone));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB, quern_prefab_spawn(world, gone, NULL, NULL));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_PREFAB,
+                   quern_prefab_spawn(world, (quern_prefab){0}, NULL, NULL));
+    assert_refused_value(world, quern_prefab_member_count(world, gone));
+    assert_refused_value(world, quern_prefab_member_count(NULL, tower));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_prefab_spawn(NULL, tower, NULL, NULL));
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY,
+                   quern_prefab_spawn(world, tower, &(quern_spawn_def){.parent = dead}, NULL));
+    assert_refused(world, QUERN_ERROR_LIMIT,
+                   quern_prefab_spawn_many(world, tower, UINT32_MAX, NULL, NULL, NULL));
+    must(quern_prefab_spawn_many(world, tower, 0, NULL, NULL, NULL));
+    scene other;
+    open_scene_with(&other, NULL);
+    assert_refused(other.world, QUERN_ERROR_UNKNOWN_PREFAB,
+                   quern_prefab_spawn(other.world, tower, NULL, NULL));
+    close_scene(&other);
+    const quern_prefab again = capture(&it, base);
+    cr_assert_neq(again.bits, gone.bits, "a destroyed one does not come alive again");
+    close_scene(&it);
+}
+
+static void refuse_override(quern_prefab prefab, quern_result expected, quern_spawn_override override)
+{
+    const quern_spawn_def def = {.overrides = {override}};
+    assert_refused(it.world, expected, quern_prefab_spawn(it.world, prefab, &def, NULL));
+    cr_assert_not_null(strstr(quern_error_message(), "override 0"), "%s", quern_error_message());
+}
+
+Test(prefab, bad_overrides_and_fills_are_refused, .init = open_scene)
+{
+    const quern_prefab tower = capture(&it, make_tower(&it, quern_entity_null()));
+    const uint64_t number = 1;
+    const quern_component parent = quern_relation_component(it.parent);
+    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.number, 4, &number});
+    refuse_override(tower, QUERN_ERROR_COMPONENT_ABSENT, (quern_spawn_override){it.point, 1, &number});
+    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.frozen, 3, &number});
+    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.number, 1, NULL});
+    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){parent, 1, &number});
+    refuse_override(tower, QUERN_ERROR_UNKNOWN_COMPONENT,
+                    (quern_spawn_override){component_unregistered(it.number), 1, &number});
+    quern_spawn_def def = {
+        .overrides = {{it.number, 1, &number}, {it.number, 2, &number}, {it.number, 1, &number}}};
+    assert_refused(it.world, QUERN_ERROR_DUPLICATE_COMPONENT,
+                   quern_prefab_spawn(it.world, tower, &def, NULL));
+    def = (quern_spawn_def){.fill_components = {it.number}};
+    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 4};
+    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 1, .fill_components = {it.point}};
+    assert_refused(it.world, QUERN_ERROR_COMPONENT_ABSENT, quern_prefab_spawn(it.world, tower, &def, NULL));
+    close_scene(&it);
+}
+
+/* Runs a call with each of its allocations failing in turn, until it passes. Returns how many failed. */
+#define FAIL_EACH(allocator, world, call)                                                          \
+    do {                                                                                           \
+        for (uint32_t nth = 1;; nth++) {                                                           \
+            const uint64_t hash = quern_world_hash(world);                                         \
+            failing_allocator_fail_at((allocator), failing_allocator_call_count(allocator) + nth); \
+            const quern_result result = (call);                                                    \
+            failing_allocator_heal(allocator);                                                     \
+            if (result == QUERN_OK) break;                                                         \
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());          \
+            cr_assert_eq(quern_world_hash(world), hash);                                           \
+            assert_valid(world);                                                                   \
+            failed_count++;                                                                        \
+        }                                                                                          \
+    } while (0)
+
+static quern_result spawn_or_leave(quern_prefab prefab, uint32_t count, const quern_spawn_def *def,
+                                   quern_entity *members)
+{
+    const quern_result result = quern_prefab_spawn_many(it.world, prefab, count, def, NULL, members);
+    if (result != QUERN_OK && members != NULL) cr_assert_eq(members[0].bits, 5u);
+    return result;
+}
+
+Test(prefab, failed_allocations_leave_all_as_it_was)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+    uint32_t failed_count = 0;
+    open_scene_with(&it, &def);
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    tracked value;
+    tracked_construct(&value, 3, &it.counts);
+    must(quern_entity_set(it.world, base, it.value, &value));
+    tracked_destroy(&value, &it.counts);
+    quern_prefab tower;
+    FAIL_EACH(allocator, it.world, quern_prefab_capture(it.world, base, &tower));
+    cr_assert_geq(failed_count, 8u);
+    failed_count = 0;
+    quern_entity members[4 * MANY] = {{5}};
+    for (uint32_t k = 0; k < 3; k++) {
+        const quern_spawn_def spawn = {.parent = k == 1 ? base : quern_entity_null()};
+        FAIL_EACH(allocator, it.world,
+                  spawn_or_leave(tower, k == 2 ? 30000 : MANY, &spawn, k == 0 ? members : NULL));
+    }
+    cr_assert_geq(failed_count, 8u);
+    close_scene(&it);
+    failing_allocator_close(allocator);
+}
+
+/* ------------------------------------------------------------------------------- archetypes, statistics */
+
+Test(prefab, plans_survive_archetypes_that_go, .init = open_scene)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    const quern_prefab tower = capture(&it, base);
+    quern_entity members[4], root;
+    must(quern_prefab_spawn(it.world, tower, NULL, &root));
+    must(quern_entity_destroy(it.world, root));
+    must(quern_entity_destroy(it.world, base));
+    must(quern_world_remove_empty_archetypes(it.world, NULL));
+    must(quern_prefab_spawn_many(it.world, tower, 1, NULL, NULL, members));
+    expect_tower(&it, members, quern_entity_null(), quern_entity_null());
+    close_scene(&it);
+}
+
+Test(prefab, are_counted_in_what_the_world_holds, .init = open_scene)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    const quern_world_stats before = stats_of_world(it.world);
+    const uint64_t hash = quern_world_hash(it.world);
+    const quern_prefab tower = capture(&it, base);
+    const quern_world_stats after = stats_of_world(it.world);
+    cr_assert_eq(after.prefab_count, before.prefab_count + 1);
+    cr_assert_gt(after.held_bytes, before.held_bytes);
+    cr_assert_eq(after.entity_count, before.entity_count);
+    cr_assert_eq(quern_world_hash(it.world), hash, "no query sees a prefab");
+    must(quern_prefab_destroy(it.world, tower));
+    cr_assert_eq(stats_of_world(it.world).prefab_count, before.prefab_count);
+    close_scene(&it);
+}

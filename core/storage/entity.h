@@ -80,6 +80,12 @@ quern_entity quern__entities_take(quern__entities *entities);
 /* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
 
+/* The slot that is taken next, if one is reserved. */
+static inline uint32_t quern__entities_next_slot(const quern__entities *entities)
+{
+    return entities->first_free != QUERN__SLOT_NONE ? entities->first_free : entities->slot_count;
+}
+
 /* Frees the slot of a living entity, or retires it. */
 void quern__entities_give(quern__entities *entities, uint32_t index);
 

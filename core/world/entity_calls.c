@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* The calls of world.h that change or read one entity at once. Each checks its arguments, makes sure of
- * everything that may fail, and then changes the world. */
+ * everything that may fail, and then changes the world. Creating is in create.c. */
 
 #include "core/base/hash.h"
 #include "core/storage/change.h"
 #include "core/world/destroy.h"
+#include "core/world/fill.h"
 #include "core/world/world.h"
 
 static QUERN__SLOW_PATH quern_result fail_entity(const quern_world *world, quern_entity entity,
@@ -63,151 +64,7 @@ static quern_result fail_absent(const quern_world *world, quern_entity entity, q
                        component_name(world, component));
 }
 
-/* ----------------------------------------------------------------------------------------- create */
-
-/* Turns raw memory into a copy of value, or a new value where that is NULL. */
-static inline void fill_value(const quern__type *type, void *target, const void *value)
-{
-    if (value == NULL)
-        quern__type_construct(type, target, 1);
-    else if (type->hooks.copy != NULL)
-        quern__type_copy(type, target, value, 1);
-    else
-        quern__copy_value(target, value, type->size_bytes);
-}
-
-static void fill_component(const quern_world *world, const quern__archetype *archetype, uintptr_t location,
-                           quern_component component, const void *value)
-{
-    uint32_t index = quern__component_index(component);
-    void *target = quern__storage_value(archetype, location, index);
-    if (target != NULL)
-        fill_value(quern__components_type(&world->storage.components, index), target, value);
-}
-
-static void write_create_cache(quern_world *world, quern__archetype *archetype,
-                               const quern_component *components, uint32_t count)
-{
-    quern__create_cache *cache = &world->create_cache;
-    cache->archetype = archetype;
-    cache->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = quern__component_index(components[i]);
-        cache->components[i] = components[i];
-        cache->places[i] = archetype->places[index];
-        cache->types[i] = quern__components_type(&world->storage.components, index);
-    }
-}
-
-/* The cache, filled for this list, or NULL for a list that is too long to have one; *out_result says when
- * it fails. */
-static const quern__create_cache *find_create_cache(quern_world *world, const quern_component *components,
-                                                    uint32_t count, quern_result *out_result)
-{
-    quern__create_cache *cache = &world->create_cache;
-    *out_result = QUERN_OK;
-    bool is_known = cache->archetype != NULL && cache->count == count;
-    for (uint32_t i = 0; is_known && i < count; i++)
-        is_known = cache->components[i].bits == components[i].bits;
-    if (is_known) return cache;
-    if (count > QUERN__CREATE_CACHE_COMPONENTS) return NULL;
-    quern__archetype *archetype;
-    *out_result = quern__world_archetype(world, components, count, &archetype);
-    if (*out_result != QUERN_OK) return NULL;
-    write_create_cache(world, archetype, components, count);
-    return cache;
-}
-
-/* Where the row needs another chunk. */
-static QUERN__SLOW_PATH quern_result create_in_new_chunk(quern__storage *storage,
-                                                         quern__archetype *archetype,
-                                                         quern_entity *out_entity, uintptr_t *out_location)
-{
-    quern_result result = quern__rows_reserve_new(storage, archetype, 1);
-    if (result != QUERN_OK) return result;
-    *out_entity = quern__row_arrive(storage, archetype, out_location);
-    return QUERN_OK;
-}
-
-/* A new entity in the archetype, its values raw memory. */
-static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
-                                      quern_entity *out_entity, uintptr_t *out_location)
-{
-    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
-    quern__row row;
-    if (QUERN__UNLIKELY(!quern__row_append(archetype, &row)))
-        return create_in_new_chunk(storage, archetype, out_entity, out_location);
-    *out_entity = quern__row_arrive_new(storage, archetype, row);
-    *out_location = quern__row_location(row);
-    return QUERN_OK;
-}
-
-static quern_result create_by_cache(quern_world *world, const quern__create_cache *cache,
-                                    const void *const *values, quern_entity *out_entity)
-{
-    uintptr_t location = 0;
-    quern_result result = create_raw(&world->storage, cache->archetype, out_entity, &location);
-    if (result != QUERN_OK) return result;
-    for (uint32_t i = 0; i < cache->count; i++) {
-        quern__place place = cache->places[i];
-        if (place.offset_bytes != 0)
-            fill_value(cache->types[i], quern__place_value(place, location), values ? values[i] : NULL);
-    }
-    return QUERN_OK;
-}
-
-/* For lists too long for the cache. */
-static quern_result create_by_list(quern_world *world, const quern_component *components,
-                                   const void *const *values, uint32_t count, quern_entity *out_entity)
-{
-    quern__archetype *archetype;
-    uintptr_t location = 0;
-    quern_result result = quern__world_archetype(world, components, count, &archetype);
-    if (result == QUERN_OK) result = create_raw(&world->storage, archetype, out_entity, &location);
-    if (result != QUERN_OK) return result;
-    for (uint32_t i = 0; i < count; i++)
-        fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
-    return QUERN_OK;
-}
-
-quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
-                                      const void *const *values, uint32_t count, quern_entity *out_entity)
-{
-    static const char function[] = "quern_entity_create_with";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (count > 0 && components == NULL) return quern__fail_null(function, "components");
-    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return quern__world_left(world, result);
-    quern_entity entity = {0};
-    const quern__create_cache *cache = find_create_cache(world, components, count, &result);
-    if (result == QUERN_OK)
-        result = cache ? create_by_cache(world, cache, values, &entity)
-                       : create_by_list(world, components, values, count, &entity);
-    if (QUERN__UNLIKELY(result != QUERN_OK))
-        return quern__world_left(world, quern__name_failure(result, function, NULL));
-    if (out_entity != NULL) *out_entity = entity;
-    return quern__world_left(world, QUERN_OK);
-}
-
-static quern_result create(quern_world *world, quern_entity *out_entity)
-{
-    static const char function[] = "quern_entity_create";
-    if (world == NULL) return quern__fail_null(function, "world");
-    if (out_entity == NULL) return quern__fail_null(function, "out_entity");
-    quern_result result = quern__world_check_unlocked(world, function);
-    if (result != QUERN_OK) return result;
-    uintptr_t location;
-    quern__archetype *without_components = world->storage.archetypes.items[0];
-    return quern__in_call(create_raw(&world->storage, without_components, out_entity, &location), function);
-}
-
-quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)
-{
-    if (!quern__world_enter(world, "quern_entity_create")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, create(world, out_entity));
-}
+/* ---------------------------------------------------------------------------------------- destroy */
 
 static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_entity entity)
 {
@@ -286,7 +143,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     if (result != QUERN_OK) return result;
     uint32_t count;
     uintptr_t location = quern__rows_append(storage, plan->target, 1, &count);
-    fill_component(world, plan->target, location, component, value);
+    quern__fill_component(world, plan->target, location, component, value);
     quern__row_move(storage, entity, record, plan, location);
     return QUERN_OK;
 }

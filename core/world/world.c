@@ -247,8 +247,20 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
                        "'%s' is kept by the world itself; it follows from other calls", managed->type.name);
 }
 
+quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
+                                       const quern_entity *value)
+{
+    const char *name = quern__relation_name(&world->storage, relation);
+    if (value == NULL)
+        return quern__fail(QUERN_ERROR_NULL_ARGUMENT,
+                           "relation '%s' needs a value: the target, a quern_entity", name);
+    quern_result result = quern__entities_check(&world->storage.entities, *value);
+    return result != QUERN_OK ? quern__name_failure(result, name, NULL) : QUERN_OK;
+}
+
+/* With room for the tags of levels that come with components of the list. */
 typedef struct component_set {
-    uint16_t indices[QUERN_MAX_ENTITY_COMPONENTS];
+    uint16_t indices[2 * QUERN_MAX_ENTITY_COMPONENTS];
     uint32_t count;
 } component_set;
 
@@ -268,7 +280,26 @@ static quern_result set_insert(component_set *set, const quern_world *world, que
     return QUERN_OK;
 }
 
-static quern_result collect_set(const quern_world *world, const quern_component *components, uint32_t count,
+/* The component of a relation, whose value is the target, and the tag of the level. */
+static quern_result insert_relation(component_set *set, const quern_world *world, quern_component component,
+                                    const quern_entity *value)
+{
+    const quern__storage *storage = &world->storage;
+    const quern__relation *relation = quern__relation_of(storage, (quern_relation){component.bits});
+    if (relation == NULL) return quern__world_fail_managed(world, component);
+    quern_entity target = {0};
+    if (value != NULL) memcpy(&target, value, sizeof target); /* it need not be aligned */
+    quern_result result = quern__world_check_target(world, relation, value != NULL ? &target : NULL);
+    if (result == QUERN_OK) result = set_insert(set, world, component);
+    if (result != QUERN_OK || !relation->has_levels) return result;
+    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
+    const uint32_t tag = quern__relation_tag(relation, level);
+    return set_insert(set, world, quern__component_handle(&storage->components, tag));
+}
+
+/* values may be NULL, and its elements, too. */
+static quern_result collect_set(const quern_world *world, const quern_component *components,
+                                const void *const *values, bool takes_relations, uint32_t count,
                                 component_set *set)
 {
     if (count > QUERN_MAX_ENTITY_COMPONENTS)
@@ -280,10 +311,13 @@ static quern_result collect_set(const quern_world *world, const quern_component 
     for (uint32_t i = 0; i < count; i++) {
         quern_result result = quern__components_check(&world->storage.components, components[i]);
         if (result != QUERN_OK) return quern__name_element(result, "component", i);
-        if (QUERN__UNLIKELY(quern__components_is_managed(&world->storage.components,
-                                                         quern__component_index(components[i]))))
-            return quern__world_fail_managed(world, components[i]);
-        result = set_insert(set, world, components[i]);
+        if (!quern__components_is_managed(&world->storage.components,
+                                          quern__component_index(components[i])))
+            result = set_insert(set, world, components[i]);
+        else if (takes_relations)
+            result = insert_relation(set, world, components[i], values != NULL ? values[i] : NULL);
+        else
+            result = quern__world_fail_managed(world, components[i]);
         if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
@@ -293,7 +327,17 @@ quern_result quern__world_archetype(quern_world *world, const quern_component *c
                                     quern__archetype **out_archetype)
 {
     component_set set;
-    quern_result result = collect_set(world, components, count, &set);
+    quern_result result = collect_set(world, components, NULL, false, count, &set);
+    if (result != QUERN_OK) return result;
+    return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
+}
+
+quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t count,
+                                            quern__archetype **out_archetype)
+{
+    component_set set;
+    quern_result result = collect_set(world, components, values, true, count, &set);
     if (result != QUERN_OK) return result;
     return quern__storage_archetype(&world->storage, set.indices, set.count, out_archetype);
 }

@@ -14,6 +14,12 @@
 
 enum { QUERN__CREATE_CACHE_COMPONENTS = 16 };
 
+/* Where such entities go on one level of a relation. */
+typedef struct quern__create_level {
+    quern__archetype *archetype; /* NULL: none yet */
+    quern__place places[QUERN__CREATE_CACHE_COMPONENTS];
+} quern__create_level;
+
 /* The last list of components that quern_entity_create_with was given, and what came of it. A loop that
  * makes many entities of one kind finds its archetype here, without sorting and hashing the list each time.
  * Taking archetypes out clears the cache when it names one of them. */
@@ -23,6 +29,10 @@ typedef struct quern__create_cache {
     quern_component components[QUERN__CREATE_CACHE_COMPONENTS];
     quern__place places[QUERN__CREATE_CACHE_COMPONENTS];
     const quern__type *types[QUERN__CREATE_CACHE_COMPONENTS];
+    quern__relation *relation; /* whose component stands in the list, at the position; or NULL */
+    uint32_t relation_position;
+    quern__create_level
+        levels[QUERN__LEVEL_COUNT]; /* with a relation: what counts, by the entity's level */
 } quern__create_cache;
 
 struct quern_world {
@@ -50,6 +60,16 @@ struct quern_world {
  * DUPLICATE_COMPONENT, TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT, OUT_OF_MEMORY. */
 quern_result quern__world_archetype(quern_world *world, const quern_component *components, uint32_t count,
                                     quern__archetype **out_archetype);
+
+/* The same where components of relations may stand in the list, with values that are targets: on the levels
+ * that follow. Further errors: those of quern__world_check_target. */
+quern_result quern__world_archetype_related(quern_world *world, const quern_component *components,
+                                            const void *const *values, uint32_t count,
+                                            quern__archetype **out_archetype);
+
+/* What is wrong with the value of a relation's component. Errors: NULL_ARGUMENT, those of handles. */
+quern_result quern__world_check_target(const quern_world *world, const quern__relation *relation,
+                                       const quern_entity *value);
 
 /* Relating and unrelating, by the call that is named: see relate.c. Errors: as of quern_entity_relate and
  * quern_entity_unrelate. */

@@ -93,6 +93,15 @@ static quern_result fail_in_use(const quern__storage *storage, const quern__rela
                        quern_entity_generation(user));
 }
 
+quern_result quern__cascade_list_loosened(quern__cascade *cascade, const quern__storage *storage,
+                                          quern__relation *relation, uint32_t source)
+{
+    if (!quern__array_reserve(&storage->allocator, &cascade->loosened, cascade->loosened.count + 1))
+        return fail_memory(cascade);
+    cascade->loosened.items[cascade->loosened.count++] = (quern__loosened){relation, source};
+    return QUERN_OK;
+}
+
 /* What becomes of the children of one that ends, where they do not end with it. */
 static quern_result settle_children(quern__cascade *cascade, const quern__storage *storage,
                                     quern__relation *relation, uint32_t slot)
@@ -101,9 +110,8 @@ static quern_result settle_children(quern__cascade *cascade, const quern__storag
          child = quern__links_at(&relation->links, child)->next) {
         if (quern__cascade_has(cascade, child)) continue;
         if (relation->policy == QUERN_TARGET_REFUSES) return fail_in_use(storage, relation, slot, child);
-        if (!quern__array_reserve(&storage->allocator, &cascade->loosened, cascade->loosened.count + 1))
-            return fail_memory(cascade);
-        cascade->loosened.items[cascade->loosened.count++] = (quern__loosened){relation, child};
+        quern_result result = quern__cascade_list_loosened(cascade, storage, relation, child);
+        if (result != QUERN_OK) return result;
     }
     return QUERN_OK;
 }
@@ -150,13 +158,18 @@ static void unlink_one(const quern__cascade *cascade, const quern__links *links,
     *kin = unlinked;
 }
 
-void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
+void quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)
 {
     for (uint32_t i = 0; i < cascade->loosened.count; i++) {
         const quern__loosened *loosened = &cascade->loosened.items[i];
         quern__links_unlink(&loosened->relation->links, loosened->source);
     }
     if (cascade->loosened.count > 0) quern__changes_apply(storage);
+}
+
+void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storage)
+{
+    quern__cascade_loosen(cascade, storage);
     const quern__relations *relations = &storage->relations;
     for (uint32_t k = 0; k < relations->list.count; k++) {
         const quern__links *links = &relations->list.items[k]->links;

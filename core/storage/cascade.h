@@ -43,6 +43,12 @@ quern_result quern__cascade_close(quern__cascade *cascade, const struct quern__s
 /* Empties it. */
 void quern__cascade_end(quern__cascade *cascade);
 
+/* Lists a source that is to live on without its target. For cascades that end nobody: where all sources that
+ * lose their target are named, too, each settles those below it that are not named. Errors:
+ * OUT_OF_MEMORY; then the cascade is to be ended. */
+quern_result quern__cascade_list_loosened(quern__cascade *cascade, const struct quern__storage *storage,
+                                          quern__relation *relation, uint32_t source);
+
 static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t slot)
 {
     return (cascade->marks.items[slot / 64] >> slot % 64 & 1) != 0;
@@ -52,8 +58,10 @@ static inline bool quern__cascade_has(const quern__cascade *cascade, uint32_t sl
  * Errors: OUT_OF_MEMORY, and those of quern__storage_archetype; then nothing is held. */
 quern_result quern__cascade_reserve(quern__cascade *cascade, struct quern__storage *storage);
 
-/* Moves them, and takes the links from all that end; it has been reserved. What remains is to take out the
- * rows of those that end. */
+/* Moves them; they have been reserved. */
+void quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
+
+/* Does so, and takes the links from all that end. What remains is to take out the rows of those that end. */
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 
 #endif

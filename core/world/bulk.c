@@ -261,6 +261,9 @@ static quern_result add_matching(quern_query *query, quern_component component, 
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
     if (result != QUERN_OK) return quern__in_call(result, "quern_entity_add_matching");
     uint32_t index = quern__component_index(component);
+    if (quern__components_is_managed(&query->storage->components, index))
+        return quern__in_call(quern__world_fail_managed(query->world, component),
+                              "quern_entity_add_matching");
     const quern__type *type = quern__components_type(&query->storage->components, index);
     if (value != NULL && type->hooks.destroy != NULL && type->hooks.copy == NULL)
         return quern__fail(
@@ -280,11 +283,53 @@ quern_result quern_entity_add_matching(quern_query *query, quern_component compo
     return quern__world_left(world, add_matching(query, component, value, out_count));
 }
 
+static quern_result list_sources(quern__storage *storage, quern__relation *relation,
+                                 const quern__archetype *archetype)
+{
+    quern__cascade *cascade = &storage->cascade;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archetype->chunk_count; i++) {
+        const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
+        for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++) {
+            const uint32_t slot = quern_entity_index(handles[row]);
+            result = quern__cascade_name(cascade, storage, slot);
+            if (result == QUERN_OK) result = quern__cascade_list_loosened(cascade, storage, relation, slot);
+        }
+    }
+    return result;
+}
+
+/* Takes the target from all matches that have one in the relation. */
+static quern_result unrelate_matching(const quern_query *query, quern__relation *relation,
+                                      uint64_t *out_count)
+{
+    quern__storage *storage = query->storage;
+    quern__cascade *cascade = &storage->cascade;
+    quern_result result = quern__cascade_begin(cascade, storage);
+    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
+        const quern__archetype *archetype = query->matches.items[i].archetype;
+        if (quern__archetype_has(archetype, relation->component_index))
+            result = list_sources(storage, relation, archetype);
+    }
+    if (result == QUERN_OK) result = quern__cascade_reserve(cascade, storage);
+    if (result == QUERN_OK) {
+        quern__cascade_loosen(cascade, storage);
+        if (out_count != NULL) *out_count = cascade->named_count;
+    }
+    quern__cascade_end(cascade);
+    return result;
+}
+
 static quern_result remove_matching(quern_query *query, quern_component component, uint64_t *out_count)
 {
-    quern_result result = quern__query_prepare(query, "quern_entity_remove_matching");
+    static const char function[] = "quern_entity_remove_matching";
+    quern_result result = quern__query_prepare(query, function);
     if (result == QUERN_OK) result = quern__components_check(&query->storage->components, component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_remove_matching");
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    quern__relation *relation = quern__relation_of(query->storage, (quern_relation){component.bits});
+    if (relation != NULL) return quern__in_call(unrelate_matching(query, relation, out_count), function);
+    if (quern__components_is_managed(&query->storage->components, quern__component_index(component)))
+        return quern__in_call(quern__world_fail_managed(query->world, component), function);
     matching_change change = {
         .query = query, .component_index = quern__component_index(component), .adds = false, .value = NULL};
     return quern__in_call(run_change(&change, out_count), "quern_entity_remove_matching");

@@ -132,10 +132,10 @@ static inline quern_result reserve_links(quern__storage *storage, quern__relatio
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
 }
 
-static inline void link_new(const quern__relation *relation, quern_entity source, quern_entity target,
+static inline void link_new(quern__relation *relation, quern_entity source, quern_entity target,
                             uint32_t level)
 {
-    const quern__links *links = &relation->links;
+    quern__links *links = &relation->links;
     const uint32_t slot = quern_entity_index(source), to = quern_entity_index(target);
     quern__links_at(links, slot)->level = level;
     quern__links_link(links, slot, to,
@@ -157,7 +157,7 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     if (result == QUERN_OK) result = create_raw(storage, archetype, out_entity, &location);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
-        const quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
+        quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         quern__fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
         if (relation == NULL) continue;
         const quern_entity target = target_of(values[i]);

@@ -55,6 +55,12 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
                            "term %u ('%s') has access %d; for components there are QUERN_NO_ACCESS, "
                            "QUERN_READ and QUERN_WRITE",
                            i, name, (int)term->access);
+    if (term->access == QUERN_WRITE &&
+        quern__components_is_managed(&storage->components, quern__component_index(term->component)))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u writes '%s', which is a relation and kept by the world: read it, and "
+                           "relate by quern_commands_relate or quern_entity_relate",
+                           i, name);
     if (term->match == QUERN_MATCH_NONE && term->access != QUERN_NO_ACCESS)
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,

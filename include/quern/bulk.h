@@ -62,7 +62,8 @@ QUERN_API quern_result quern_entity_add_matching(quern_query *query, quern_compo
                                                  const void *value, uint64_t *out_count);
 
 /** Removes a component from every entity that matches and has it. out_count gets how many lost it, and
- * may be NULL. Further errors: LIMIT. */
+ * may be NULL. The component of a relation takes the targets from them; this goes entity by entity. Further
+ * errors: LIMIT. */
 QUERN_API quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                                     uint64_t *out_count);
 

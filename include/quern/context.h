@@ -61,6 +61,27 @@ QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern
  * the entity is not alive. The component must be declared in `lookups`, as above. */
 QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, quern_component component);
 
+/** Returns the target of an entity in a relation; null, without a message, when it has none or is not alive.
+ * Commands of this phase do not show yet. The call is refused when the relation is not declared in
+ * `relations`. */
+QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity source,
+                                            quern_relation relation);
+
+/** Returns the first child of an entity in a relation; null when it has none or is not alive. Refused as
+ * quern_context_target. */
+QUERN_API quern_entity quern_context_first_child(quern_context *context, quern_entity target,
+                                                 quern_relation relation);
+
+/** Returns the sibling after an entity in a relation; null when it is the last, has no target or is not
+ * alive. Refused as quern_context_target. */
+QUERN_API quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
+                                                  quern_relation relation);
+
+/** Returns how many children an entity has in a relation; 0 when it is not alive. Refused as
+ * quern_context_target. */
+QUERN_API uint32_t quern_context_child_count(quern_context *context, quern_entity target,
+                                             quern_relation relation);
+
 /** Returns whether the entity is alive. Commands of this phase do not show yet. */
 QUERN_API bool quern_context_is_alive(const quern_context *context, quern_entity entity);
 

@@ -86,6 +86,10 @@ typedef struct quern_system_def {
      * A null one ends the list, so register components first: one that was forgotten cannot be told from
      * the end, and lookups of it are refused when they are made. */
     quern_component lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** Relations whose targets and children it asks for, with quern_context_target, _first_child,
+     * _next_sibling and _child_count; each once. Links change only at sync points and in exclusive systems,
+     * so these conflict with nothing. A null one ends the list, as with lookups. */
+    quern_relation relations[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Resources that it uses; each once. */
     quern_resource_access resources[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Names of systems in the same phase that must run after this one. If the terms of both share a

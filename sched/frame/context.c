@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/context.h"
 
+#include "core/storage/relate.h"
 #include "core/world/find_many.h"
 #include "sched/frame/frame.h"
 
@@ -209,6 +210,68 @@ bool quern_context_has(quern_context *context, quern_entity entity, quern_compon
     if (!may_look_up(context, component, function, &index)) return false;
     const quern__record *record = quern__entities_find(&storage->entities, entity);
     return record != NULL && quern__archetype_has(quern__storage_archetype_of(storage, record), index);
+}
+
+static void refuse_relation(quern_context *context, const char *relation, const char *function)
+{
+    if (context->scope.refused != QUERN_OK) return;
+    char declared[256];
+    quern__access_list_relations(&context->system->access, context->schedule->plan.world, declared,
+                                 sizeof declared);
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_UNDECLARED_ACCESS,
+        "%s: system '%s' asked about relation '%s' without declaring it (its relations: %s)", function,
+        context->system->name, relation, declared);
+}
+
+/* The links of a living entity in a declared relation; NULL: there are none, or the call is refused. */
+static const quern__kin *find_kin(quern_context *context, quern_entity entity, quern_relation relation,
+                                  const char *function)
+{
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, "the relations of any entity");
+    if (is_foreign(context, function)) return NULL;
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    quern__relation *known;
+    if (quern__relation_check(storage, relation, &known) != QUERN_OK)
+        return refuse_handle(context, "relation", function);
+    if (!quern__bitset_has(context->system->access.relations, known->component_index)) {
+        refuse_relation(context, quern__relation_name(storage, known), function);
+        return NULL;
+    }
+    if (quern__entities_find(&storage->entities, entity) == NULL) return NULL;
+    return quern__links_find(&known->links, quern_entity_index(entity));
+}
+
+static quern_entity entity_of(const quern_context *context, const quern__kin *kin, uint32_t slot)
+{
+    if (kin == NULL) return (quern_entity){0};
+    return quern__entity_of_link(&context->schedule->plan.world->storage, slot);
+}
+
+quern_entity quern_context_target(quern_context *context, quern_entity source, quern_relation relation)
+{
+    const quern__kin *kin = find_kin(context, source, relation, "quern_context_target");
+    return entity_of(context, kin, kin != NULL ? kin->target : QUERN__SLOT_NONE);
+}
+
+quern_entity quern_context_first_child(quern_context *context, quern_entity target, quern_relation relation)
+{
+    const quern__kin *kin = find_kin(context, target, relation, "quern_context_first_child");
+    return entity_of(context, kin, kin != NULL ? kin->first : QUERN__SLOT_NONE);
+}
+
+quern_entity quern_context_next_sibling(quern_context *context, quern_entity source,
+                                        quern_relation relation)
+{
+    const quern__kin *kin = find_kin(context, source, relation, "quern_context_next_sibling");
+    return entity_of(context, kin, kin != NULL ? kin->next : QUERN__SLOT_NONE);
+}
+
+uint32_t quern_context_child_count(quern_context *context, quern_entity target, quern_relation relation)
+{
+    const quern__kin *kin = find_kin(context, target, relation, "quern_context_child_count");
+    return kin != NULL ? kin->count : 0;
 }
 
 bool quern_context_is_alive(const quern_context *context, quern_entity entity)

@@ -47,6 +47,30 @@ static quern_result add_lookups(quern__access *access, const quern_world *world,
     return result;
 }
 
+static bool is_end_of_relations(const void *list, uint32_t i)
+{
+    return ((const quern_relation *)list)[i].bits == 0;
+}
+
+static quern_result add_relations(quern__access *access, const quern_world *world,
+                                  const quern_system_def *def)
+{
+    uint32_t count = 0;
+    quern_result result =
+        quern__list_count(def->relations, QUERN_MAX_ACCESS, is_end_of_relations, "relation", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        quern__relation *relation;
+        result = quern__relation_check(&world->storage, def->relations[i], &relation);
+        if (result != QUERN_OK) return quern__name_element(result, "relation", i);
+        if (quern__bitset_has(access->relations, relation->component_index))
+            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
+                               "system '%s' declares relation '%s' twice; once is enough", def->name,
+                               quern__relation_name(&world->storage, relation));
+        quern__bitset_add(access->relations, relation->component_index);
+    }
+    return result;
+}
+
 static bool is_end_of_resources(const void *list, uint32_t i)
 {
     const quern_resource_access *use = &((const quern_resource_access *)list)[i];
@@ -91,6 +115,7 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
     *access = (quern__access){.levels = def->levels};
     add_terms(access, def, term_count);
     quern_result result = add_lookups(access, world, def);
+    if (result == QUERN_OK) result = add_relations(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);
 }
 
@@ -113,14 +138,26 @@ static void list_end(char *text, size_t text_bytes)
     if (text[0] == '\0') quern__append(text, text_bytes, "none");
 }
 
-void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
-                                size_t text_bytes)
+static void list_components(const uint64_t *components, const quern_world *world, char *text,
+                            size_t text_bytes)
 {
     text[0] = '\0';
     for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
-        if (quern__bitset_has(access->lookups, i))
+        if (quern__bitset_has(components, i))
             list_add(text, text_bytes, "", quern__components_type(&world->storage.components, i)->name);
     list_end(text, text_bytes);
+}
+
+void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
+                                size_t text_bytes)
+{
+    list_components(access->lookups, world, text, text_bytes);
+}
+
+void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
+                                  size_t text_bytes)
+{
+    list_components(access->relations, world, text, text_bytes);
 }
 
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,

@@ -26,10 +26,11 @@ typedef struct quern__resource_use {
 } quern__resource_use;
 
 typedef struct quern__access {
-    uint64_t reads[QUERN__COMPONENT_WORDS];    /* through terms; written and filtered ones, too */
-    uint64_t writes[QUERN__COMPONENT_WORDS];   /* through terms */
-    uint64_t lookups[QUERN__COMPONENT_WORDS];  /* declared */
-    uint64_t anywhere[QUERN__COMPONENT_WORDS]; /* read from any entity: by lookups and by up-terms, */
+    uint64_t reads[QUERN__COMPONENT_WORDS];     /* through terms; written and filtered ones, too */
+    uint64_t writes[QUERN__COMPONENT_WORDS];    /* through terms */
+    uint64_t lookups[QUERN__COMPONENT_WORDS];   /* declared */
+    uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared, by their components */
+    uint64_t anywhere[QUERN__COMPONENT_WORDS];  /* read from any entity: by lookups and by up-terms, */
     uint64_t above[QUERN__COMPONENT_WORDS]; /* but for up-terms by the relation whose levels it goes by */
     quern_relation levels;                  /* that one, or null */
     quern__resource_use resources[QUERN_MAX_ACCESS];
@@ -71,6 +72,9 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
 quern_access quern__access_to_resource(const quern__access *access, uint32_t resource_index);
 
 /* What is declared, for messages: "'position', 'velocity'", "read 'score', write 'grid'", or "none". */
+void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
+                                  size_t text_bytes);
+
 void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
                                 size_t text_bytes);
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,

@@ -527,6 +527,28 @@ static void prefetch_ahead(const quern__query *query, uint32_t match_index)
             __builtin_prefetch(chunk + match->columns[i].offset_bytes);
 }
 
+/* The first chunk of a match from the given one on that filters let pass. Most walks over few changes leave
+ * most chunks out, so this touches nothing but versions. */
+static uint32_t find_changed(const quern__query *query, const quern__query_match *match, uint32_t chunk,
+                             uint64_t seen_version)
+{
+    const uint32_t chunk_count = match->archetype->chunk_count;
+    const quern__versions *kept = &match->archetype->versions;
+    uint32_t indices[QUERN_MAX_TERMS], index_count = 0;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].changed && match->columns[i].present)
+            indices[index_count++] = match->columns[i].version_index;
+    if (kept->items == NULL || index_count == 0) return chunk_count;
+    for (; chunk < chunk_count; chunk++) {
+        const uint64_t *versions = quern__versions_of(kept, chunk);
+        bool is_new = versions[0] > seen_version;
+        for (uint32_t i = 0; i < index_count; i++)
+            is_new |= versions[indices[i]] > seen_version;
+        if (is_new) break;
+    }
+    return chunk;
+}
+
 /* Moves on to the next chunk that has rows, in this match or a later one. */
 static bool advance(quern_query_iterator *iterator)
 {
@@ -535,12 +557,12 @@ static bool advance(quern_query_iterator *iterator)
          iterator->match_index++, iterator->chunk_index = 0) {
         const quern__query_match *match = &query->matches.items[iterator->match_index];
         if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
-        while (iterator->chunk_index < match->archetype->chunk_count) {
+        if (query->filter_count > 0)
+            iterator->chunk_index =
+                find_changed(query, match, iterator->chunk_index, iterator->seen_version);
+        if (iterator->chunk_index < match->archetype->chunk_count) {
             const quern__chunk_slot *slot = &match->archetype->slots[iterator->chunk_index++];
             quern__view_set(&iterator->view, query, match, slot);
-            if (!quern__query_passes(query, match->columns, iterator->view.versions,
-                                     iterator->seen_version))
-                continue;
             if (match->archetype->chunk_count > CACHED_CHUNKS &&
                 iterator->chunk_index < match->archetype->chunk_count)
                 quern__query_fetch_heads(query, match->columns, slot[1].chunk, slot[1].row_count);

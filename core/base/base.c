@@ -71,6 +71,15 @@ void quern_error_clear(void)
     error_message[0] = '\0';
 }
 
+quern_result quern_error_set(quern_result result, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error_message, sizeof error_message, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
 bool quern_has_checks(void)
 {
     return QUERN_CHECKS != 0;

@@ -14,7 +14,8 @@
  *
  * The first is written where rows are (core/storage/change.h): by whoever owns the world, or at a sync
  * point, where several threads may bring rows to one chunk and all write the same; hence the atomic store.
- * The others also by systems, each the columns that it may write, in the chunk that its job owns. */
+ * The others also by systems, each the columns that it may write, in the chunk that its job owns; and by
+ * getters of several threads, which may write different rows of one chunk and all write the same. */
 
 #include "core/base/base.h"
 
@@ -50,8 +51,10 @@ static inline void quern__versions_note_rows(const quern__versions *versions, ui
 static inline void quern__versions_note_column(const quern__versions *versions, uint32_t slot,
                                                uint32_t column)
 {
+    /* relaxed: as above */
     if (QUERN__UNLIKELY(versions->items != NULL))
-        quern__versions_of(versions, slot)[1 + column] = *versions->clock;
+        __atomic_store_n(quern__versions_of(versions, slot) + 1 + column, *versions->clock,
+                         __ATOMIC_RELAXED);
 }
 
 #endif

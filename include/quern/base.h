@@ -39,9 +39,11 @@ extern "C" {
 
 #if defined(__GNUC__) || defined(__clang__)
 /** Marks what the shared library exports. */
-#define QUERN_API __attribute__((visibility("default")))
+#define QUERN_API                                __attribute__((visibility("default")))
+#define QUERN__FORMAT(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #else
 #define QUERN_API
+#define QUERN__FORMAT(format_index, first_index)
 #endif
 
 /* Members of definitions are zero in C++ where no initialiser names them, as they are in C. */
@@ -86,10 +88,10 @@ typedef enum quern_result {
     QUERN_ERROR_POOL_BUSY,         /**< Other threads are running work on this job pool. */
     QUERN_ERROR_THREAD, /**< The system refused to start a thread, or threads belong to another process. */
     QUERN_ERROR_FILE,   /**< A file or a sink could not be written. */
-    QUERN_ERROR_UNAVAILABLE,  /**< The system does not have, or does not allow, what was asked for. */
-    QUERN_ERROR_CANCELLED,    /**< It was asked to stop, and not all of it was done. */
-    QUERN_ERROR_CORRUPT,      /**< Validation found a broken invariant: a bug in Quern or a stray write. */
-    QUERN_ERROR_CYCLE,        /**< Relate: the target is the source itself or lies below it. */
+    QUERN_ERROR_UNAVAILABLE,   /**< The system does not have, or does not allow, what was asked for. */
+    QUERN_ERROR_CANCELLED,     /**< It was asked to stop, and not all of it was done. */
+    QUERN_ERROR_CORRUPT,       /**< Validation found a broken invariant: a bug in Quern or a stray write. */
+    QUERN_ERROR_CYCLE,         /**< Relate: the target is the source itself or lies below it. */
     QUERN_ERROR_TARGET_IN_USE, /**< Destroy: entities are related to it by a relation that refuses that. */
     QUERN_ERROR_UNKNOWN_PREFAB /**< The prefab is null, was destroyed, or belongs to another world. */
 } quern_result;
@@ -104,6 +106,10 @@ QUERN_API const char *quern_error_message(void);
 
 /** Makes quern_error_message return "" on this thread. Threads: any. */
 QUERN_API void quern_error_clear(void);
+
+/** Makes quern_error_message return this text on this thread, written as by printf, and returns result: for
+ * libraries on top of this one, whose calls fail as those of this one do. Threads: any. */
+QUERN_API quern_result quern_error_set(quern_result result, const char *format, ...) QUERN__FORMAT(2, 3);
 
 /** Returns whether the library was built with QUERN_CHECKS: declared access, invariants and misuse are
  * checked, and each violation goes to the assert handler. Threads: any. */

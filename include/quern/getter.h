@@ -90,7 +90,8 @@ QUERN_API void *quern_getter_get_write(const quern_getter *getter, quern_entity 
 QUERN_API uint32_t quern_getter_get_many(const quern_getter *getter, const quern_entity *entities,
                                          uint32_t count, const void **out_values);
 
-/** As quern_getter_get_many, to read and to write; change filters count each as a change. Threads: main. */
+/** As quern_getter_get_many, to read and to write; change filters count each as a change. Threads: any that no
+ * change of the world runs beside, as long as nobody else reads or writes the values that one writes. */
 QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const quern_entity *entities,
                                                uint32_t count, void **out_values);
 

@@ -143,6 +143,17 @@ QUERN_API uint32_t quern_entity_get_children(const quern_world *world, quern_ent
                                              quern_relation relation, quern_entity *out_children,
                                              uint32_t capacity);
 
+/** Writes the children of count targets, one list after the other in the order of the targets, at most
+ * capacity children in all, and returns how many there are. out_counts is NULL or gets how many each target
+ * has. A target that is null or not alive has none. out_children may be NULL when capacity is 0.
+ *
+ * Asks for the memory of the next targets while it looks at one; for walks that go down trees level by level.
+ * Returns 0 with a message when the call is wrong. Threads: any that no change of the world runs beside. */
+QUERN_API uint64_t quern_entity_get_children_many(const quern_world *world, const quern_entity *targets,
+                                                  uint32_t count, quern_relation relation,
+                                                  quern_entity *out_children, uint32_t capacity,
+                                                  uint32_t *out_counts);
+
 /** Returns how many siblings are before the source, in a walk over them; QUERN_NO_SIBLING_INDEX if it has no
  * target. */
 QUERN_API uint32_t quern_entity_sibling_index(const quern_world *world, quern_entity source,

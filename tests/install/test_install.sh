@@ -25,7 +25,7 @@ libdir=$(dirname "$(find "$prefix" -name 'libquern.a')")
 echo "CMake package"
 "$cmake" -S "$source/tests/install" -B "$work/build" -DCMAKE_C_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
 "$cmake" --build "$work/build"
-for program in consumer_quern consumer_quern_static consumer_quern_shared; do
+for program in consumer_quern consumer_quern_static consumer_quern_shared consumer_kit_quern_static consumer_kit_quern_shared; do
     "$work/build/$program"
 done
 if [ -x "$work/build/consumer_bench" ]; then
@@ -52,6 +52,11 @@ echo "pkg-config, static"
 "$compiler" -static "$source/tests/install/consumer.c" $(pkg-config --static --cflags --libs quern) \
     -o "$work/static"
 "$work/static"
+
+echo "pkg-config, kit"
+# shellcheck disable=SC2046
+"$compiler" "$source/tests/install/consumer_kit.c" $(pkg-config --cflags --libs quern_transform) -o "$work/kit"
+LD_LIBRARY_PATH=$libdir "$work/kit"
 
 # The benchmark harness, where it was built.
 [ -f "$libdir/libquern_bench.a" ] || exit 0

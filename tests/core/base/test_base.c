@@ -36,6 +36,13 @@ Test(base, a_success_keeps_the_message_of_the_last_failure)
     cr_assert_str_eq(quern_error_message(), "");
 }
 
+Test(base, libraries_on_top_say_their_own_messages)
+{
+    cr_assert_eq(quern_error_set(QUERN_ERROR_LIMIT, "kit_call: only %d left", 3), QUERN_ERROR_LIMIT);
+    cr_assert_str_eq(quern_error_message(), "kit_call: only 3 left");
+    quern_error_clear();
+}
+
 Test(base, long_messages_are_cut)
 {
     static char text[4096];

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Hanging entities on others. */
+
+#include "kit/transform_parts.h"
+
+#include <string.h>
+
+/* The world that the children of an entity get to see, computed from locals; NULL where it has none. */
+static const void *world_for_children(const quern_transform *transform, quern_entity entity,
+                                      quern__transform_value *out_world)
+{
+    if (quern_entity_is_null(entity)) return NULL;
+    const void *world = quern_getter_get(transform->worlds, entity);
+    if (world == NULL || quern_getter_get(transform->locals, entity) == NULL) return world;
+    return quern_transform_compute(transform, entity, out_world) == QUERN_OK ? out_world : NULL;
+}
+
+/* From the entity up to the first without a parent that has a world, or with one that has a world alone. */
+quern_result quern_transform_compute(const quern_transform *transform, quern_entity entity, void *out_world)
+{
+    static const char function[] = "quern_transform_compute";
+    if (transform == NULL) return quern__transform_null(function, "transform");
+    if (out_world == NULL) return quern__transform_null(function, "out_world");
+    const quern__transform_kind *kind = transform->kind;
+    const void *local = quern_getter_get(transform->locals, entity);
+    if (local == NULL) /* says what is wrong with the entity, if it is not this alone */
+        return quern_entity_mark_changed(transform->owner, entity, transform->local);
+    quern__transform_value product, outer;
+    kind->place(NULL, local, &product);
+    while (local != NULL) {
+        entity = quern_entity_target(transform->owner, entity, transform->parent);
+        const void *world =
+            quern_entity_is_null(entity) ? NULL : quern_getter_get(transform->worlds, entity);
+        if (world == NULL) break;
+        local = quern_getter_get(transform->locals, entity);
+        if (local != NULL) kind->place(NULL, local, &outer);
+        kind->multiply(local != NULL ? &outer : world, &product, &product);
+    }
+    memcpy(out_world, &product, kind->world.size_bytes);
+    return QUERN_OK;
+}
+
+/* The local that keeps an entity where it is. parent_world may be NULL. */
+static quern_result find_local(const quern_transform *transform, const void *parent_world,
+                               const void *world, quern__transform_value *out_local, const char *function)
+{
+    if (transform->kind->split(parent_world, world, out_local)) return QUERN_OK;
+    return quern_error_set(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "%s: no local keeps the entity where it is, since its new parent is flat (a scale "
+        "of 0), or something is not finite",
+        function);
+}
+
+quern_result quern_transform_set_parent(quern_transform *transform, quern_entity entity,
+                                        quern_entity parent, bool keep_world)
+{
+    static const char function[] = "quern_transform_set_parent";
+    if (transform == NULL) return quern__transform_null(function, "transform");
+    quern_world *owner = transform->owner;
+    quern__transform_value world, parent_world, local;
+    quern_result result = QUERN_OK;
+    if (keep_world) {
+        result = quern_transform_compute(transform, entity, &world);
+        if (result != QUERN_OK) return result;
+        result = find_local(transform, world_for_children(transform, parent, &parent_world), &world, &local,
+                            function);
+        if (result != QUERN_OK) return result;
+    }
+    if (!quern_entity_is_null(parent))
+        result = quern_entity_relate(owner, entity, transform->parent, parent);
+    else
+        result = quern_entity_unrelate(owner, entity, transform->parent);
+    if (result == QUERN_ERROR_COMPONENT_ABSENT && quern_entity_is_null(parent)) result = QUERN_OK;
+    /* The component is there, and its values are plain bytes: this cannot fail. */
+    return result == QUERN_OK && keep_world ? quern_entity_set(owner, entity, transform->local, &local)
+                                            : result;
+}
+
+quern_result quern_transform_record_parent(const quern_transform *transform, quern_commands *commands,
+                                           quern_entity entity, quern_entity parent, const void *world,
+                                           const void *parent_world)
+{
+    static const char function[] = "quern_transform_record_parent";
+    if (transform == NULL) return quern__transform_null(function, "transform");
+    quern__transform_value local;
+    quern_result result = QUERN_OK;
+    if (world != NULL) result = find_local(transform, parent_world, world, &local, function);
+    if (result != QUERN_OK) return result;
+    result = quern_entity_is_null(parent)
+                 ? quern_commands_unrelate(commands, entity, transform->parent)
+                 : quern_commands_relate(commands, entity, transform->parent, parent);
+    if (result != QUERN_OK || world == NULL) return result;
+    return quern_commands_set(commands, entity, transform->local, &local);
+}

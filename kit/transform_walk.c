@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The walk: finds the entities that have changed, and places them and all below them. It runs before the
+ * sweep of transform.c and decides whether that runs in this frame, too.
+ *
+ * The equation that holds after each frame is: world = place(world of the parent, local), bit for bit, for
+ * each entity with local and world (a node). Only these can break it:
+ *
+ *   - the local was written, the node is new, or has another parent: it is in a chunk that a change filter
+ *     lets pass, or is marked. Its equation is tested; if it fails, the node has changed.
+ *   - the parent has a world and no local, and that world was written, or has lost it: the parent is found
+ *     by a filter, and the equation of each of its children is tested.
+ *
+ * Where no equation fails, there is nothing to do. A node that has changed is placed, and then all nodes
+ * below it, parents before children: that mends all that could follow from it. So of nodes that have
+ * changed, only those count that have no other above them on a way of nodes. These are the tops; what is
+ * below one top is below no other, so they can be worked on side by side, in any order.
+ *
+ * A sweep mends all equations, too, by the same function on the same input. So it never matters for the
+ * world whether a frame walks or sweeps, except for change filters on world: a sweep writes all chunks. The
+ * choice follows from the world alone (how many entities there are, and how many may have changed), so
+ * filters let the same pass at every thread count. A walk that turns out to be too long, or gets no memory,
+ * is left to the sweep. */
+
+#include "kit/transform_parts.h"
+
+#include <string.h>
+
+enum {
+    /* A walk looks at no more than one node in so many, and places no more. */
+    NODES_PER_STEP = 4,
+    LEAST_CAPACITY = 64,
+    BATCH = 32,         /* nodes that are looked up together */
+    TOPS_PER_PART = 16, /* at least, so that a part is worth a job */
+};
+
+/* -------------------------------------------------------------------------------------------- memory */
+
+/* Of an entry of a list. */
+#define ENTRY_BYTES (sizeof(quern_entity) + sizeof(const void *))
+
+static void *take(const quern_transform *transform, uint32_t count, size_t item_bytes)
+{
+    const quern_allocator *allocator = &transform->allocator;
+    return allocator->allocate(allocator->user_data, count * item_bytes, _Alignof(quern_entity));
+}
+
+static void give(const quern_transform *transform, void *items, uint32_t count, size_t item_bytes)
+{
+    const quern_allocator *allocator = &transform->allocator;
+    if (items != NULL)
+        allocator->release(allocator->user_data, items, count * item_bytes, _Alignof(quern_entity));
+}
+
+/* Both arrays are one block. */
+bool quern__transform_list_reserve(const quern_transform *transform, quern__transform_list *list,
+                                   uint32_t wanted)
+{
+    if (wanted <= list->capacity) return true;
+    uint32_t capacity = list->capacity > 0 ? list->capacity : LEAST_CAPACITY;
+    while (capacity < wanted)
+        capacity *= 2;
+    quern_entity *entities = take(transform, capacity, ENTRY_BYTES);
+    if (entities == NULL) return false;
+    const quern__transform_list old = *list;
+    list->entities = entities;
+    list->parents = (const void **)(entities + capacity);
+    list->capacity = capacity;
+    if (old.count > 0) {
+        memcpy(list->entities, old.entities, old.count * sizeof *old.entities);
+        memcpy(list->parents, old.parents, old.count * sizeof *old.parents);
+    }
+    give(transform, old.entities, old.capacity, ENTRY_BYTES);
+    return true;
+}
+
+void quern__transform_walk_release(quern_transform *transform)
+{
+    give(transform, transform->marks.entities, transform->marks.capacity, ENTRY_BYTES);
+    give(transform, transform->tops.entities, transform->tops.capacity, ENTRY_BYTES);
+    give(transform, transform->set, transform->set_capacity, sizeof *transform->set);
+    for (uint32_t i = 0; i < QUERN__TRANSFORM_PARTS; i++) {
+        const quern__transform_list *list = &transform->parts[i].list;
+        give(transform, list->entities, list->capacity, ENTRY_BYTES);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- what has changed */
+
+/* Of an entity whose equation does not hold. False: there is no memory. */
+static bool note_changed(quern_transform *transform, quern_entity entity)
+{
+    quern__transform_list *tops = &transform->tops;
+    if (!quern__transform_list_reserve(transform, tops, tops->count + 1)) return false;
+    tops->entities[tops->count++] = entity;
+    return true;
+}
+
+static bool holds(const quern_transform *transform, const void *parent, const void *local,
+                  const void *world)
+{
+    const quern__transform_kind *kind = transform->kind;
+    quern__transform_value placed;
+    kind->place(parent, local, &placed);
+    return memcmp(&placed, world, kind->world.size_bytes) == 0;
+}
+
+static const void *world_of_parent(const quern_transform *transform, quern_entity entity)
+{
+    const quern_entity parent = quern_entity_target(transform->owner, entity, transform->parent);
+    return quern_entity_is_null(parent) ? NULL : quern_getter_get(transform->worlds, parent);
+}
+
+/* An entity that may be no node any more. */
+static bool test_one(quern_transform *transform, quern_entity entity)
+{
+    const void *world = quern_getter_get(transform->worlds, entity);
+    const void *local = quern_getter_get(transform->locals, entity);
+    if (world == NULL || local == NULL) return true;
+    if (holds(transform, world_of_parent(transform, entity), local, world)) return true;
+    return note_changed(transform, entity);
+}
+
+static bool test_marked(quern_transform *transform)
+{
+    const quern__transform_list *marks = &transform->marks;
+    for (uint32_t i = 0; i < marks->count; i++)
+        if (!test_one(transform, marks->entities[i])) return false;
+    return true;
+}
+
+/* All nodes of a view of transform->changed. */
+static bool test_view(quern_transform *transform, const quern_view *view)
+{
+    const quern__transform_kind *kind = transform->kind;
+    const char *locals = quern_view_read(view, 0), *worlds = quern_view_read(view, 1);
+    const void *const *parents = quern_view_up(view, 2);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++, locals += kind->local.size_bytes, worlds += kind->world.size_bytes)
+        if (!holds(transform, parents[i], locals, worlds) && !note_changed(transform, view->entities[i]))
+            return false;
+    return true;
+}
+
+/* The children of what is no node itself. */
+static bool test_children(quern_transform *transform, quern_query *query)
+{
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            quern_world *owner = transform->owner;
+            quern_entity child = quern_entity_first_child(owner, it.view.entities[i], transform->parent);
+            for (; !quern_entity_is_null(child);
+                 child = quern_entity_next_sibling(owner, child, transform->parent)) {
+                if (++transform->stats.changed_count > transform->limit) return false;
+                if (!test_one(transform, child)) return false;
+            }
+        }
+    return it.result == QUERN_OK;
+}
+
+/* Entities that have a world alone are rare. The filter that finds out when it was written costs something
+ * whenever a world is written, so it is made for the first of them. */
+static bool watch_fixed(quern_transform *transform)
+{
+    if (transform->fixed != NULL || quern_query_count(transform->alone) == 0) return true;
+    const quern_query_def def = {
+        .terms = {
+            quern_term_changed(quern_term_read(transform->world)),
+            quern_term_without(transform->local),
+            quern_term_optional(quern_world_disabled(transform->owner), QUERN_NO_ACCESS),
+        }};
+    return quern_query_create(transform->owner, &def, &transform->fixed) == QUERN_OK;
+}
+
+/* Whether few enough may have changed that looking at them pays. */
+static bool few_changed(quern_transform *transform)
+{
+    quern_transform_stats *stats = &transform->stats;
+    stats->changed_count = transform->marks.count;
+    quern_query_iterator it = quern_query_iterate(transform->counting);
+    while (stats->changed_count <= transform->limit && quern_query_next(&it))
+        stats->changed_count += it.view.count;
+    return it.result == QUERN_OK && stats->changed_count <= transform->limit;
+}
+
+/* All filters look in each frame, whether or not what they let pass is then looked at: a sweep takes care of
+ * it, too. */
+static bool find_changed(quern_transform *transform)
+{
+    transform->tops.count = 0;
+    const bool are_few = few_changed(transform) && !transform->all_marked && !transform->no_walk;
+    const bool are_any = transform->stats.changed_count > transform->marks.count;
+    quern_query_iterator it = quern_query_iterate(transform->changed);
+    bool is_whole = are_few;
+    while (is_whole && are_any && quern_query_next(&it))
+        is_whole = test_view(transform, &it.view);
+    is_whole = is_whole && it.result == QUERN_OK && watch_fixed(transform);
+    if (transform->fixed != NULL) is_whole = test_children(transform, transform->fixed) && is_whole;
+    is_whole = test_children(transform, transform->bare) && is_whole;
+    return is_whole && test_marked(transform);
+}
+
+/* ----------------------------------------------------------------------------------------------- tops */
+
+static uint32_t slot_of(const quern_transform *transform, quern_entity entity)
+{
+    const uint64_t mixed = entity.bits * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(mixed >> 32) & (transform->set_capacity - 1);
+}
+
+/* The slot that has the entity, or a free one. */
+static quern_entity *find_slot(const quern_transform *transform, quern_entity entity)
+{
+    uint32_t slot = slot_of(transform, entity);
+    while (!quern_entity_is_null(transform->set[slot]) && !quern_entity_equal(transform->set[slot], entity))
+        slot = (slot + 1) & (transform->set_capacity - 1);
+    return &transform->set[slot];
+}
+
+/* Puts all of tops into the set; what is there twice stays in tops once. */
+static bool build_set(quern_transform *transform)
+{
+    quern__transform_list *tops = &transform->tops;
+    uint32_t capacity = transform->set_capacity > 0 ? transform->set_capacity : LEAST_CAPACITY;
+    while (capacity / 2 < tops->count)
+        capacity *= 2;
+    if (capacity > transform->set_capacity) {
+        quern_entity *set = take(transform, capacity, sizeof *set);
+        if (set == NULL) return false;
+        give(transform, transform->set, transform->set_capacity, sizeof *set);
+        transform->set = set;
+        transform->set_capacity = capacity;
+    }
+    memset(transform->set, 0, transform->set_capacity * sizeof *transform->set);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < tops->count; i++) {
+        quern_entity *slot = find_slot(transform, tops->entities[i]);
+        if (!quern_entity_is_null(*slot)) continue;
+        *slot = tops->entities[i];
+        tops->entities[kept++] = *slot;
+    }
+    tops->count = kept;
+    return true;
+}
+
+/* Leaves those in tops that have nothing changed above them, with the worlds of their parents. Climbing
+ * costs steps, too, of which there are as many at most as a walk may take. */
+static bool find_tops(quern_transform *transform)
+{
+    if (!build_set(transform)) return false;
+    quern__transform_list *tops = &transform->tops;
+    uint32_t kept = 0;
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < tops->count; i++) {
+        const quern_entity entity = tops->entities[i];
+        const quern_entity parent = quern_entity_target(transform->owner, entity, transform->parent);
+        bool is_top = true;
+        quern_entity above = parent;
+        while (is_top && !quern_entity_is_null(above) && quern__transform_is_node(transform, above)) {
+            if (++steps > transform->limit) return false;
+            is_top = quern_entity_is_null(*find_slot(transform, above));
+            above = quern_entity_target(transform->owner, above, transform->parent);
+        }
+        if (!is_top) continue;
+        tops->entities[kept] = entity;
+        tops->parents[kept++] =
+            quern_entity_is_null(parent) ? NULL : quern_getter_get(transform->worlds, parent);
+    }
+    tops->count = kept;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------- walk */
+
+/* Puts the children of some entities of a list at its end. worlds: of the entities. */
+static bool append_children(const quern_transform *transform, quern__transform_list *list, uint32_t first,
+                            uint32_t count, void *const *worlds)
+{
+    uint32_t counts[BATCH];
+    const uint32_t room = list->capacity - list->count;
+    const uint64_t child_count =
+        quern_entity_get_children_many(transform->owner, list->entities + first, count, transform->parent,
+                                       list->entities + list->count, room, counts);
+    if (child_count > room) {
+        if (child_count > transform->limit) return false;
+        if (!quern__transform_list_reserve(transform, list, list->count + (uint32_t)child_count))
+            return false;
+        return append_children(transform, list, first, count, worlds);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < counts[i]; k++)
+            list->parents[list->count++] = worlds[i];
+    return true;
+}
+
+/* Places some entities of a list, and appends their children. */
+static bool place_batch(const quern_transform *transform, quern__transform_list *list, uint32_t first,
+                        uint32_t count)
+{
+    const void *locals[BATCH];
+    void *worlds[BATCH];
+    quern_entity *entities = list->entities + first;
+    quern_getter_get_many(transform->locals, entities, count, locals);
+    quern_getter_get_many_write(transform->worlds, entities, count, worlds);
+    for (uint32_t i = 0; i < count; i++)
+        if (locals[i] != NULL && worlds[i] != NULL)
+            transform->kind->place(list->parents[first + i], locals[i], worlds[i]);
+        else
+            entities[i] = quern_entity_null(); /* no node, so nothing below it follows from this */
+    return append_children(transform, list, first, count, worlds);
+}
+
+/* A list is as long as its part of the walk, so far. Relaxed: the number is all there is to it; that it goes
+ * beyond the limit in the end does not depend on when who sees it. */
+static bool goes_on(quern_transform *transform, uint32_t placed_count)
+{
+    const uint64_t before =
+        atomic_fetch_add_explicit(&transform->placed_count, placed_count, memory_order_relaxed);
+    return before + placed_count <= transform->limit;
+}
+
+static void walk_part(quern__transform_part *part)
+{
+    quern__transform_list *list = &part->list;
+    part->is_whole = false;
+    for (uint32_t first = 0; first < list->count;) {
+        const uint32_t left = list->count - first;
+        const uint32_t count = left < BATCH ? left : BATCH;
+        if (!goes_on(part->transform, count)) return;
+        if (!place_batch(part->transform, list, first, count)) return;
+        first += count;
+    }
+    part->is_whole = true;
+}
+
+static void walk_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    quern__transform_part *parts = user_data;
+    for (uint32_t i = begin; i < end; i++)
+        walk_part(&parts[i]);
+}
+
+/* Cuts the tops into parts; how many they are follows from the number of tops alone. */
+static bool make_parts(quern_transform *transform, uint32_t *out_count)
+{
+    const quern__transform_list *tops = &transform->tops;
+    uint32_t part_count = tops->count / TOPS_PER_PART;
+    if (part_count == 0) part_count = 1;
+    if (part_count > QUERN__TRANSFORM_PARTS) part_count = QUERN__TRANSFORM_PARTS;
+    for (uint32_t i = 0; i < part_count; i++) {
+        const uint32_t begin = (uint32_t)((uint64_t)tops->count * i / part_count);
+        const uint32_t end = (uint32_t)((uint64_t)tops->count * (i + 1) / part_count);
+        quern__transform_part *part = &transform->parts[i];
+        part->transform = transform;
+        part->list.count = 0;
+        if (!quern__transform_list_reserve(transform, &part->list, end - begin)) return false;
+        part->list.count = end - begin;
+        memcpy(part->list.entities, tops->entities + begin, (end - begin) * sizeof *tops->entities);
+        memcpy(part->list.parents, tops->parents + begin, (end - begin) * sizeof *tops->parents);
+    }
+    *out_count = part_count;
+    return true;
+}
+
+static bool walk_down(quern_transform *transform, quern_jobs *jobs)
+{
+    if (transform->tops.count == 0) return true;
+    uint32_t part_count;
+    if (!make_parts(transform, &part_count)) return false;
+    /* relaxed: no part has begun */
+    atomic_store_explicit(&transform->placed_count, 0, memory_order_relaxed);
+    if (jobs == NULL || part_count == 1 ||
+        quern_jobs_parallel_for(jobs, part_count, 1, walk_parts, transform->parts) != QUERN_OK)
+        walk_parts(transform->parts, 0, part_count, 0);
+    for (uint32_t i = 0; i < part_count; i++)
+        if (!transform->parts[i].is_whole) return false;
+    /* relaxed: all parts are over */
+    transform->stats.moved_count = atomic_load_explicit(&transform->placed_count, memory_order_relaxed);
+    return true;
+}
+
+void quern__transform_walk(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    quern_transform *transform = quern_context_user_data(context);
+    const uint64_t node_count = quern_query_count(transform->nodes);
+    transform->stats = (quern_transform_stats){.node_count = node_count};
+    transform->limit = node_count / NODES_PER_STEP;
+    const bool is_done = find_changed(transform) && find_tops(transform) &&
+                         walk_down(transform, quern_context_jobs(context));
+    transform->sweeps = transform->stats.swept = !is_done;
+    transform->marks.count = 0;
+    transform->all_marked = false;
+}

@@ -277,6 +277,16 @@ static void run_single(void *state, uint32_t pass)
         REQUIRE(quern_prefab_spawn(towers->bench.world, towers->prefab, NULL, NULL));
 }
 
+static void run_command(void *state, uint32_t pass)
+{
+    (void)pass;
+    const tower_scene *towers = state;
+    quern_commands *commands = quern_world_commands(towers->bench.world);
+    for (uint32_t i = 0; i < towers->tower_count; i++)
+        REQUIRE(quern_commands_spawn(commands, towers->prefab, NULL, NULL));
+    REQUIRE(quern_world_flush(towers->bench.world));
+}
+
 static uint64_t checksum_view(const quern_world *world, quern_component position, const quern_view *view)
 {
     uint64_t sum = 0;
@@ -331,6 +341,7 @@ const bench_workload workload_prefab_spawn = {
             {open_raw, NULL, run_raw, NULL, checksum_raw, close_raw, NULL},
             {open_quern, begin_quern, run_bulk, end_quern, checksum_quern, close_quern, NULL},
             {open_quern, begin_quern, run_single, end_quern, checksum_quern, close_quern, NULL},
+            {open_quern, begin_quern, run_command, end_quern, checksum_quern, close_quern, NULL},
         },
-    .subject_names = {"raw", "quern", "single"},
+    .subject_names = {"raw", "quern", "single", "command"},
 };

@@ -55,6 +55,19 @@ static uint32_t items_that_fit(const quern__operation *operation, uint32_t bytes
     return 1 + (bytes - quern__run_bytes(operation)) / operation->item_bytes;
 }
 
+/* So many blocks after the one in use. On failure none is held that was not before. */
+static bool reserve_more(quern_commands *commands, uint64_t blocks)
+{
+    uint32_t held = commands->blocks.count;
+    uint32_t used = held > 0 ? commands->block_index + 1 : 0;
+    while (commands->blocks.count - used < blocks)
+        if (!block_add(commands)) {
+            quern__blocks_trim(commands, held);
+            return false;
+        }
+    return true;
+}
+
 /* Blocks for `count` more items, beside what is left of the one in use. On failure none is held that
  * was not before. */
 static bool reserve_blocks(quern_commands *commands, const quern__operation *operation, uint32_t count)
@@ -64,15 +77,7 @@ static bool reserve_blocks(quern_commands *commands, const quern__operation *ope
     if (fitting >= count) return true;
     uint32_t per_block = items_that_fit(operation, BLOCK_BYTES - (uint32_t)sizeof(quern__run));
     assert(per_block > 0);
-    uint32_t blocks = (count - fitting - 1) / per_block + 1;
-    uint32_t held = commands->blocks.count;
-    uint32_t used = held > 0 ? commands->block_index + 1 : 0;
-    while (commands->blocks.count - used < blocks)
-        if (!block_add(commands)) {
-            quern__blocks_trim(commands, held);
-            return false;
-        }
-    return true;
+    return reserve_more(commands, (count - fitting - 1) / per_block + 1);
 }
 
 /* ------------------------------------------------------------------------------------------ preparing */
@@ -94,13 +99,29 @@ quern_result quern__record_fail_foreign(const quern_commands *commands, const ch
         function, name ? " (system '" : "", name ? name : "", name ? "' had it last)" : "");
 }
 
+static bool reserve_stream(quern_commands *commands)
+{
+    return commands->open != NULL || quern__array_reserve(&commands->storage->allocator, &commands->streams,
+                                                          commands->streams.count + 1);
+}
+
 quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
                                    uint32_t count, const char *function)
 {
     if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
-    if (!reserve_blocks(commands, operation, count) ||
-        (commands->open == NULL && !quern__array_reserve(&commands->storage->allocator, &commands->streams,
-                                                         commands->streams.count + 1)))
+    if (!reserve_blocks(commands, operation, count) || !reserve_stream(commands))
+        return quern__record_fail_memory(commands);
+    return QUERN_OK;
+}
+
+/* What does not fit the end of a block begins in the next one. */
+quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
+                                         const char *function)
+{
+    if (QUERN__UNLIKELY(commands->holder == NULL)) return quern__record_fail_foreign(commands, function);
+    const uint32_t per_block = BLOCK_BYTES - (uint32_t)sizeof(quern__run) - largest_bytes;
+    if ((quern__left_bytes(commands) < bytes && !reserve_more(commands, bytes / per_block + 1)) ||
+        !reserve_stream(commands))
         return quern__record_fail_memory(commands);
     return QUERN_OK;
 }

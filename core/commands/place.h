@@ -75,6 +75,11 @@ static inline quern__item *quern__place_take(quern_commands *commands, const que
 quern_result quern__places_prepare(quern_commands *commands, const quern__operation *operation,
                                    uint32_t count, const char *function);
 
+/* The same for items of several operations: so many bytes in all, each with a run of its own, none larger
+ * than that. */
+quern_result quern__places_prepare_mixed(quern_commands *commands, uint64_t bytes, uint32_t largest_bytes,
+                                         const char *function);
+
 /* A place where quern__place_find finds none, in room that has been prepared. */
 char *quern__place_open(quern_commands *commands, const quern__operation *operation);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-#include "core/commands/place.h"
+#include "core/commands/give.h"
+#include "core/commands/spawn.h"
 
 #include <quern/world.h>
 
@@ -26,6 +27,7 @@ void quern__commands_release(quern_commands *commands)
     quern__commands_reset(commands);
     const quern_allocator *allocator = &commands->storage->allocator;
     quern__blocks_trim(commands, 0);
+    quern__spawns_release(commands);
     quern__array_release(allocator, &commands->blocks);
     quern__array_release(allocator, &commands->streams);
     quern__operations_release(&commands->operations, allocator);
@@ -95,37 +97,11 @@ void quern__commands_reset(quern_commands *commands)
     quern__blocks_rewind(commands);
 }
 
-/* Copies the i-th value into an item. */
-static inline void give_value(const quern__operation *operation, char *item, uint32_t i, const void *value)
-{
-    const quern__operand *operand = &operation->operands[i];
-    char *target = item + operand->offset_bytes;
-    if (operand->is_plain) {
-        quern__copy_new_value(target, value, operand->size_bytes);
-        return;
-    }
-    quern__type_copy(operand->type, target, value, 1);
-    if (operation->has_destroy)
-        item[operation->living_offset_bytes + i] = operand->type->hooks.destroy != NULL ? '\1' : '\0';
-}
-
-static void forget_living(const quern__operation *operation, char *item)
-{
-    if (operation->has_destroy) memset(item + operation->living_offset_bytes, 0, operation->operand_count);
-}
-
 /* ----------------------------------------------------------------------------------------- checks */
-
-/* Whether it is the callback of the recorder that records, as far as can be told: while it runs, on its
- * thread. Without checks preparing sees whether it runs, on the way that leads there. */
-static inline bool is_held(const quern_commands *commands)
-{
-    return !QUERN_CHECKS || commands->holder == quern__this_thread();
-}
 
 static inline quern_result check_holder(const quern_commands *commands, const char *function)
 {
-    return is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
+    return quern__record_is_held(commands) ? QUERN_OK : quern__record_fail_foreign(commands, function);
 }
 
 /* For the end of a command that failed. */
@@ -135,7 +111,7 @@ static QUERN__SLOW_PATH quern_result fail_named(const quern_commands *commands, 
     return quern__name_failure(result, function, commands->origin.name);
 }
 
-static bool is_ours(const quern_commands *commands, quern_entity entity)
+bool quern__record_is_ours(const quern_commands *commands, quern_entity entity)
 {
     return commands->open != NULL && quern_entity_generation(entity) == commands->origin.serial &&
            quern_entity_index(entity) < commands->open->create_count;
@@ -160,7 +136,8 @@ static quern_result find_other_entity(const quern_commands *commands, quern_enti
     if (!quern_entity_is_provisional(entity))
         return quern__entities_check(&commands->storage->entities, entity);
     *out_head = (quern__item){.entity = entity};
-    return is_ours(commands, entity) ? QUERN_OK : fail_provisional(commands, entity, function);
+    return quern__record_is_ours(commands, entity) ? QUERN_OK
+                                                   : fail_provisional(commands, entity, function);
 }
 
 /* What an item for the entity begins with. */
@@ -182,7 +159,7 @@ typedef struct handle_check {
 static quern_entity check_handle(void *argument, quern_entity entity)
 {
     handle_check *check = argument;
-    if (quern_entity_is_provisional(entity) && !is_ours(check->commands, entity))
+    if (quern_entity_is_provisional(entity) && !quern__record_is_ours(check->commands, entity))
         check->result = fail_provisional(check->commands, entity, check->function);
     return entity;
 }
@@ -199,10 +176,8 @@ static quern_result check_target(const quern_commands *commands, quern_entity so
                        quern_entity_index(source), quern_entity_generation(source));
 }
 
-/* A value must not smuggle provisional handles of other streams into the world, and that of a relation's
- * component is a target. entity: null where it is about to be created. */
-static quern_result check_value(const quern_commands *commands, const quern__operand *operand,
-                                quern_entity entity, const void *value, const char *function)
+quern_result quern__record_check_value(const quern_commands *commands, const quern__operand *operand,
+                                       quern_entity entity, const void *value, const char *function)
 {
     const quern__type *type = operand->type;
     if (value == NULL || !type->has_entity_fields) return QUERN_OK;
@@ -226,25 +201,13 @@ static inline const void *given_value(const quern__operation *operation, const v
     return (const char *)columns[k] + (size_t)i * operation->operands[k].size_bytes;
 }
 
-/* A create whose values stand, or will stand, in this place. */
-static inline quern_entity append_create(quern_commands *commands, const quern__operation *operation,
-                                         char *place)
-{
-    quern__item *item = quern__place_take(commands, operation, place);
-    assert(commands->open != NULL);
-    const uint32_t number = commands->open->create_count++;
-    const quern_entity entity = quern__entity_make(0, commands->origin.serial, number);
-    *item = (quern__item){.entity = entity};
-    return entity;
-}
-
 static void give_values(const quern__operation *operation, char *item, const void *const *values,
                         uint32_t i)
 {
-    forget_living(operation, item);
+    quern__record_forget_living(operation, item);
     for (uint32_t k = 0; k < operation->operand_count; k++)
         if (operation->operands[k].offset_bytes != 0)
-            give_value(operation, item, k, given_value(operation, values, k, i));
+            quern__record_give_value(operation, item, k, given_value(operation, values, k, i));
 }
 
 /* count creates; values[i] are the values of the i-th component, one after the other. */
@@ -257,7 +220,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     for (uint32_t i = 0; i < count; i++) {
         char *place = quern__place_find(commands, operation);
         if (place == NULL) place = quern__place_open(commands, operation);
-        const quern_entity entity = append_create(commands, operation, place);
+        const quern_entity entity = quern__record_append_create(commands, operation, place);
         give_values(operation, place, values, i);
         if (out_entities != NULL) out_entities[i] = entity;
     }
@@ -272,8 +235,8 @@ static quern_result check_columns(const quern_commands *commands, const quern__o
     for (uint32_t k = 0; k < operation->operand_count; k++) {
         if (operation->operands[k].offset_bytes == 0) continue;
         for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
-            result = check_value(commands, &operation->operands[k], quern_entity_null(),
-                                 given_value(operation, values, k, i), function);
+            result = quern__record_check_value(commands, &operation->operands[k], quern_entity_null(),
+                                               given_value(operation, values, k, i), function);
     }
     return result;
 }
@@ -337,10 +300,11 @@ quern_entity quern_commands_create_with(quern_commands *commands, const quern_co
 {
     static const char function[] = "quern_commands_create_with";
     char *place = NULL;
-    if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL && is_held(commands)))
+    if (QUERN__LIKELY(commands != NULL && components != NULL && values != NULL &&
+                      quern__record_is_held(commands)))
         place = give_known_values(commands, commands->operations.last_create, components, values, count);
     if (QUERN__LIKELY(place != NULL))
-        return append_create(commands, commands->operations.last_create, place);
+        return quern__record_append_create(commands, commands->operations.last_create, place);
     quern_entity entity = quern_entity_null();
     create_many(commands, components, values, count, 1, &entity, function);
     return entity;
@@ -386,7 +350,8 @@ static __attribute__((noinline)) quern_result destroy_carefully(quern_commands *
 quern_result quern_commands_destroy(quern_commands *commands, quern_entity entity)
 {
     const quern__operation *operation = &quern__operation_destroy;
-    if (QUERN__UNLIKELY(commands == NULL || !is_held(commands))) return destroy_carefully(commands, entity);
+    if (QUERN__UNLIKELY(commands == NULL || !quern__record_is_held(commands)))
+        return destroy_carefully(commands, entity);
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
     char *place = quern__place_find(commands, operation);
     if (record == NULL || place == NULL) return destroy_carefully(commands, entity);
@@ -432,11 +397,12 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
     if (result == QUERN_OK && operation->has_entity_fields)
-        result = check_value(commands, &operation->operands[0], entity, value, function);
+        result = quern__record_check_value(commands, &operation->operands[0], entity, value, function);
     if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     *quern__place_take(commands, operation, place) = head;
-    if (value != NULL && operation->operands[0].offset_bytes != 0) give_value(operation, place, 0, value);
+    if (value != NULL && operation->operands[0].offset_bytes != 0)
+        quern__record_give_value(operation, place, 0, value);
     return QUERN_OK;
 }
 

@@ -69,6 +69,7 @@ struct quern_commands {
     QUERN__ARRAY(quern__block) blocks;
     QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
     quern__operations operations;
+    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* by the index of the prefab; see spawn.h */
 };
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */

@@ -25,7 +25,8 @@ typedef struct quern__prefab_column {
     uint32_t live_count; /* of these, those that have been copied: all, once it is captured */
     uint16_t component_index;
     uint16_t size_bytes;
-    bool is_plain; /* values are copied as bytes */
+    bool is_plain;        /* values are copied as bytes */
+    bool is_other_target; /* of another relation than that of parents: commands relate by it in the end */
 } quern__prefab_column;
 
 typedef struct quern__prefab_field {
@@ -58,6 +59,7 @@ typedef struct quern__prefab_link {
 typedef struct quern__prefab_member {
     uint32_t group;
     uint32_t row; /* in the group */
+    uint32_t first_field, field_count;
 } quern__prefab_member;
 
 #define QUERN__PLAN_NONE UINT64_MAX

@@ -166,6 +166,14 @@ static bool is_captured(const capture *it, uint32_t group, uint32_t component_in
     return group != 0 || component->managed.relation != it->world->storage.relations.parent;
 }
 
+/* Whether it is the component of a relation, and not of that of parents. */
+static bool is_other_target(const capture *it, uint32_t component_index)
+{
+    const quern__component *component = it->world->storage.components.list.items[component_index];
+    return component->is_managed && component->managed.relation != NULL &&
+           component->managed.relation != it->world->storage.relations.parent;
+}
+
 static quern_result add_column(capture *it, quern__prefab_group *group, const quern__column *column)
 {
     quern__prefab *prefab = it->prefab;
@@ -181,6 +189,7 @@ static quern_result add_column(capture *it, quern__prefab_group *group, const qu
     const quern__prefab_column added = {.type = column->type,
                                         .component_index = column->component_index,
                                         .size_bytes = column->size_bytes,
+                                        .is_other_target = is_other_target(it, column->component_index),
                                         .is_plain = hooks->copy == NULL};
     prefab->columns.items[prefab->columns.count++] = added;
     group->column_count++;
@@ -256,33 +265,52 @@ static quern_result find_fields(capture *it, const quern__type *type, uint32_t c
     return QUERN_OK;
 }
 
-static quern_result copy_column(capture *it, const quern__prefab_group *group, uint32_t number)
+static char *captured_value(const capture *it, uint32_t member, uint32_t component_index)
+{
+    return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
+}
+
+static void copy_column(const capture *it, const quern__prefab_group *group, quern__prefab_column *column)
+{
+    for (uint32_t row = 0; row < group->width; row++) {
+        const uint32_t member = it->prefab->row_members.items[group->first_row + row];
+        quern__type_copy(column->type, column->values + (size_t)row * column->size_bytes,
+                         captured_value(it, member, column->component_index), 1);
+        column->live_count++;
+    }
+}
+
+/* The fields of one row after another. */
+static quern_result list_fields(capture *it, quern__prefab_group *group)
 {
     quern__prefab *prefab = it->prefab;
-    quern__prefab_column *column = &prefab->columns.items[group->first_column + number];
     quern_result result = QUERN_OK;
-    for (uint32_t row = 0; row < group->width && result == QUERN_OK; row++) {
+    group->first_field = prefab->fields.count;
+    for (uint32_t row = 0; row < group->width; row++) {
         const uint32_t member = prefab->row_members.items[group->first_row + row];
-        const quern__record *record = record_of(it, member);
-        char *source =
-            quern__storage_value(archetype_of(it, member), record->location, column->component_index);
-        char *target = column->values + (size_t)row * column->size_bytes;
-        quern__type_copy(column->type, target, source, 1);
-        column->live_count++;
-        if (column->type->has_entity_fields) result = find_fields(it, column->type, number, row, source);
+        prefab->members.items[member].first_field = prefab->fields.count;
+        for (uint32_t k = 0; k < group->column_count && result == QUERN_OK; k++) {
+            const quern__prefab_column *column = &prefab->columns.items[group->first_column + k];
+            if (column->type->has_entity_fields)
+                result = find_fields(it, column->type, k, row,
+                                     captured_value(it, member, column->component_index));
+        }
+        prefab->members.items[member].field_count =
+            prefab->fields.count - prefab->members.items[member].first_field;
     }
+    group->field_count = prefab->fields.count - group->first_field;
     return result;
 }
 
 static quern_result copy_values(capture *it)
 {
+    quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
-    for (uint32_t i = 0; i < it->prefab->groups.count && result == QUERN_OK; i++) {
-        quern__prefab_group *group = &it->prefab->groups.items[i];
-        group->first_field = it->prefab->fields.count;
-        for (uint32_t k = 0; k < group->column_count && result == QUERN_OK; k++)
-            result = copy_column(it, group, k);
-        group->field_count = it->prefab->fields.count - group->first_field;
+    for (uint32_t i = 0; i < prefab->groups.count && result == QUERN_OK; i++) {
+        quern__prefab_group *group = &prefab->groups.items[i];
+        for (uint32_t k = 0; k < group->column_count; k++)
+            copy_column(it, group, &prefab->columns.items[group->first_column + k]);
+        result = list_fields(it, group);
     }
     return result;
 }

@@ -197,12 +197,11 @@ static void spawn_rows(const spawn *it, uint32_t group_index, uint32_t first_ins
 
 /* --------------------------------------------------------------------------------------------- links */
 
-static void link_entity(quern__relation *relation, uint32_t source, uint32_t target, bool is_captured)
+static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
-    const bool is_last = is_captured || relation->is_ordered;
     quern__links_link(links, source, target,
-                      is_last ? QUERN__SLOT_NONE : quern__links_first(links, target));
+                      relation->is_ordered ? QUERN__SLOT_NONE : quern__links_first(links, target));
     quern__links_at(links, source)->level = quern__relation_child_level(relation, target);
 }
 
@@ -210,14 +209,12 @@ static void link_instance(const spawn *it, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
     if (it->parent_relation != NULL)
-        link_entity(it->parent_relation, quern_entity_index(handles[0]), quern_entity_index(it->parent),
-                    false);
+        link_entity(it->parent_relation, quern_entity_index(handles[0]), quern_entity_index(it->parent));
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
         const bool is_inside = link->target != QUERN_NO_MEMBER;
         const quern_entity target = is_inside ? handles[link->target] : link->outside;
-        link_entity(link->relation, quern_entity_index(handles[link->source]), quern_entity_index(target),
-                    is_inside);
+        link_entity(link->relation, quern_entity_index(handles[link->source]), quern_entity_index(target));
     }
 }
 

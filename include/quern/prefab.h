@@ -102,6 +102,25 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
                                                const quern_spawn_def *def, quern_entity *out_roots,
                                                quern_entity *out_members);
 
+/* --------------------------------------------------------------------------------------- by command */
+
+/** Records the spawning of one instance, for the next sync point: a create for each member, in their order,
+ * with the values that they are to have. So later commands of the same callback may change, destroy and
+ * relate the root and the other members, and it makes no difference what becomes of the prefab. out_root
+ * gets the provisional handle of the root, and may be NULL. def may be NULL; it has no fill; the parent may
+ * be provisional.
+ *
+ * Errors: those of the calls in commands.h; UNKNOWN_PREFAB; STALE_ENTITY, for a target outside of the tree;
+ * those of overrides; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's. */
+QUERN_API quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
+                                            const quern_spawn_def *def, quern_entity *out_root);
+
+/** Returns the provisional handle of a member of an instance that this callback has spawned by command,
+ * from that of its root; null with a message: INVALID_ARGUMENT (the prefab has no such member),
+ * PROVISIONAL_ENTITY (the root is none of this callback). Takes no walk. Threads: the callback's. */
+QUERN_API quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
+                                                     quern_entity root, uint32_t member);
+
 #ifdef __cplusplus
 }
 #endif

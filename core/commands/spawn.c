@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/commands/spawn.h"
+
+#include "core/commands/give.h"
+
+#include <quern/prefab.h>
+
+/* ---------------------------------------------------------------------------------------------- kinds */
+
+static size_t kind_bytes(uint32_t group_count)
+{
+    return sizeof(quern__spawn_kind) + (group_count + 1) * sizeof(const quern__operation *);
+}
+
+static void release_kind(const quern_commands *commands, quern__spawn_kind *kind)
+{
+    if (kind != NULL)
+        quern__release(&commands->storage->allocator, kind, kind_bytes(kind->group_count),
+                       _Alignof(quern__spawn_kind));
+}
+
+void quern__spawns_release(quern_commands *commands)
+{
+    for (uint32_t i = 0; i < commands->spawns.count; i++)
+        release_kind(commands, commands->spawns.items[i]);
+    quern__array_release(&commands->storage->allocator, &commands->spawns);
+}
+
+/* What creates of a group are given values for: all but the targets of other relations than that of
+ * parents, which may be members that come later. */
+typedef struct create_list {
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    const void *values[QUERN_MAX_ENTITY_COMPONENTS + 1];
+    uint32_t count;
+} create_list;
+
+static void list_creates(const quern__storage *storage, const quern__prefab *prefab,
+                         const quern__prefab_group *group, create_list *out_list)
+{
+    const quern__prefab_column *column = prefab->columns.items + group->first_column;
+    const quern__prefab_column *end = column + group->column_count;
+    out_list->count = 0;
+    for (uint32_t i = 0; i < group->component_count; i++) {
+        const uint16_t index = prefab->component_indices.items[group->first_component + i];
+        const bool has_values = column < end && column->component_index == index;
+        const bool is_left_out = has_values && column->is_other_target;
+        const void *values = has_values ? column->values : NULL;
+        if (has_values) column++;
+        if (is_left_out) continue;
+        out_list->components[out_list->count] = quern__component_handle(&storage->components, index);
+        out_list->values[out_list->count++] = values;
+    }
+}
+
+static quern_result find_create(quern_commands *commands, const create_list *list,
+                                const quern__operation **out_operation)
+{
+    return quern__operations_create(&commands->operations, &commands->storage->components,
+                                    &commands->storage->allocator, list->components, list->values,
+                                    list->count, out_operation);
+}
+
+static void count_bytes(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)
+{
+    const uint32_t bytes = quern__run_bytes(operation);
+    kind->bytes += count * bytes;
+    if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
+}
+
+static quern_result fill_kind(quern_commands *commands, const quern__prefab *prefab,
+                              quern__spawn_kind *kind)
+{
+    const quern__storage *storage = commands->storage;
+    create_list list;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < kind->group_count && result == QUERN_OK; i++) {
+        list_creates(storage, prefab, &prefab->groups.items[i], &list);
+        result = find_create(commands, &list, &kind->operations[i]);
+        if (result == QUERN_OK) count_bytes(kind, kind->operations[i], prefab->groups.items[i].width);
+    }
+    for (uint32_t i = 0; i < prefab->links.count && result == QUERN_OK; i++) {
+        const quern__relation *relation = prefab->links.items[i].relation;
+        const quern__operation *operation = NULL;
+        if (relation == storage->relations.parent) continue;
+        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                          relation->component_index, QUERN__VARIANT_SET, &operation);
+        if (result == QUERN_OK) count_bytes(kind, operation, 1);
+    }
+    return result;
+}
+
+/* Errors: OUT_OF_MEMORY. */
+static quern_result make_kind(quern_commands *commands, quern_prefab handle, const quern__prefab *prefab,
+                              quern__spawn_kind **out_kind)
+{
+    const quern_allocator *allocator = &commands->storage->allocator;
+    const uint32_t index = (uint32_t)handle.bits, group_count = prefab->groups.count;
+    if (!quern__array_reserve(allocator, &commands->spawns, index + 1))
+        return quern__record_fail_memory(commands);
+    while (commands->spawns.count <= index)
+        commands->spawns.items[commands->spawns.count++] = NULL;
+    quern__spawn_kind *kind =
+        quern__allocate(allocator, kind_bytes(group_count), _Alignof(quern__spawn_kind));
+    if (kind == NULL) return quern__record_fail_memory(commands);
+    *kind = (quern__spawn_kind){.prefab = handle, .group_count = group_count};
+    kind->operations[group_count] = NULL;
+    const quern_result result = fill_kind(commands, prefab, kind);
+    if (result != QUERN_OK) {
+        release_kind(commands, kind);
+        return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__record_fail_memory(commands) : result;
+    }
+    release_kind(commands, commands->spawns.items[index]); /* of one that was destroyed */
+    commands->spawns.items[index] = *out_kind = kind;
+    return QUERN_OK;
+}
+
+static inline quern_result find_kind(quern_commands *commands, quern_prefab handle,
+                                     const quern__prefab *prefab, quern__spawn_kind **out_kind)
+{
+    const uint32_t index = (uint32_t)handle.bits;
+    if (QUERN__LIKELY(index < commands->spawns.count && commands->spawns.items[index] != NULL &&
+                      commands->spawns.items[index]->prefab.bits == handle.bits)) {
+        *out_kind = commands->spawns.items[index];
+        return QUERN_OK;
+    }
+    return make_kind(commands, handle, prefab, out_kind);
+}
+
+/* The root's create with a parent, made when one is asked for. */
+static quern_result find_related_root(quern_commands *commands, const quern__prefab *prefab,
+                                      quern__spawn_kind *kind)
+{
+    static const quern_entity any;
+    const quern__storage *storage = commands->storage;
+    const quern__relation *parent = storage->relations.parent;
+    create_list list;
+    if (kind->operations[kind->group_count] != NULL) return QUERN_OK;
+    if (parent == NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "the world has no parents yet; call quern_world_parent before the frame");
+    list_creates(storage, prefab, &prefab->groups.items[0], &list);
+    list.components[list.count] = quern__component_handle(&storage->components, parent->component_index);
+    list.values[list.count++] = &any;
+    const quern_result result = find_create(commands, &list, &kind->operations[kind->group_count]);
+    if (result == QUERN_OK) count_bytes(kind, kind->operations[kind->group_count], 1);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ recording */
+
+/* One instance. */
+typedef struct spawning {
+    quern_commands *commands;
+    const quern__prefab *prefab;
+    const quern__spawn_kind *kind;
+    const quern_spawn_def *def; /* or NULL */
+    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
+    uint32_t override_count;
+    uint32_t first_number; /* of the root, among the creates of the stream */
+} spawning;
+
+static quern_entity member_handle(const spawning *it, uint32_t member)
+{
+    return quern__entity_make(0, it->commands->origin.serial, it->first_number + member);
+}
+
+static char *open_place(quern_commands *commands, const quern__operation *operation)
+{
+    char *place = quern__place_find(commands, operation);
+    return QUERN__LIKELY(place != NULL) ? place : quern__place_open(commands, operation);
+}
+
+static const void *value_of(const spawning *it, const quern__prefab_member *member, uint32_t column)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
+    const quern__prefab_column *values = &it->prefab->columns.items[group->first_column + column];
+    for (uint32_t i = 0; i < it->override_count; i++) {
+        const quern__prefab_override *override = &it->overrides[i];
+        if (override->group == member->group && override->row == member->row && override->column == column)
+            return override->values;
+    }
+    return values->values + (size_t)member->row * values->size_bytes;
+}
+
+static bool is_overridden(const spawning *it, const quern__prefab_member *member, uint32_t column)
+{
+    for (uint32_t i = 0; i < it->override_count; i++)
+        if (it->overrides[i].group == member->group && it->overrides[i].row == member->row &&
+            it->overrides[i].column == column)
+            return true;
+    return false;
+}
+
+/* The operand of each column comes after those of the columns before. */
+static void give_columns(const spawning *it, const quern__prefab_member *member,
+                         const quern__operation *operation, char *item)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
+    const quern__prefab_column *columns = it->prefab->columns.items + group->first_column;
+    const quern__prefab_field *field = it->prefab->fields.items + member->first_field;
+    const quern__prefab_field *fields_end = field + member->field_count;
+    uint32_t operand = 0;
+    quern__record_forget_living(operation, item);
+    for (uint32_t i = 0; i < group->column_count; i++) {
+        for (; field < fields_end && field->column < i; field++)
+            continue;
+        if (columns[i].is_other_target) continue;
+        while (operation->operands[operand].component_index != columns[i].component_index)
+            operand++;
+        quern__record_give_value(operation, item, operand, value_of(it, member, i));
+        if (it->override_count > 0 && is_overridden(it, member, i)) continue;
+        for (; field < fields_end && field->column == i; field++) {
+            const quern_entity handle = member_handle(it, field->member);
+            memcpy(item + operation->operands[operand].offset_bytes + field->offset_bytes, &handle,
+                   sizeof handle);
+        }
+    }
+}
+
+static void record_create(const spawning *it, uint32_t i)
+{
+    const quern__prefab_member *member = &it->prefab->members.items[i];
+    const bool has_parent = i == 0 && it->def != NULL && it->def->parent.bits != 0;
+    const quern__operation *operation =
+        it->kind->operations[has_parent ? it->kind->group_count : member->group];
+    char *place = open_place(it->commands, operation);
+    quern__record_append_create(it->commands, operation, place);
+    give_columns(it, member, operation, place);
+    if (has_parent)
+        quern__record_give_value(operation, place, operation->operand_count - 1u, &it->def->parent);
+}
+
+/* All operations are there, since the kind is. */
+static void record_relates(const spawning *it)
+{
+    quern_commands *commands = it->commands;
+    const quern__storage *storage = commands->storage;
+    for (uint32_t i = 0; i < it->prefab->links.count; i++) {
+        const quern__prefab_link *link = &it->prefab->links.items[i];
+        const quern__operation *operation = NULL;
+        if (link->relation == storage->relations.parent) continue;
+        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                 link->relation->component_index, QUERN__VARIANT_SET, &operation);
+        assert(operation != NULL);
+        const quern_entity target =
+            link->target != QUERN_NO_MEMBER ? member_handle(it, link->target) : link->outside;
+        char *place = open_place(commands, operation);
+        *quern__place_take(commands, operation, place) =
+            (quern__item){.entity = member_handle(it, link->source)};
+        quern__record_give_value(operation, place, 0, &target);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- the calls */
+
+/* What a definition asks for. */
+static quern_result check_def(spawning *it, quern__spawn_kind *kind, const char *function)
+{
+    quern_commands *commands = it->commands;
+    if (it->def->fill != NULL || it->def->fill_components[0].bits != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "a fill has no rows to write before the sync point; use overrides");
+    quern_result result =
+        quern__prefab_resolve(commands->storage, it->prefab, it->def, it->overrides, &it->override_count);
+    for (uint32_t i = 0; i < it->override_count && result == QUERN_OK; i++) {
+        const quern__prefab_override *override = &it->overrides[i];
+        const quern__prefab_group *group = &it->prefab->groups.items[override->group];
+        const quern__operand operand = {
+            .type = it->prefab->columns.items[group->first_column + override->column].type};
+        result =
+            quern__record_check_value(commands, &operand, quern_entity_null(), override->values, function);
+    }
+    if (result != QUERN_OK || it->def->parent.bits == 0) return result;
+    result = find_related_root(commands, it->prefab, kind);
+    if (result != QUERN_OK) return result;
+    const quern__operation *root = kind->operations[kind->group_count];
+    return quern__record_check_value(commands, &root->operands[root->operand_count - 1],
+                                     quern_entity_null(), &it->def->parent, function);
+}
+
+static quern_result check_outside(const spawning *it)
+{
+    for (uint32_t i = 0; i < it->prefab->links.count && it->prefab->has_outside; i++) {
+        const quern__prefab_link *link = &it->prefab->links.items[i];
+        if (link->target != QUERN_NO_MEMBER) continue;
+        const quern_result result = quern__entities_check(&it->commands->storage->entities, link->outside);
+        if (result != QUERN_OK) return quern__name_failure(result, "the target of a member", NULL);
+    }
+    return QUERN_OK;
+}
+
+static quern_result record_spawn(spawning *it, quern_prefab handle, const char *function)
+{
+    quern_commands *commands = it->commands;
+    quern__spawn_kind *kind = NULL;
+    if (!quern__record_is_held(commands)) return quern__record_fail_foreign(commands, function);
+    it->prefab = quern__prefabs_find(commands->storage, handle);
+    if (it->prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
+    quern_result result = find_kind(commands, handle, it->prefab, &kind);
+    if (result == QUERN_OK) result = check_outside(it);
+    if (result == QUERN_OK && it->def != NULL) result = check_def(it, kind, function);
+    const uint32_t count = it->prefab->members.count;
+    it->first_number = commands->open != NULL ? commands->open->create_count : 0;
+    if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - it->first_number)
+        return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
+    if (result == QUERN_OK)
+        result = quern__places_prepare_mixed(commands, kind->bytes, kind->largest_bytes, function);
+    if (result != QUERN_OK) return result;
+    it->kind = kind;
+    for (uint32_t i = 0; i < count; i++)
+        record_create(it, i);
+    record_relates(it);
+    return QUERN_OK;
+}
+
+quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab, const quern_spawn_def *def,
+                                  quern_entity *out_root)
+{
+    static const char function[] = "quern_commands_spawn";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    spawning it;
+    it.commands = commands;
+    it.def = def;
+    it.override_count = 0;
+    const quern_result result = record_spawn(&it, prefab, function);
+    if (QUERN__UNLIKELY(result != QUERN_OK))
+        return quern__name_failure(result, function, commands->origin.name);
+    if (out_root != NULL) *out_root = member_handle(&it, 0);
+    return QUERN_OK;
+}
+
+quern_entity quern_commands_spawned_member(const quern_commands *commands, quern_prefab prefab,
+                                           quern_entity root, uint32_t member)
+{
+    static const char function[] = "quern_commands_spawned_member";
+    if (commands == NULL) {
+        quern__fail_null(function, "commands");
+        return quern_entity_null();
+    }
+    const quern__prefab *found = quern__prefabs_find(commands->storage, prefab);
+    const quern_entity entity = {root.bits + member};
+    quern_result result = QUERN_OK;
+    if (found == NULL)
+        result = quern__prefabs_fail(commands->storage, prefab);
+    else if (member >= found->members.count)
+        result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "no member %u; the prefab has %u", member,
+                             found->members.count);
+    else if (!quern_entity_is_provisional(root) || !quern__record_is_ours(commands, root) ||
+             !quern__record_is_ours(commands, entity))
+        result = quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                             "the root is none that this callback has spawned by command");
+    if (result == QUERN_OK) return entity;
+    quern__name_failure(result, function, commands->origin.name);
+    return quern_entity_null();
+}

@@ -176,4 +176,6 @@ void quern__cascade_unlink(const quern__cascade *cascade, quern__storage *storag
         for (uint32_t i = 0; i < cascade->slots.count; i++)
             unlink_one(cascade, links, cascade->slots.items[i]);
     }
+    for (uint32_t i = 0; i < cascade->slots.count && storage->names.count > 0; i++)
+        quern__names_drop(&storage->names, cascade->slots.items[i]);
 }

@@ -61,7 +61,7 @@ quern_result quern__cascade_reserve(quern__cascade *cascade, struct quern__stora
 /* Moves them; they have been reserved. */
 void quern__cascade_loosen(const quern__cascade *cascade, struct quern__storage *storage);
 
-/* Does so, and takes the links from all that end. What remains is to take out the rows of those that end. */
+/* Does so, and takes links and names from all that end. What remains is to take out the rows of those that end. */
 void quern__cascade_unlink(const quern__cascade *cascade, struct quern__storage *storage);
 
 #endif

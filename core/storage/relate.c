@@ -3,6 +3,7 @@
 #include "core/storage/relate.h"
 
 #include "core/storage/change.h"
+#include "core/storage/naming.h"
 
 /* -------------------------------------------------------------------------------- lists of changes */
 
@@ -128,20 +129,21 @@ static void write_target(const quern__storage *storage, const quern__relation *r
            sizeof target);
 }
 
-static void relink(quern__relation *relation, uint32_t source, uint32_t target)
+static void relink(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
     if (quern__links_target(links, source) != QUERN__SLOT_NONE) quern__links_unlink(links, source);
     quern__links_link(links, source, target,
                       relation->is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first);
+    quern__naming_follow(storage, relation, source, target);
 }
 
 /* Where the source's archetype stays. */
-static void retarget(const quern__storage *storage, quern__relation *relation, uint32_t source,
+static void retarget(quern__storage *storage, quern__relation *relation, uint32_t source,
                      quern_entity target)
 {
     const quern__record *record = quern__entities_record(&storage->entities, source);
-    relink(relation, source, quern_entity_index(target));
+    relink(storage, relation, source, quern_entity_index(target));
     write_target(storage, relation, source, target);
     quern__rows_written(quern__storage_archetype_of(storage, record), record->location, 1,
                         relation->component_index);
@@ -180,14 +182,16 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     /* who has no children is above nobody */
     if (relation->has_levels && link->count > 0 && quern__links_is_above(links, s, t))
         return fail_cycle(storage, relation, source, target);
+    quern_result result = quern__naming_check(storage, relation, source, t);
+    if (result != QUERN_OK) return result;
     const uint32_t level = quern__relation_child_level(relation, t);
     if (link->target != QUERN__SLOT_NONE && link->level == level) {
         retarget(storage, relation, s, target);
         return QUERN_OK;
     }
-    quern_result result = reserve_move(storage, relation, s, true, level);
+    result = reserve_move(storage, relation, s, true, level);
     if (result != QUERN_OK) return result;
-    relink(relation, s, t);
+    relink(storage, relation, s, t);
     quern__changes_apply(storage);
     write_target(storage, relation, s, target);
     return QUERN_OK;
@@ -196,9 +200,11 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
 quern_result quern__unrelate(quern__storage *storage, quern__relation *relation, quern_entity source)
 {
     const uint32_t s = quern_entity_index(source);
-    quern_result result = reserve_move(storage, relation, s, false, 0);
+    quern_result result = quern__naming_check(storage, relation, source, QUERN__SLOT_NONE);
+    if (result == QUERN_OK) result = reserve_move(storage, relation, s, false, 0);
     if (result != QUERN_OK) return result;
     quern__links_unlink(&relation->links, s);
+    quern__naming_follow(storage, relation, s, QUERN__SLOT_NONE);
     quern__changes_apply(storage);
     return QUERN_OK;
 }

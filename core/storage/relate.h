@@ -9,7 +9,7 @@
 
 #include "core/storage/storage.h"
 
-/* The source gets the target; both live and are not the same. Errors: CYCLE, OUT_OF_MEMORY, and those of
+/* The source gets the target; both live and are not the same. Errors: CYCLE, NAME_TAKEN, OUT_OF_MEMORY, and those of
  * quern__storage_archetype. */
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target);

@@ -33,6 +33,12 @@ static quern_result check_def(const quern_relation_def *def)
                        def->name, (int)def->on_target_destroyed);
 }
 
+static bool is_defined_so(const quern__relation *relation, const quern_relation_def *def)
+{
+    return relation->policy == def->on_target_destroyed && relation->has_levels == def->levels &&
+           relation->is_ordered == def->ordered;
+}
+
 /* The name is taken: fine when it is by the same relation. */
 static quern_result settle_known(const quern__storage *storage, quern_component known,
                                  const quern_relation_def *def, quern__relation **out_relation)
@@ -42,8 +48,7 @@ static quern_result settle_known(const quern__storage *storage, quern_component 
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
                            "relation '%s': a component has this name, and a relation is a component, too",
                            def->name);
-    if (relation->policy != def->on_target_destroyed || relation->has_levels != def->levels ||
-        relation->is_ordered != def->ordered)
+    if (!is_defined_so(relation, def))
         return quern__fail(QUERN_ERROR_DUPLICATE_NAME,
                            "relation '%s' is registered with another policy, levels or order", def->name);
     *out_relation = relation;
@@ -108,7 +113,12 @@ quern_result quern__relation_register(quern__storage *storage, const quern_relat
     if (result != QUERN_OK) return result;
     const quern_component known = quern__components_find(&storage->components, def->name);
     if (!quern_component_is_null(known)) return settle_known(storage, known, def, out_relation);
-    return relation_create(storage, def, out_relation);
+    result = relation_create(storage, def, out_relation);
+    /* the hierarchy is the one that names know from the start, whoever registers it */
+    if (result == QUERN_OK && strcmp(def->name, quern__parent_def.name) == 0 &&
+        is_defined_so(*out_relation, &quern__parent_def))
+        storage->relations.parent = *out_relation;
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------- finding */

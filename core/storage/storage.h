@@ -15,6 +15,7 @@
 #include "core/storage/cascade.h"
 #include "core/storage/component.h"
 #include "core/storage/entity.h"
+#include "core/storage/name.h"
 #include "core/storage/relation.h"
 
 #include <quern/world.h>
@@ -56,9 +57,10 @@ typedef struct quern__storage {
     uint32_t next_spare;
     quern__relations relations;
     QUERN__ARRAY(quern__level_change) level_changes; /* scratch of relate.h, as the next two */
-    quern__map moved;                /* slot + 1 -> archetype of an entity that changes more than once */
-    quern__cascade cascade;          /* of immediate calls */
-    bool has_attachments;            /* entities may have links: who ends has to be looked at */
+    quern__map moved;       /* slot + 1 -> archetype of an entity that changes more than once */
+    quern__cascade cascade; /* of immediate calls */
+    quern__names names;
+    bool has_attachments;            /* entities may have links or names: who ends has to be looked at */
     struct quern__prefabs *prefabs;  /* NULL: none was captured yet */
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */
     quern__place_table *first_place_table;

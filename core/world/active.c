@@ -1,29 +1,43 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of active.h. Queries look at the tag when they match archetypes: see core/world/query.c. */
+/* The calls of active.h. Queries look at the tag when they match archetypes: see core/world/query.c.
+ *
+ * A second tag, hidden, comes right after the first. An entity with both is off because of its parent; with
+ * the second alone, which is left when somebody takes the first away by hand, it is on. */
 
 #include <quern/active.h>
 
+#include "core/storage/change.h"
+#include "core/storage/naming.h"
 #include "core/world/world.h"
+
+/* ------------------------------------------------------------------------------------------ the tags */
 
 /* A component of that name which the program has registered may stand in archetypes that queries have
  * matched already; so it cannot become the one that keeps entities out. */
 static quern_result register_disabled(quern_world *world)
 {
-    quern__storage *storage = &world->storage;
+    quern__components *components = &world->storage.components;
+    const quern_allocator *allocator = &world->storage.allocator;
     quern_result result = quern__world_check_unlocked(world, "quern_world_disabled");
     if (result != QUERN_OK) return result;
-    const quern_component_def def = {.name = "disabled"};
-    if (quern__components_find(&storage->components, def.name).bits != 0)
+    const uint32_t component_count = components->list.count;
+    const quern_component_def disabled = {.name = "disabled"}, by_parent = {.name = "disabled by parent"};
+    if (quern__components_find(components, disabled.name).bits != 0)
         return quern__fail(
             QUERN_ERROR_DUPLICATE_NAME,
             "quern_world_disabled: the world has a component 'disabled' already, which is the "
             "name of the built-in tag: give it another name, or call this first");
     quern_component component;
-    result = quern__components_register(&storage->components, &storage->allocator, &def, &component);
-    if (result != QUERN_OK) return quern__in_call(result, "quern_world_disabled");
-    storage->disabled_index = quern__component_index(component);
-    return QUERN_OK;
+    result = quern__components_register(components, allocator, &disabled, &component);
+    if (result == QUERN_OK)
+        result = quern__components_add_managed(components, allocator, &by_parent,
+                                               &(quern__managed){.is_hidden = true});
+    if (result == QUERN_OK)
+        world->storage.disabled_index = component_count;
+    else
+        quern__components_drop_last(components, allocator, component_count);
+    return quern__in_call(result, "quern_world_disabled");
 }
 
 quern_component quern_world_disabled(quern_world *world)
@@ -38,4 +52,177 @@ quern_component quern_world_disabled(quern_world *world)
         if (quern__world_left(world, register_disabled(world)) != QUERN_OK) return none;
     }
     return quern__component_handle(&world->storage.components, world->storage.disabled_index);
+}
+
+/* ----------------------------------------------------------------------------------------- switching */
+
+typedef enum state { ON, OFF_BY_PARENT, OFF_BY_ITSELF } state;
+
+/* An entity that comes to another state. */
+typedef struct switching {
+    quern_entity entity;
+    const quern__move_plan *plan;
+} switching;
+
+typedef struct switch_list {
+    quern__storage *storage;
+    QUERN__ARRAY(switching) entities;
+} switch_list;
+
+static uint32_t by_parent_index(const quern__storage *storage)
+{
+    return storage->disabled_index + 1;
+}
+
+static quern__archetype *archetype_of(const quern__storage *storage, uint32_t slot)
+{
+    return quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
+}
+
+static state state_of(const quern__storage *storage, uint32_t slot)
+{
+    const quern__archetype *archetype = archetype_of(storage, slot);
+    if (!quern__archetype_has(archetype, storage->disabled_index)) return ON;
+    return quern__archetype_has(archetype, by_parent_index(storage)) ? OFF_BY_PARENT : OFF_BY_ITSELF;
+}
+
+/* The archetype with the same components, but the tags of a state. */
+static quern_result find_target(quern__storage *storage, const quern__archetype *source, state wanted,
+                                quern__archetype **out_target)
+{
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+    const uint32_t tag = storage->disabled_index;
+    uint32_t count = 0, i = 0;
+    for (; i < source->component_count && source->component_indices[i] < tag; i++)
+        set[count++] = source->component_indices[i];
+    if (wanted != ON) set[count++] = (uint16_t)tag;
+    if (wanted == OFF_BY_PARENT) set[count++] = (uint16_t)by_parent_index(storage);
+    for (; i < source->component_count; i++)
+        if (source->component_indices[i] > by_parent_index(storage))
+            set[count++] = source->component_indices[i];
+    return quern__storage_archetype(storage, set, count, out_target);
+}
+
+/* Lists an entity that is to come to a state, with its plan and a row. */
+static quern_result list(switch_list *changes, uint32_t slot, state wanted)
+{
+    quern__storage *storage = changes->storage;
+    quern__archetype *source = archetype_of(storage, slot), *target;
+    const quern__move_plan *plan;
+    quern_result result = find_target(storage, source, wanted, &target);
+    if (result != QUERN_OK || target == source) return result;
+    result = quern__plan_between(storage, source, target, &plan);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(&storage->allocator, &changes->entities, changes->entities.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u entities to switch",
+                           changes->entities.count + 1);
+    result = quern__rows_reserve(storage, target, 1);
+    if (result == QUERN_OK)
+        changes->entities.items[changes->entities.count++] =
+            (switching){.entity = quern__entity_of_slot(storage, slot), .plan = plan};
+    return result;
+}
+
+/* The slot that comes after one in the walk below a root: a child of it, unless its children are to be left
+ * out; QUERN__SLOT_NONE at the end. */
+static uint32_t step(const quern__links *links, uint32_t root, uint32_t slot, bool descends)
+{
+    const uint32_t child = descends ? quern__links_first(links, slot) : QUERN__SLOT_NONE;
+    if (child != QUERN__SLOT_NONE) return child;
+    for (; slot != root; slot = quern__links_target(links, slot))
+        if (quern__links_at(links, slot)->next != QUERN__SLOT_NONE)
+            return quern__links_at(links, slot)->next;
+    return QUERN__SLOT_NONE;
+}
+
+static quern_result list_below(switch_list *changes, uint32_t root, bool active)
+{
+    const quern__relation *parent = changes->storage->relations.parent;
+    if (parent == NULL) return QUERN_OK;
+    quern_result result = QUERN_OK;
+    uint32_t slot = step(&parent->links, root, root, true);
+    while (slot != QUERN__SLOT_NONE && result == QUERN_OK) {
+        const state now = state_of(changes->storage, slot);
+        if (active && now != OFF_BY_ITSELF) result = list(changes, slot, ON);
+        if (!active && now == ON) result = list(changes, slot, OFF_BY_PARENT);
+        slot = step(&parent->links, root, slot, !active || now != OFF_BY_ITSELF);
+    }
+    return result;
+}
+
+static quern_result list_on(switch_list *changes, uint32_t root)
+{
+    const quern__storage *storage = changes->storage;
+    const uint32_t parent = quern__parent_slot(storage, root);
+    const bool parent_is_on = parent == QUERN__SLOT_NONE || state_of(storage, parent) == ON;
+    if (!parent_is_on && state_of(storage, root) != ON) return list(changes, root, OFF_BY_PARENT);
+    quern_result result = list(changes, root, ON);
+    return result == QUERN_OK ? list_below(changes, root, true) : result;
+}
+
+static quern_result list_off(switch_list *changes, uint32_t root)
+{
+    quern_result result = list(changes, root, OFF_BY_ITSELF);
+    return result == QUERN_OK ? list_below(changes, root, false) : result;
+}
+
+static void apply(const switch_list *changes)
+{
+    quern__storage *storage = changes->storage;
+    for (uint32_t i = 0; i < changes->entities.count; i++) {
+        const switching *change = &changes->entities.items[i];
+        quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(change->entity));
+        uint32_t count;
+        const uintptr_t to = quern__rows_append(storage, change->plan->target, 1, &count);
+        quern__row_move(storage, change->entity, record, change->plan, to);
+    }
+}
+
+static void unreserve(const switch_list *changes)
+{
+    for (uint32_t i = 0; i < changes->entities.count; i++)
+        quern__rows_unreserve(changes->storage, changes->entities.items[i].plan->target);
+}
+
+static quern_result check_entity(const quern_world *world, quern_entity entity, const char *function)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK && quern__entities_find(&world->storage.entities, entity) == NULL)
+        result = quern__in_call(quern__entities_check(&world->storage.entities, entity), function);
+    return result;
+}
+
+static quern_result set_active(quern_world *world, quern_entity entity, bool active)
+{
+    static const char function[] = "quern_entity_set_active";
+    quern_result result = check_entity(world, entity, function);
+    if (result != QUERN_OK) return result;
+    if (world->storage.disabled_index == QUERN__NO_COMPONENT) {
+        if (active) return QUERN_OK; /* nobody was ever switched off */
+        result = register_disabled(world);
+        if (result != QUERN_OK) return result;
+    }
+    switch_list changes = {.storage = &world->storage};
+    result = active ? list_on(&changes, quern_entity_index(entity))
+                    : list_off(&changes, quern_entity_index(entity));
+    if (result == QUERN_OK)
+        apply(&changes);
+    else
+        unreserve(&changes);
+    quern__array_release(&world->storage.allocator, &changes.entities);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_entity_set_active(quern_world *world, quern_entity entity, bool active)
+{
+    if (!quern__world_enter(world, "quern_entity_set_active")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set_active(world, entity, active));
+}
+
+bool quern_entity_is_active(const quern_world *world, quern_entity entity)
+{
+    if (check_entity(world, entity, "quern_entity_is_active") != QUERN_OK) return false;
+    return state_of(&world->storage, quern_entity_index(entity)) == ON;
 }

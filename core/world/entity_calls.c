@@ -74,6 +74,7 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
     quern__storage *storage = &world->storage;
     if (storage->has_attachments && quern__relations_has_links(&storage->relations, (uint32_t)entity.bits))
         return quern__in_call(quern__world_destroy_attached(world, &entity, 1), "quern_entity_destroy");
+    if (storage->has_attachments) quern__names_drop(&storage->names, quern_entity_index(entity));
     quern__row_leave(storage, entity);
     return QUERN_OK;
 }

@@ -29,6 +29,7 @@ static quern_result trim(quern_world *world)
     quern__relations_trim(storage);
     quern__slabs_trim(&storage->slabs, &storage->allocator);
     quern__entities_drop_pages(&storage->entities, &storage->allocator);
+    quern__names_trim(&storage->names, &storage->allocator);
     return QUERN_OK;
 }
 

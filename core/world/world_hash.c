@@ -54,6 +54,17 @@ static uint64_t hash_rows(const quern__archetype *archetype, const quern__chunk_
     return hash;
 }
 
+/* In the order of slots. A world without names has the hash that it had before there were any. */
+static uint64_t hash_entity_names(const quern__storage *storage, uint64_t hash)
+{
+    for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names.count > 0; slot++) {
+        const quern__name *name = quern__names_of(&storage->names, slot);
+        if (name != NULL)
+            hash = quern__hash_word(quern__hash_word(hash, slot), quern__hash_string(name->text));
+    }
+    return hash;
+}
+
 static uint64_t hash_resources(const quern__resources *resources, uint64_t hash, uint32_t first_handle_high)
 {
     for (uint32_t i = 0; i < resources->list.count; i++) {
@@ -105,5 +116,6 @@ uint64_t quern_world_hash(const quern_world *world)
             hash = hash_rows(archetype, &archetype->slots[k], hash, first_handle_high);
     }
     hash = hash_relations(storage, hash);
+    hash = hash_entity_names(storage, hash);
     return hash_resources(&world->resources, hash, first_handle_high);
 }

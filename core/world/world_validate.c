@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* quern_world_validate: every invariant of the storage, checked from both sides. */
 
+#include "core/storage/naming.h"
 #include "core/world/world.h"
 
 #define REQUIRE(condition, ...)                                                 \
@@ -123,6 +124,41 @@ static quern_result validate_places(const quern__storage *storage)
     return QUERN_OK;
 }
 
+/* What is found by parent and text is what the slot has, so no two siblings have one name. */
+static quern_result validate_name(const quern__storage *storage, uint32_t slot)
+{
+    const quern__name *name = quern__names_of(&storage->names, slot);
+    const quern__record *record = quern__entities_record(&storage->entities, slot);
+    REQUIRE(name->slot == slot, "the name of slot %u is that of slot %u", slot, name->slot);
+    REQUIRE(record->location != 0, "slot %u is free and has a name, '%s'", slot, name->text);
+    REQUIRE(name->parent == quern__parent_slot(storage, slot),
+            "the name of slot %u, '%s', does not stand under the entity's parent", slot, name->text);
+    REQUIRE(name->text[0] != '\0' && quern__entity_check_name(name->text) == QUERN_OK,
+            "the name of slot %u is none", slot);
+    const uint32_t found =
+        quern__names_find(&storage->names, name->parent, name->text, (uint32_t)strlen(name->text));
+    REQUIRE(found == slot, "the name of slot %u, '%s', leads to slot %u", slot, name->text, found);
+    return QUERN_OK;
+}
+
+static quern_result validate_names(const quern__storage *storage)
+{
+    const quern__names *names = &storage->names;
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < names->pages.count * QUERN__NAME_PAGE_SLOTS; slot++) {
+        if (quern__names_of(names, slot) == NULL) continue;
+        REQUIRE(slot < storage->entities.slot_count, "slot %u was never used and has a name", slot);
+        quern_result result = validate_name(storage, slot);
+        if (result != QUERN_OK) return result;
+        count++;
+    }
+    REQUIRE(count == names->count, "%u entities have names, but %u are counted", count, names->count);
+    REQUIRE(count + names->free_count == names->held_block_count * QUERN__NAME_BLOCK_NAMES,
+            "%u names and %u free ones do not fill %u blocks", count, names->free_count,
+            names->held_block_count);
+    return QUERN_OK;
+}
+
 static quern_result validate(const quern_world *world)
 {
     const quern__storage *storage = &world->storage;
@@ -141,6 +177,7 @@ static quern_result validate(const quern_world *world)
     quern_result result = validate_entities(&storage->entities, row_count);
     if (result == QUERN_OK) result = validate_places(storage);
     if (result == QUERN_OK) result = quern__world_validate_relations(world);
+    if (result == QUERN_OK) result = validate_names(storage);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
 }
 

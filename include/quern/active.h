@@ -12,7 +12,12 @@
  * quern_entity_destroy_matching. This is decided when an archetype is matched, and costs nothing per chunk
  * or row. A term of any match and access counts.
  *
- * Calls that are given a handle reach disabled entities as all others: getters, lookups, commands. */
+ * Calls that are given a handle reach disabled entities as all others: getters, lookups, commands.
+ *
+ * quern_entity_set_active switches whole trees under quern_world_parent off and on. An entity is off by
+ * itself when it was switched off, or got the tag by another call; it is off because of its parent when it
+ * was on while a tree above it was switched off. The world tells both apart by a hidden tag. So what was off
+ * by itself before stays off when the tree is switched on again, and so does all below it. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -29,6 +34,23 @@ extern "C" {
  * a component of the program has the name (DUPLICATE_NAME), while a frame runs (WORLD_LOCKED), LIMIT,
  * OUT_OF_MEMORY. Ask for it once before the first frame; from then on threads and frames do not matter. */
 QUERN_API quern_component quern_world_disabled(quern_world *world);
+
+/** Switches an entity, and all below it under quern_world_parent, off or on.
+ *
+ * Off: the entity is off by itself from now on; those below that are on are off because of their parent. On:
+ * the entity is no longer off by itself. If its parent is off, it is off because of that now; otherwise it
+ * is on, and with it those below that are off because of their parents, down to those that are off by
+ * themselves. An entity that is related or created under one that is off stays as it is.
+ *
+ * All of it is done or nothing. Rows change in the order of a walk from the entity, children in their order,
+ * each before its next sibling. Errors: as those of the calls in <quern/world.h> on entities,
+ * TOO_MANY_COMPONENTS, LIMIT, and as quern_world_disabled where the tag is not registered yet. Threads: main,
+ * between frames and in exclusive systems. */
+QUERN_API quern_result quern_entity_set_active(quern_world *world, quern_entity entity, bool active);
+
+/** Returns whether the entity is on: it does not have the tag. False, with a message, for a wrong handle.
+ * Threads: main, between frames and in exclusive systems. */
+QUERN_API bool quern_entity_is_active(const quern_world *world, quern_entity entity);
 
 #ifdef __cplusplus
 }

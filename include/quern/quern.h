@@ -20,6 +20,7 @@
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
  *   prefab.h     trees of entities, captured and spawned again and again
+ *   name.h       names of entities, and finding them by path
  *   parallel.h   a query on the threads of a pool, outside of frames
  *   jobs.h       the job pool, usable on its own
  *   graph.h      graphs of loops on a job pool
@@ -40,6 +41,7 @@
 #include <quern/hardware.h>  /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
+#include <quern/name.h>      /* IWYU pragma: export */
 #include <quern/parallel.h>  /* IWYU pragma: export */
 #include <quern/prefab.h>    /* IWYU pragma: export */
 #include <quern/profile.h>   /* IWYU pragma: export */

@@ -57,7 +57,7 @@ QUERN_API void quern_world_destroy(quern_world *world);
 
 /** Returns a 64-bit fingerprint of everything the world keeps the same at every thread count: entity
  * handles (index and life, see quern_entity), free slots, row order in every chunk, component bytes, targets
- * and siblings of relations, and resources with described fields.
+ * and siblings of relations, names, and resources with described fields.
  *
  * Of a component with described fields only these count, otherwise all its bytes. So a plain type with
  * padding should describe its fields, or be zeroed before it is written. Commands that wait for a sync
@@ -76,9 +76,10 @@ typedef struct quern_world_stats {
     uint64_t retired_count;    /**< Slots whose generations are used up. */
     uint32_t archetype_count;  /**< Including empty ones. */
     uint32_t component_count;  /**< Registered component types. */
+    uint32_t name_count;       /**< Entities that have a name. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    uint64_t held_bytes;       /**< Slabs, entity records, links and prefabs. */
+    uint64_t held_bytes;       /**< Slabs, entity records, links, names and prefabs. */
     uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
     uint32_t relation_count;   /**< Registered relations. */
     uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */

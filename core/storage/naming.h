@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_NAMING_H
+#define QUERN_CORE_STORAGE_NAMING_H
+
+/* Names of living entities (name.h), under their parents in the built-in hierarchy. */
+
+#include "core/storage/relate.h"
+#include "core/storage/storage.h"
+
+/* The slot of the parent, or QUERN__SLOT_NONE. */
+static inline uint32_t quern__parent_slot(const quern__storage *storage, uint32_t slot)
+{
+    const quern__relation *parent = storage->relations.parent;
+    return parent != NULL ? quern__links_target(&parent->links, slot) : QUERN__SLOT_NONE;
+}
+
+/* Whether a text may be a name. Errors: INVALID_ARGUMENT. */
+quern_result quern__entity_check_name(const char *name);
+
+/* A living entity gets a name, or loses it where that is NULL or empty. Errors: INVALID_ARGUMENT,
+ * NAME_TAKEN, OUT_OF_MEMORY. */
+quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity, const char *name);
+
+/* The part of quern__naming_check that looks at names. */
+quern_result quern__naming_check_name(const quern__storage *storage, quern_entity source, uint32_t target);
+
+/* For who relates: whether the name of a living source allows another target, or none (QUERN__SLOT_NONE).
+ * Errors: NAME_TAKEN. */
+static inline quern_result quern__naming_check(const quern__storage *storage,
+                                               const quern__relation *relation, quern_entity source,
+                                               uint32_t target)
+{
+    if (QUERN__LIKELY(storage->names.count == 0 || relation != storage->relations.parent)) return QUERN_OK;
+    return quern__naming_check_name(storage, source, target);
+}
+
+/* The same when it is done. */
+static inline void quern__naming_follow(quern__storage *storage, const quern__relation *relation,
+                                        uint32_t source, uint32_t target)
+{
+    if (QUERN__LIKELY(storage->names.count == 0 || relation != storage->relations.parent)) return;
+    quern__names_move(&storage->names, source, target);
+}
+
+#endif

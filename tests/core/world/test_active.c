@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <quern/active.h>
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+
+static quern_world *world;
+static quern_relation parent;
+static quern_component number;
+
+static void open_world(void)
+{
+    world = setup_world();
+    parent = quern_world_parent(world);
+    number = setup_component(world, "number", sizeof(uint64_t), 8);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(active, .init = open_world, .fini = close_world);
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_entity root(void)
+{
+    return setup_entity_with(world, &number, 1);
+}
+
+static quern_entity child(quern_entity target)
+{
+    const quern_entity entity = root();
+    must(quern_entity_relate(world, entity, parent, target));
+    return entity;
+}
+
+static bool is_on(quern_entity entity)
+{
+    const bool is_active = quern_entity_is_active(world, entity);
+    cr_assert_eq(is_active, !quern_entity_has(world, entity, quern_world_disabled(world)));
+    return is_active;
+}
+
+static void set(quern_entity entity, bool active)
+{
+    must(quern_entity_set_active(world, entity, active));
+    assert_valid(world);
+}
+
+Test(active, one_entity_is_switched_off_and_on)
+{
+    const quern_entity entity = root(), other = root();
+    *(uint64_t *)quern_entity_get(world, entity, number) = 5;
+    cr_assert(is_on(entity));
+    set(entity, false);
+    cr_assert_not(is_on(entity));
+    cr_assert(is_on(other));
+    set(entity, false);
+    set(entity, true);
+    set(entity, true);
+    cr_assert(is_on(entity));
+    cr_assert_eq(*(uint64_t *)quern_entity_get(world, entity, number), 5u);
+}
+
+Test(active, a_tree_is_switched_as_a_whole)
+{
+    const quern_entity a = root(), b = child(a), c = child(b), d = child(a), other = root();
+    set(a, false);
+    cr_assert(!is_on(a) && !is_on(b) && !is_on(c) && !is_on(d) && is_on(other));
+    set(a, true);
+    cr_assert(is_on(a) && is_on(b) && is_on(c) && is_on(d));
+    set(b, false);
+    cr_assert(is_on(a) && !is_on(b) && !is_on(c) && is_on(d));
+}
+
+Test(active, what_was_off_before_stays_off)
+{
+    const quern_entity a = root(), b = child(a), c = child(b), d = child(a);
+    set(b, false);
+    set(a, false);
+    set(a, true);
+    cr_assert(is_on(a) && !is_on(b) && !is_on(c) && is_on(d));
+    set(b, true);
+    cr_assert(is_on(b) && is_on(c));
+}
+
+Test(active, what_is_switched_on_under_a_parent_that_is_off_waits_for_it)
+{
+    const quern_entity a = root(), b = child(a), c = child(b);
+    set(b, false);
+    set(a, false);
+    set(b, true);
+    cr_assert(!is_on(b) && !is_on(c));
+    set(a, true);
+    cr_assert(is_on(a) && is_on(b) && is_on(c));
+}
+
+Test(active, what_is_switched_off_under_a_parent_that_is_off_stays_off)
+{
+    const quern_entity a = root(), b = child(a), c = child(b);
+    set(a, false);
+    set(b, false);
+    set(a, true);
+    cr_assert(is_on(a) && !is_on(b) && !is_on(c));
+}
+
+Test(active, what_comes_later_stays_as_it_is)
+{
+    const quern_entity a = root(), late = root();
+    set(a, false);
+    must(quern_entity_relate(world, late, parent, a));
+    cr_assert(is_on(late));
+    set(late, true);
+    cr_assert(is_on(late));
+    const quern_entity below = child(a);
+    set(a, false); /* again: now it reaches them, too */
+    cr_assert(!is_on(late) && !is_on(below));
+    set(a, true);
+    cr_assert(is_on(late) && is_on(below));
+}
+
+Test(active, the_tag_may_be_put_in_and_taken_out_by_hand)
+{
+    const quern_component disabled = quern_world_disabled(world);
+    const quern_entity a = root(), b = child(a), c = child(a);
+    must(quern_entity_add(world, b, disabled, NULL));
+    set(a, false);
+    must(quern_entity_remove(world, c, disabled));
+    cr_assert(is_on(c));
+    set(a, true);
+    cr_assert(is_on(a) && !is_on(b) && is_on(c));
+    must(quern_entity_add(world, c, disabled, NULL)); /* nothing of before is left with it */
+    set(a, false);
+    set(a, true);
+    cr_assert(!is_on(b) && !is_on(c));
+}
+
+Test(active, a_chain_of_ten_thousand_is_switched)
+{
+    enum { DEPTH = 10000 };
+    quern_entity *chain = calloc(DEPTH, sizeof *chain);
+    chain[0] = root();
+    for (uint32_t i = 1; i < DEPTH; i++)
+        chain[i] = child(chain[i - 1]);
+    set(chain[0], false);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        cr_assert_not(quern_entity_is_active(world, chain[i]));
+    set(chain[DEPTH / 2], false);
+    set(chain[0], true);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        cr_assert_eq(quern_entity_is_active(world, chain[i]), i < DEPTH / 2);
+    free(chain);
+}
+
+Test(active, wrong_calls_are_refused)
+{
+    const quern_entity entity = root(), dead = root();
+    must(quern_entity_destroy(world, dead));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT, quern_entity_set_active(NULL, entity, false));
+    assert_refused(world, QUERN_ERROR_STALE_ENTITY, quern_entity_set_active(world, dead, false));
+    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
+                   quern_entity_set_active(world, quern_entity_null(), true));
+    assert_refused_value(world, quern_entity_is_active(world, dead));
+    assert_refused_value(NULL, quern_entity_is_active(NULL, entity));
+    quern_world *other = setup_world();
+    const quern_entity there = setup_entity(other);
+    setup_tag(other, "disabled");
+    assert_refused(other, QUERN_ERROR_DUPLICATE_NAME, quern_entity_set_active(other, there, false));
+    must(quern_entity_set_active(other, there, true));
+    quern_world_destroy(other);
+}
+
+Test(active, the_second_tag_is_not_to_be_found)
+{
+    const quern_component disabled = quern_world_disabled(world);
+    const quern_component hidden = {disabled.bits + 1};
+    const quern_entity entity = root();
+    cr_assert_eq(quern_component_find(world, quern_component_name(world, hidden)).bits, 0u);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_add(world, entity, hidden, NULL));
+    setup_tag(world, "disabled by parent"); /* the name is free */
+}
+
+/* ---------------------------------------------------------------------------------- random programs */
+
+enum { COUNT = 60 };
+
+/* What the words of active.h say, entity by entity. */
+typedef struct naive {
+    quern_entity handle;
+    uint32_t parent; /* or COUNT */
+    bool by_itself, by_parent;
+} naive;
+
+static naive all[COUNT];
+
+static void naive_off_below(uint32_t i)
+{
+    for (uint32_t k = 0; k < COUNT; k++) {
+        if (all[k].parent != i) continue;
+        if (!all[k].by_itself) all[k].by_parent = true;
+        naive_off_below(k);
+    }
+}
+
+static void naive_on_below(uint32_t i)
+{
+    for (uint32_t k = 0; k < COUNT; k++) {
+        if (all[k].parent != i || all[k].by_itself) continue;
+        all[k].by_parent = false;
+        naive_on_below(k);
+    }
+}
+
+static bool naive_is_on(uint32_t i)
+{
+    return !all[i].by_itself && !all[i].by_parent;
+}
+
+static void naive_set(uint32_t i, bool active)
+{
+    const bool was_on = naive_is_on(i);
+    all[i].by_itself = !active;
+    all[i].by_parent = active && !was_on && all[i].parent != COUNT && !naive_is_on(all[i].parent);
+    if (!active)
+        naive_off_below(i);
+    else if (!all[i].by_parent)
+        naive_on_below(i);
+}
+
+static void step(random_source *random)
+{
+    const uint32_t i = random_below(random, COUNT), k = random_below(random, COUNT);
+    const uint32_t kind = random_below(random, 4);
+    if (kind < 2) {
+        const quern_result result = quern_entity_set_active(world, all[i].handle, kind == 1);
+        must(result);
+        naive_set(i, kind == 1);
+    } else if (kind == 2) {
+        if (i != k && quern_entity_relate(world, all[i].handle, parent, all[k].handle) == QUERN_OK)
+            all[i].parent = k;
+    } else if (all[i].parent != COUNT && random_chance(random, 50)) {
+        must(quern_entity_unrelate(world, all[i].handle, parent));
+        all[i].parent = COUNT;
+    }
+}
+
+static void run_program(uint64_t seed)
+{
+    random_source random = {seed};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        all[i] = (naive){.handle = root(), .parent = COUNT};
+        *(uint64_t *)quern_entity_get(world, all[i].handle, number) = i;
+    }
+    for (uint32_t n = 0; n < 2000; n++) {
+        step(&random);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            cr_assert_eq(quern_entity_is_active(world, all[i].handle), naive_is_on(i), "seed %llu, step %u",
+                         (unsigned long long)seed, n);
+            cr_assert_eq(*(uint64_t *)quern_entity_get(world, all[i].handle, number), i);
+        }
+        if (n % 100 == 0) assert_valid(world);
+    }
+}
+
+Test(active, random_programs_agree_with_the_words)
+{
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        if (seed > 1) close_world();
+        if (seed > 1) open_world();
+        run_program(seed);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- out of memory */
+
+Test(active, without_memory_nothing_is_switched)
+{
+    failing_allocator *allocator = failing_allocator_create();
+    const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+    quern_world *kept = world;
+    must(quern_world_create(&def, &world));
+    parent = quern_world_parent(world);
+    number = setup_component(world, "number", sizeof(uint64_t), 8);
+    quern_entity top = root();
+    for (uint32_t i = 0; i < 200; i++)
+        child(i % 3 == 0 ? top : child(top));
+    uint32_t refused_count = 0;
+    bool active = false;
+    for (uint32_t round = 0; round < 4; round++, active = !active)
+        for (uint32_t call = 1;; call++, refused_count++) {
+            const uint64_t hash = quern_world_hash(world);
+            failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + call);
+            const quern_result result = quern_entity_set_active(world, top, active);
+            failing_allocator_heal(allocator);
+            assert_valid(world);
+            if (result == QUERN_OK) break;
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            cr_assert_eq(quern_world_hash(world), hash);
+        }
+    cr_assert_gt(refused_count, 5u);
+    quern_world_destroy(world);
+    world = kept;
+    failing_allocator_close(allocator);
+}

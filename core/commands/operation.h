@@ -16,8 +16,9 @@ typedef enum quern__operation_kind {
     QUERN__OPERATION_REMOVE, /* one operand, no value */
     QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
     /* From here on what relate.h does; merging skips it. */
-    QUERN__OPERATION_RELATE,  /* one operand, the relation's component; the value is the target */
-    QUERN__OPERATION_UNRELATE /* one operand, the relation's component */
+    QUERN__OPERATION_RELATE,   /* one operand, the relation's component; the value is the target */
+    QUERN__OPERATION_UNRELATE, /* one operand, the relation's component */
+    QUERN__OPERATION_NAME      /* no operand; the name stands behind the item, "" for none */
 } quern__operation_kind;
 
 typedef struct quern__operand {
@@ -64,7 +65,9 @@ typedef struct quern__operation {
     quern__operand operands[];
 } quern__operation;
 
-extern const quern__operation quern__operation_destroy; /* record.c */
+/* Both in record.c. */
+extern const quern__operation quern__operation_destroy;
+extern const quern__operation quern__operation_name;
 
 /* Variants of operations on one component. */
 typedef enum quern__operation_variant {

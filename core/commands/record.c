@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/commands/give.h"
 #include "core/commands/spawn.h"
+#include "core/storage/naming.h"
 
 #include <quern/world.h>
 
@@ -14,6 +15,14 @@ const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTR
                                                    .traits =
                                                        QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES |
                                                        QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_UNRELATED};
+
+const quern__operation quern__operation_name = {
+    .key = QUERN__OPERATION_NAME,
+    .item_bytes = sizeof(quern__item) + QUERN_MAX_ENTITY_NAME_BYTES + 1,
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_NAME,
+    .traits = QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_NO_DESTROYS};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
@@ -319,6 +328,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_TARGET_DEAD] = "target gone before the command's turn",
         [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
         [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
+        [QUERN_DROP_NAME_TAKEN] = "a sibling has the name by then",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }
@@ -465,4 +475,23 @@ quern_result quern_commands_unrelate(quern_commands *commands, quern_entity sour
     if (result != QUERN_OK) return result;
     return record(commands, QUERN__VARIANT_REMOVE, source, quern_relation_component(relation), NULL,
                   "quern_commands_unrelate");
+}
+
+quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity, const char *name)
+{
+    static const char function[] = "quern_commands_set_name";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    const quern__operation *operation = &quern__operation_name;
+    char *place = NULL;
+    quern__item head;
+    if (name == NULL) name = "";
+    quern_result result = check_holder(commands, function);
+    if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
+    if (result == QUERN_OK) result = quern__entity_check_name(name);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    quern__item *item = quern__place_take(commands, operation, place);
+    *item = head;
+    memcpy(item + 1, name, strlen(name) + 1);
+    return QUERN_OK;
 }

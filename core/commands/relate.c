@@ -75,7 +75,9 @@ static int find_hindrance(const walk *it, const quern__relation *relation, uint3
 {
     if (target == QUERN__NOTE_NONE || quern__relating_has_ended(it->relating, target))
         return QUERN_DROP_TARGET_DEAD;
-    return would_be_cycle(relation, source, target) ? QUERN_DROP_CYCLE : -1;
+    if (would_be_cycle(relation, source, target)) return QUERN_DROP_CYCLE;
+    return quern__naming_is_free(it->relating->storage, relation, source, target) ? -1
+                                                                                  : QUERN_DROP_NAME_TAKEN;
 }
 
 /* The i-th item of the run relates: to the target that is the value of this operand. */
@@ -130,9 +132,26 @@ static void relate_item(const walk *it, quern__item *item, uint32_t i)
     quern__relation *relation =
         it->relating->storage->components.list.items[operation->operands[0].component_index]
             ->managed.relation;
-    if (quern__links_target(&relation->links, slot) != QUERN__SLOT_NONE &&
-        quern__relating_note_link(it->relating, source, relation))
+    if (quern__links_target(&relation->links, slot) == QUERN__SLOT_NONE) return;
+    if (!quern__naming_is_free(it->relating->storage, relation, slot, QUERN__SLOT_NONE))
+        drop(it, item, i, QUERN_DROP_NAME_TAKEN, operation->command_count);
+    else if (quern__relating_note_link(it->relating, source, relation))
         quern__relating_set_target(it->relating, relation, slot, QUERN__SLOT_NONE);
+}
+
+static void name_item(const walk *it, const quern__item *item, uint32_t i)
+{
+    const uint32_t slot = find_slot(it, item->entity);
+    if (slot == QUERN__NOTE_NONE) {
+        drop(it, item, i, QUERN_DROP_DEAD, 1);
+        return;
+    }
+    const quern__note *entity = quern__relating_find(it->relating, slot);
+    bool is_taken;
+    if (entity != NULL && (entity->has_ended || entity->is_refused))
+        drop(it, item, i, entity->is_refused ? QUERN_DROP_REFUSED : QUERN_DROP_DESTROYED, 1);
+    else if (quern__relating_set_name(it->relating, slot, (const char *)(item + 1), &is_taken) && is_taken)
+        drop(it, item, i, QUERN_DROP_NAME_TAKEN, 1);
 }
 
 /* A new entity that would be refused ends at once. */
@@ -166,7 +185,8 @@ static void destroy_item(const walk *it, quern__item *item, uint32_t i, bool rel
     const uint32_t slot = find_slot(it, item->entity);
     if (slot == QUERN__NOTE_NONE) return; /* merging sees that */
     quern__note *entity = quern__relating_find(relating, slot);
-    if (entity == NULL && !relates && !quern__relations_has_links(&relating->storage->relations, slot))
+    if (entity == NULL && !relates && !quern__relations_has_links(&relating->storage->relations, slot) &&
+        quern__names_number(&relating->storage->names, slot) == QUERN__NAME_NONE)
         return;
     if (entity == NULL) entity = note_item(it, item, slot);
     if (entity == NULL) return;
@@ -205,6 +225,8 @@ static void walk_run(const walk *it, bool relates)
     for (uint32_t i = 0; i < it->run->item_count && !it->relating->is_out_of_memory; i++) {
         if (kind == QUERN__OPERATION_CREATE)
             create_item(it, item, i);
+        else if (kind == QUERN__OPERATION_NAME)
+            name_item(it, item, i);
         else if (kind != QUERN__OPERATION_DESTROY)
             relate_item(it, item, i);
         else if (!quern_entity_is_null(item->entity))
@@ -239,6 +261,7 @@ static void forget(quern__relating *relating)
     relating->notes.count = 0;
     relating->differences.count = 0;
     relating->log.count = 0;
+    relating->saved_names.count = 0;
     relating->dropped.count = 0;
     relating->drops.count = 0;
     relating->is_out_of_memory = false;

@@ -24,6 +24,7 @@ void quern__relating_destroy(quern__relating *relating)
     quern__array_release(allocator, &relating->notes);
     quern__array_release(allocator, &relating->differences);
     quern__array_release(allocator, &relating->log);
+    quern__array_release(allocator, &relating->saved_names);
     quern__array_release(allocator, &relating->dropped);
     quern__array_release(allocator, &relating->created);
     quern__array_release(allocator, &relating->streams);
@@ -104,6 +105,16 @@ static bool log_change(quern__relating *relating, quern__undo_kind kind, const q
     return true;
 }
 
+/* A name that was put, moved or dropped. There is room for what it was: it was there. */
+static void take_name_back(quern__relating *relating, const quern__undo *change)
+{
+    quern__names *names = &relating->storage->names;
+    quern__names_drop(names, change->slot);
+    if (change->old == QUERN__NOTE_NONE) return;
+    const quern__name *saved = &relating->saved_names.items[change->old];
+    quern__names_put(names, change->slot, saved->parent, saved->text, (uint32_t)strlen(saved->text));
+}
+
 static void take_back(quern__relation *relation, const quern__undo *change)
 {
     if (change->kind == QUERN__UNDO_LINK)
@@ -165,12 +176,74 @@ static bool come_to_level(quern__relating *relating, const quern__relation *rela
     return is_done;
 }
 
+/* --------------------------------------------------------------------------------------------- names */
+
+/* Logs the name that a slot has, before it changes. */
+static bool log_name(quern__relating *relating, uint32_t slot)
+{
+    const quern__name *name = quern__names_of(&relating->storage->names, slot);
+    if (!quern__relating_reserve_one(relating, &relating->log) ||
+        !quern__relating_reserve_one(relating, &relating->saved_names))
+        return false;
+    quern__undo change = {.kind = QUERN__UNDO_NAME, .slot = slot, .old = QUERN__NOTE_NONE};
+    if (name != NULL) {
+        change.old = relating->saved_names.count;
+        relating->saved_names.items[relating->saved_names.count++] = *name;
+    }
+    relating->log.items[relating->log.count++] = change;
+    return true;
+}
+
+/* The slot, if it has a name, takes it to another parent, where no sibling has it. */
+static bool take_name_along(quern__relating *relating, uint32_t slot, uint32_t parent)
+{
+    quern__names *names = &relating->storage->names;
+    if (quern__names_number(names, slot) == QUERN__NAME_NONE) return true;
+    if (!log_name(relating, slot)) return false;
+    quern__names_move(names, slot, parent);
+    return true;
+}
+
+static bool drop_name(quern__relating *relating, uint32_t slot)
+{
+    quern__names *names = &relating->storage->names;
+    if (quern__names_number(names, slot) == QUERN__NAME_NONE) return true;
+    if (!log_name(relating, slot)) return false;
+    quern__names_drop(names, slot);
+    return true;
+}
+
+bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
+                              bool *out_is_taken)
+{
+    quern__storage *storage = relating->storage;
+    const uint32_t parent = quern__parent_slot(storage, slot), bytes = (uint32_t)strlen(name);
+    *out_is_taken = false;
+    if (bytes == 0) return drop_name(relating, slot);
+    const uint32_t owner = quern__names_find(&storage->names, parent, name, bytes);
+    *out_is_taken = owner != QUERN__SLOT_NONE && owner != slot;
+    if (owner != QUERN__SLOT_NONE) return true;
+    if (!quern__names_reserve(&storage->names, &storage->allocator, slot)) {
+        relating->is_out_of_memory = true;
+        return false;
+    }
+    if (!log_name(relating, slot)) return false;
+    quern__names_drop(&storage->names, slot);
+    quern__names_put(&storage->names, slot, parent, name, bytes);
+    storage->has_attachments = true;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- targets */
+
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target)
 {
     const bool has_one = quern__links_target(&relation->links, source) != QUERN__SLOT_NONE;
     if (has_one && !unlink_source(relating, relation, source)) return false;
     if (target != QUERN__SLOT_NONE && !link_to(relating, relation, source, target)) return false;
+    if (relation == relating->storage->relations.parent && !take_name_along(relating, source, target))
+        return false;
     if (!relation->has_levels) return true;
     return come_to_level(relating, relation, source,
                          target != QUERN__SLOT_NONE ? quern__relation_child_level(relation, target) : 0);
@@ -181,8 +254,12 @@ void quern__relating_take_back(quern__relating *relating)
     const quern__relations *relations = &relating->storage->relations;
     while (relating->log.count > 0) {
         const quern__undo *change = &relating->log.items[--relating->log.count];
-        take_back(relations->list.items[change->relation], change);
+        if (change->kind == QUERN__UNDO_NAME)
+            take_name_back(relating, change);
+        else
+            take_back(relations->list.items[change->relation], change);
     }
+    relating->saved_names.count = 0;
 }
 
 void quern__relating_clear_ended(const quern__relating *relating)
@@ -276,6 +353,8 @@ bool quern__relating_end(quern__relating *relating, uint32_t slot)
         return false;
     }
     const uint32_t count = relating->list.count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!drop_name(relating, relating->list.items[i])) return true;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < relations->list.count; k++) {
             quern__relation *relation = relations->list.items[k];

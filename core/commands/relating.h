@@ -4,10 +4,11 @@
 #define QUERN_CORE_COMMANDS_RELATING_H
 
 /* What relate.h keeps while it walks commands: which entities they have touched, with a note each; what is
- * no longer as rows say; and how each change of a link is taken back. The calls change links and nothing
- * else. All may run out of memory, which is noted in is_out_of_memory. */
+ * no longer as rows say; and how each change of a link or a name is taken back. The calls change links and
+ * names, and nothing else. All may run out of memory, which is noted in is_out_of_memory. */
 
 #include "core/commands/relate.h"
+#include "core/storage/naming.h"
 
 #define QUERN__NOTE_NONE UINT32_MAX
 
@@ -33,13 +34,18 @@ typedef struct quern__difference {
     uint32_t next; /* of the same entity */
 } quern__difference;
 
-/* How a change of a link is taken back. */
-typedef enum quern__undo_kind { QUERN__UNDO_LINK, QUERN__UNDO_UNLINK, QUERN__UNDO_LEVEL } quern__undo_kind;
+/* How a change of a link or a name is taken back. */
+typedef enum quern__undo_kind {
+    QUERN__UNDO_LINK,
+    QUERN__UNDO_UNLINK,
+    QUERN__UNDO_LEVEL,
+    QUERN__UNDO_NAME
+} quern__undo_kind;
 
 typedef struct quern__undo {
     quern__undo_kind kind;
     uint32_t relation, slot;
-    uint32_t old;  /* target, or level */
+    uint32_t old;  /* target, level, or number of the saved name (QUERN__NOTE_NONE: it had none) */
     uint32_t next; /* the sibling after it, before */
 } quern__undo;
 
@@ -64,6 +70,7 @@ struct quern__relating {
     QUERN__ARRAY(quern__note) notes;
     QUERN__ARRAY(quern__difference) differences;
     QUERN__ARRAY(quern__undo) log;
+    QUERN__ARRAY(quern__name) saved_names; /* of the log */
     QUERN__ARRAY(quern__dropped_item) dropped;
     QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
     QUERN__ARRAY(quern__walked_stream) streams;
@@ -112,6 +119,11 @@ bool quern__relating_note_link(quern__relating *relating, quern__note *entity,
  * those below it their levels. False: no memory. */
 bool quern__relating_set_target(quern__relating *relating, quern__relation *relation, uint32_t source,
                                 uint32_t target);
+
+/* The entity, which goes on, gets a name, or loses it where that is "". *out_is_taken: a sibling has it, and
+ * nothing has changed. False: no memory. */
+bool quern__relating_set_name(quern__relating *relating, uint32_t slot, const char *name,
+                              bool *out_is_taken);
 
 /* Ends the entity, which is noted, and all that end with it; what goes on has no links to these any more,
  * those among them stay. False, with nothing changed: a relation refuses that. */

@@ -83,8 +83,6 @@ void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *ou
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count)
 {
     quern__entities *entities = &storage->entities;
-    for (uint32_t i = 0; i < count && QUERN__UNLIKELY(storage->names.count > 0); i++)
-        quern__names_drop(&storage->names, indices[i]);
     for (uint32_t i = 0; i < count; i++) {
         if (i + RECORDS_AHEAD < count)
             __builtin_prefetch(quern__entities_record(entities, indices[i + RECORDS_AHEAD]), 1);

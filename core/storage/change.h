@@ -204,7 +204,7 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
 /* Slots for new entities, out of those reserved. */
 void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
-/* Frees the slots of entities that have left, and their names, in this order: the last one is taken first. */
+/* Frees the slots of entities that have left, in this order: the last one is taken first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 
 /* Locations and lists of chunks that were noted before are good no longer. Every verb that belongs to one

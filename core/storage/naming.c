@@ -75,12 +75,9 @@ quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity
     return QUERN_OK;
 }
 
-quern_result quern__naming_check_name(const quern__storage *storage, quern_entity source, uint32_t target)
+quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target)
 {
     const quern__name *name = quern__names_of(&storage->names, quern_entity_index(source));
-    if (name == NULL) return QUERN_OK;
-    const uint32_t owner =
-        quern__names_find(&storage->names, target, name->text, (uint32_t)strlen(name->text));
-    if (owner == QUERN__SLOT_NONE || owner == quern_entity_index(source)) return QUERN_OK;
-    return fail_taken(storage, source, name->text, target, owner);
+    return fail_taken(storage, source, name->text, target,
+                      quern__names_find(&storage->names, target, name->text, (uint32_t)strlen(name->text)));
 }

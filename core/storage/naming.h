@@ -22,17 +22,28 @@ quern_result quern__entity_check_name(const char *name);
  * NAME_TAKEN, OUT_OF_MEMORY. */
 quern_result quern__entity_set_name(quern__storage *storage, quern_entity entity, const char *name);
 
-/* The part of quern__naming_check that looks at names. */
-quern_result quern__naming_check_name(const quern__storage *storage, quern_entity source, uint32_t target);
+/* For who relates: whether the name of a source allows another target, or none (QUERN__SLOT_NONE). */
+static inline bool quern__naming_is_free(const quern__storage *storage, const quern__relation *relation,
+                                         uint32_t source, uint32_t target)
+{
+    if (QUERN__LIKELY(storage->names.count == 0 || relation != storage->relations.parent)) return true;
+    const quern__name *name = quern__names_of(&storage->names, source);
+    if (name == NULL) return true;
+    const uint32_t owner =
+        quern__names_find(&storage->names, target, name->text, (uint32_t)strlen(name->text));
+    return owner == QUERN__SLOT_NONE || owner == source;
+}
 
-/* For who relates: whether the name of a living source allows another target, or none (QUERN__SLOT_NONE).
- * Errors: NAME_TAKEN. */
+/* NAME_TAKEN, of a name that does not. */
+quern_result quern__naming_fail_taken(const quern__storage *storage, quern_entity source, uint32_t target);
+
+/* Both. Errors: NAME_TAKEN. */
 static inline quern_result quern__naming_check(const quern__storage *storage,
                                                const quern__relation *relation, quern_entity source,
                                                uint32_t target)
 {
-    if (QUERN__LIKELY(storage->names.count == 0 || relation != storage->relations.parent)) return QUERN_OK;
-    return quern__naming_check_name(storage, source, target);
+    if (quern__naming_is_free(storage, relation, quern_entity_index(source), target)) return QUERN_OK;
+    return quern__naming_fail_taken(storage, source, target);
 }
 
 /* The same when it is done. */

@@ -68,10 +68,11 @@ typedef enum quern_drop_reason {
     QUERN_DROP_DEAD,      /**< It was gone when the sync point began: an exclusive system or the program
                              destroyed it. */
     QUERN_DROP_REFUSED,   /**< The commands on it add up to more than an entity, or the world, can have. */
-    QUERN_DROP_TARGET_DEAD,  /**< Relate: the target was gone by then. */
-    QUERN_DROP_CYCLE,        /**< Relate: the target was below the source by then. */
-    QUERN_DROP_TARGET_IN_USE /**< Destroy: a relation with QUERN_TARGET_REFUSES has sources of it, or of
+    QUERN_DROP_TARGET_DEAD,   /**< Relate: the target was gone by then. */
+    QUERN_DROP_CYCLE,         /**< Relate: the target was below the source by then. */
+    QUERN_DROP_TARGET_IN_USE, /**< Destroy: a relation with QUERN_TARGET_REFUSES has sources of it, or of
                                 what would be destroyed with it, that would go on. */
+    QUERN_DROP_NAME_TAKEN     /**< Set a name, relate, unrelate: a sibling had the name by then. */
 } quern_drop_reason;
 
 /** Returns a few words, such as "entity destroyed by an earlier command"; "unknown reason" for other
@@ -127,6 +128,14 @@ QUERN_API quern_result quern_commands_relate(quern_commands *commands, quern_ent
  * none by then. Further errors: INVALID_ARGUMENT (no relation of this world). */
 QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source,
                                                quern_relation relation);
+
+/** Gives an entity a name, as quern_entity_set_name does, in the order of commands: what earlier commands
+ * have done counts, also those of other callbacks. The entity may be provisional. NULL or "" takes its name
+ * away. Dropped where a sibling has the name by then (NAME_TAKEN); so is relating or unrelating by
+ * quern_world_parent where a new sibling has the name of the entity. Further errors: INVALID_ARGUMENT (too
+ * long, not UTF-8, or with '/'). */
+QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity,
+                                               const char *name);
 
 /* ----------------------------------------------------------------------------------- between frames */
 

@@ -54,4 +54,13 @@ static inline void quern__naming_follow(quern__storage *storage, const quern__re
     quern__names_move(&storage->names, source, target);
 }
 
+/* The names of these children become those of roots, while links are still as they were; where one is
+ * taken, all stay. Errors: NAME_TAKEN. */
+quern_result quern__naming_uproot(quern__storage *storage, const quern__relation *relation,
+                                  const uint32_t *slots, uint32_t count);
+
+/* Takes that back. */
+void quern__naming_replant(quern__storage *storage, const quern__relation *relation, const uint32_t *slots,
+                           uint32_t count);
+
 #endif

@@ -6,6 +6,7 @@
 #include <quern/bulk.h>
 
 #include "core/storage/change.h"
+#include "core/storage/naming.h"
 #include "core/world/matching.h"
 
 /* ----------------------------------------------------------------------------------------- create */
@@ -311,10 +312,15 @@ static quern_result unrelate_matching(const quern_query *query, quern__relation 
         if (quern__archetype_has(archetype, relation->component_index))
             result = list_sources(storage, relation, archetype);
     }
-    if (result == QUERN_OK) result = quern__cascade_reserve(cascade, storage);
+    const uint32_t count = cascade->named_count;
+    if (result == QUERN_OK) result = quern__naming_uproot(storage, relation, cascade->slots.items, count);
+    if (result == QUERN_OK) {
+        result = quern__cascade_reserve(cascade, storage);
+        if (result != QUERN_OK) quern__naming_replant(storage, relation, cascade->slots.items, count);
+    }
     if (result == QUERN_OK) {
         quern__cascade_loosen(cascade, storage);
-        if (out_count != NULL) *out_count = cascade->named_count;
+        if (out_count != NULL) *out_count = count;
     }
     quern__cascade_end(cascade);
     return result;

@@ -63,7 +63,7 @@ QUERN_API quern_result quern_entity_add_matching(quern_query *query, quern_compo
 
 /** Removes a component from every entity that matches and has it. out_count gets how many lost it, and
  * may be NULL. The component of a relation takes the targets from them; this goes entity by entity. Further
- * errors: LIMIT. */
+ * errors: LIMIT, NAME_TAKEN (some would have the name of a root, or of each other). */
 QUERN_API quern_result quern_entity_remove_matching(quern_query *query, quern_component component,
                                                     uint64_t *out_count);
 

@@ -367,6 +367,31 @@ Test(entity_names, bulk_calls_free_names_too)
     assert_valid(world);
 }
 
+Test(entity_names, a_bulk_call_that_unrelates_takes_names_along_or_does_nothing)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    const quern_entity a = named("a"), b = named("b"), x = child(a, "x"), y = child(a, "y"),
+                       other = child(b, "x");
+    must(quern_entity_add(world, x, tag, NULL));
+    must(quern_entity_add(world, y, tag, NULL));
+    must(quern_entity_add(world, other, tag, NULL));
+    const quern_term terms[] = {quern_term_with(tag)};
+    quern_query *query = setup_query(world, terms, 1);
+    assert_refused(world, QUERN_ERROR_NAME_TAKEN,
+                   quern_entity_remove_matching(query, quern_relation_component(parent), NULL));
+    assert_found("a/x", x);
+    assert_found("a/y", y);
+    assert_found("b/x", other);
+    assert_valid(world);
+    must(quern_entity_set_name(world, other, "z"));
+    must(quern_entity_remove_matching(query, quern_relation_component(parent), NULL));
+    assert_found("x", x);
+    assert_found("y", y);
+    assert_found("z", other);
+    assert_valid(world);
+    quern_query_destroy(query);
+}
+
 Test(entity_names, commands_that_destroy_free_names_too)
 {
     const quern_entity a = named("a"), b = named("b");

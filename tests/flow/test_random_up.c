@@ -183,7 +183,7 @@ static void run(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < system->up_count; i++)
         ups[i] = QUERN_UP(view, 1 + i, uint64_t);
     for (uint32_t row = 0; row < view->count; row++) {
-        const uint64_t *found[MAX_UPS];
+        const uint64_t *found[MAX_UPS] = {NULL};
         for (uint32_t i = 0; i < system->up_count; i++)
             found[i] = ups[i][row];
         own[row] = next_value(system, own[row], found);
@@ -320,7 +320,7 @@ static void play_naively(void)
     for (uint32_t s = 0; s < SYSTEMS; s++)
         for (uint32_t i = 0; i < row_count; i++) {
             naive_row *row = &rows[by_depth[i]];
-            const uint64_t *ups[MAX_UPS];
+            const uint64_t *ups[MAX_UPS] = {NULL};
             if (!naive_matches(&systems[s], row, ups)) continue;
             uint64_t *value = &row->values[systems[s].written];
             *value = next_value(&systems[s], *value, ups);
@@ -353,7 +353,7 @@ static void compare_loop(const random_system *system)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it))
         for (uint32_t i = 0; i < it.view.count; i++, seen_count++) {
-            const uint64_t *ups[MAX_UPS];
+            const uint64_t *ups[MAX_UPS] = {NULL};
             run_count += i == 0 && it.view.first_row > 0;
             cr_assert(naive_matches(system, row_of(it.view.entities[i]), ups));
             for (uint32_t k = 0; k < system->up_count; k++) {
@@ -366,7 +366,7 @@ static void compare_loop(const random_system *system)
         }
     must(it.result);
     for (uint32_t i = 0; i < row_count; i++) {
-        const uint64_t *ups[MAX_UPS];
+        const uint64_t *ups[MAX_UPS] = {NULL};
         expected_count += naive_matches(system, &rows[by_depth[i]], ups);
     }
     cr_assert_eq(seen_count, expected_count);

@@ -88,7 +88,7 @@ static void write_traits(quern__printer *printer, const quern__system *system)
 {
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
     if (system->levels != NULL)
-        quern__write_quoted(printer, "; level by level of ",
+        quern__write_quoted(printer, "; levels of ",
                             relation_name(system->plan->world, system->levels));
     if (system->condition != NULL) quern__print(printer, "; condition");
     if (system->interval_seconds > 0) {
@@ -150,7 +150,7 @@ static void write_apart(quern__printer *printer, const quern__segment_facts *seg
         quern__write_cause(printer, apart->other, system, apart->conflict);
         break;
     case QUERN__APART_LEVELS:
-        quern__print(printer, "        not in pass %u: it goes by the levels of", number);
+        quern__print(printer, "        not in pass %u: that goes by the levels of", number);
         quern__write_quoted(printer, " ", relation_name(system->plan->world, pass->levels));
         break;
     case QUERN__APART_CHOICE:
@@ -225,7 +225,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
         write_count(printer, pass_facts->chunk_count, "chunk");
     }
     if (pass->levels != NULL)
-        quern__write_quoted(printer, "; level by level of ",
+        quern__write_quoted(printer, "; levels of ",
                             relation_name(pass->plan->world, pass->levels));
     write_waits(printer, facts, segment, number);
     quern__print(printer, "\n");

@@ -527,6 +527,102 @@ Test(levels, serial_systems_go_by_levels_too, .timeout = 120)
     play((scene){plant_poles, make_main, NULL, check_nodes});
 }
 
+/* ------------------------------------------------------------------------------------------- up-terms */
+
+/* Terms: number to write, that of the target if there is one. */
+static void sum_up(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
+    const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i] = come_to(above[i] != NULL ? *above[i] : 1, view->entities[i]);
+}
+
+static quern_system_def summer(const char *name)
+{
+    quern_system_def def = system_def(name, sum_up);
+    def.terms[0] = quern_term_write(number);
+    def.terms[1] = quern_term_up_optional(number, parent);
+    def.levels = parent;
+    return def;
+}
+
+/* Terms: other to write, number to read, that of the target. Roots are left out. */
+static void compare_up(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    uint64_t *others = QUERN_COLUMN(view, 0, uint64_t);
+    const uint64_t *numbers = QUERN_COLUMN(view, 1, const uint64_t);
+    const uint64_t *const *above = QUERN_UP(view, 2, uint64_t);
+    for (uint32_t i = 0; i < view->count; i++) {
+        expect(numbers[i] == come_to(*above[i], view->entities[i]));
+        others[i] += *above[i];
+    }
+}
+
+static quern_system_def comparer(const char *name)
+{
+    quern_system_def def = system_def(name, compare_up);
+    def.terms[0] = quern_term_write(other);
+    def.terms[1] = quern_term_read(number);
+    def.terms[2] = quern_term_up(number, parent);
+    def.levels = parent;
+    return def;
+}
+
+static void make_summers(void)
+{
+    const quern_system_def write = summer("sum"), read = comparer("compare");
+    const quern_system first = setup_system(schedule, &write), second = setup_system(schedule, &read);
+    must(quern_schedule_compile(schedule));
+    cr_assert_eq(quern_schedule_are_fused(schedule, first, second), schedule->plan.fuse);
+}
+
+Test(levels, a_system_reads_of_targets_what_it_and_those_before_it_have_written, .timeout = 120)
+{
+    play((scene){plant_bushes, make_summers, NULL, check_nodes});
+    play((scene){plant_poles, make_summers, move_some, check_nodes});
+    play((scene){plant_few, make_summers, grow_deeper, check_nodes});
+}
+
+/* As sum_up, with something else in each frame. */
+static void sum_up_anew(quern_context *context, const quern_view *view)
+{
+    uint64_t *numbers = QUERN_COLUMN(view, 0, uint64_t);
+    const uint64_t *const *above = QUERN_UP(view, 1, uint64_t);
+    const uint64_t start = quern_context_frame_index(context) + 1;
+    for (uint32_t i = 0; i < view->count; i++)
+        numbers[i] = come_to(above[i] != NULL ? *above[i] : start, view->entities[i]);
+}
+
+/* Terms as of compare_up. What is there comes from the frame before. */
+static void compare_old(quern_context *context, const quern_view *view)
+{
+    if (quern_context_frame_index(context) > 0) compare_up(context, view);
+}
+
+static void make_reader_before_writer(void)
+{
+    quern_system_def read = comparer("compare"), write = summer("sum");
+    read.run = compare_old;
+    write.run = sum_up_anew;
+    const quern_system first = setup_system(schedule, &read), second = setup_system(schedule, &write);
+    must(quern_schedule_compile(schedule));
+    cr_assert_not(quern_schedule_are_fused(schedule, first, second));
+}
+
+static void check_none_wrong(void)
+{
+    cr_assert_eq(wrong_count, 0u);
+}
+
+Test(levels, who_comes_before_reads_of_targets_what_was_there_before, .timeout = 120)
+{
+    play((scene){plant_bushes, make_reader_before_writer, NULL, check_none_wrong});
+    play((scene){plant_poles, make_reader_before_writer, NULL, check_none_wrong});
+}
+
 /* ------------------------------------------------------------------------------------ filters, conditions */
 
 static uint32_t row_count;
@@ -628,6 +724,32 @@ Test(levels, wrong_levels_are_refused)
     close_world();
 }
 
+Test(levels, only_by_its_own_levels_may_a_system_write_what_it_reads_of_targets)
+{
+    open_world();
+    schedule = setup_schedule(world);
+    quern_relation second;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    quern_system_def def = summer("sum");
+    def.levels = second;
+    quern_system system;
+    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
+                   quern_schedule_add_system(schedule, &def, &system));
+    assert_message_has("set .levels to the relation");
+    def.levels = (quern_relation){0};
+    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
+                   quern_schedule_add_system(schedule, &def, &system));
+    def.levels = parent;
+    def.lookups[0] = number;
+    assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
+                   quern_schedule_add_system(schedule, &def, &system));
+    assert_message_has("looks up 'number'");
+    def.lookups[0] = (quern_component){0};
+    def.terms[2] = quern_term_up_nearest(number, parent);
+    setup_system(schedule, &def);
+    close_world();
+}
+
 /* ----------------------------------------------------------------------------------------------- memory */
 
 Test(levels, a_frame_that_lacks_memory_for_the_walk_fails_and_the_next_one_makes_it, .timeout = 120)
@@ -659,5 +781,33 @@ Test(levels, a_frame_that_lacks_memory_for_the_walk_fails_and_the_next_one_makes
         check_nodes();
         close_world();
         failing_allocator_close(memory);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- looking on */
+
+Test(levels, frames_that_are_captured_profiled_and_timed_are_the_same_and_told_as_a_whole, .timeout = 120)
+{
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        open_world();
+        plant_poles();
+        const quern_schedule_def def = {.timing = true};
+        schedule = setup_schedule_as(world, def, 1);
+        jobs = setup_jobs(pool_threads[i]);
+        make_company();
+        quern_capture *capture;
+        must(quern_capture_create(NULL, &capture));
+        must(quern_schedule_run_captured(schedule, jobs, 0.25, capture));
+        check_nodes();
+        quern_forecast forecast;
+        must(quern_capture_forecast(capture, NULL, 4, &forecast));
+        cr_assert_gt(forecast.frame_ns, 0);
+        cr_assert_geq(forecast.frame_ns, forecast.critical_path_ns);
+        quern_capture_destroy(capture);
+        quern_system_stats stats;
+        must(quern_schedule_get_system_stats(schedule, quern_schedule_system_at(schedule, 1), &stats));
+        cr_assert_eq(stats.entity_count, node_count);
+        cr_assert_gt(stats.time_ns, 0u);
+        close_world();
     }
 }

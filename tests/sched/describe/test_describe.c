@@ -3,6 +3,8 @@
 #include "tests/flow/flow_setup.h"
 #include "tests/support/failing_allocator.h"
 
+#include <quern/relation.h>
+
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
@@ -429,6 +431,61 @@ Test(describe_reasons, the_pass_that_shares_more)
     setup_reader(schedule, "c", position);
     assert_line("pass 1: 2 systems fused, 2 lanes; 0 archetypes, 0 chunks");
     assert_line("not in pass 2: it shares as many components or more here");
+}
+
+/* A chain of three, and two below its end: levels 0, 1, 2 and 3 have a chunk each. */
+static void setup_tree(void)
+{
+    const quern_relation parent = quern_world_parent(world);
+    quern_entity above = {0};
+    for (uint32_t i = 0; i < 5; i++) {
+        const quern_entity node = setup_entity_with(world, (quern_component[]){position, velocity}, 2);
+        if (i > 0) must(quern_entity_relate(world, node, parent, above));
+        if (i < 3) above = node;
+    }
+}
+
+Test(describe_reasons, systems_that_go_level_by_level)
+{
+    setup_tree();
+    quern_relation second;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    const quern_relation parent = quern_world_parent(world);
+    quern_system_def place = system_def("place", idle_run), look = system_def("look", idle_run);
+    quern_system_def other = system_def("other", idle_run), again = system_def("again", idle_run);
+    place.terms[0] = quern_term_write(position);
+    place.terms[1] = quern_term_up_optional(position, parent);
+    place.levels = parent;
+    look.terms[0] = quern_term_up(position, parent);
+    look.levels = parent;
+    other.terms[0] = quern_term_write(velocity);
+    other.levels = second;
+    again.terms[0] = quern_term_write(velocity);
+    setup_system(schedule, &place);
+    setup_system(schedule, &look);
+    setup_system(schedule, &other);
+    setup_system(schedule, &again);
+    assert_text(
+        "phase 'p0'\n"
+        "  run: parallelism 2.1 (work 15, critical path 7, in calls)\n"
+        "    pass 1: 2 systems fused; 4 archetypes, 4 chunks; levels of 'parent'\n"
+        "      'place': write 'position', optional read 'position' upward by 'parent'; levels of 'parent'\n"
+        "      'look': read 'position' upward by 'parent'; levels of 'parent'\n"
+        "        after 'place': up-term on 'position' written by 'place' (level by level)\n"
+        "    pass 2: 2 systems fused; 4 archetypes, 4 chunks; levels of 'second'\n"
+        "      'other': write 'velocity'; levels of 'second'\n"
+        "        not in pass 1: that goes by the levels of 'parent'\n"
+        "      'again': write 'velocity'\n"
+        "        after 'other': component 'velocity' (chunk-local)\n"
+        "  sync\n"
+        "order by registration alone\n"
+        "  'place' before 'look': up-term on 'position' written by 'place'\n"
+        "  'other' before 'again': component 'velocity'\n"
+        "frame: parallelism 2.1 (work 15, critical path 7, in calls)\n");
+    const char *json = written(QUERN_DESCRIBE_JSON);
+    cr_assert_not_null(strstr(json, "\"levels\": \"parent\""), "%s", json);
+    cr_assert_not_null(strstr(json, "\"reason\": \"levels\""), "%s", json);
+    cr_assert_not_null(strstr(json, "\"cause\": \"level\""), "%s", json);
 }
 
 Test(describe_reasons, a_shuffle)

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/flow/flow_setup.h"
 
+#include <quern/relation.h>
+
 #include <criterion/criterion.h>
 
 /* Which systems share a pass. What fused systems get to see is in flow/test_fused.c. */
@@ -43,6 +45,7 @@ typedef struct declares {
     quern_component lookups[2];
     quern_resource_access resource;
     const char *after;
+    quern_relation levels;
     uint32_t phase, flags;
     bool has_begin, has_end, has_condition;
 } declares;
@@ -63,6 +66,7 @@ static quern_system add_to(quern_schedule *target, const char *name, const decla
     def.lookups[0] = what->lookups[0];
     def.resources[0] = what->resource;
     def.after[0] = what->after;
+    def.levels = what->levels;
     def.phase = what->phase;
     def.flags = what->flags;
     def.begin = what->has_begin ? idle_callback : NULL;
@@ -150,6 +154,43 @@ Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
     cr_assert(fuses_either_way(looks, TERMS(WRITES(position), quern_term_with(tag))),
               "no archetype on which it writes");
     cr_assert(fuses_either_way(looks, looks));
+}
+
+/* A writer of what the other reads of targets. */
+Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
+{
+    const quern_relation parent = quern_world_parent(world);
+    quern_relation second;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    declares writes = TERMS(WRITES(position)), reads = TERMS(quern_term_up_optional(position, parent));
+    cr_assert_not(fuses_either_way(writes, reads));
+    reads.levels = parent;
+    cr_assert_not(fuses_either_way(writes, reads), "the writer goes in any order");
+    writes.levels = second;
+    cr_assert_not(fuses_either_way(writes, reads), "the writer goes by other levels");
+    writes.levels = parent;
+    cr_assert(fuses(writes, reads));
+    cr_assert_not(fuses(reads, writes), "targets are to be read as they were before");
+    reads.terms[0] = quern_term_up_optional(position, second);
+    cr_assert_not(fuses_either_way(writes, reads), "it reads of others than levels keep apart");
+    reads.terms[0] = quern_term_up_nearest_optional(position, parent);
+    cr_assert(fuses(writes, reads));
+    reads.lookups[0] = position;
+    cr_assert_not(fuses_either_way(writes, reads), "of any entity");
+}
+
+Test(fuse, levels_of_two_relations_keep_systems_apart)
+{
+    const quern_relation parent = quern_world_parent(world);
+    quern_relation second;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "second", .levels = true}, &second));
+    declares one = TERMS(WRITES(position)), other = TERMS(WRITES(velocity)), none = TERMS(WRITES(position));
+    one.levels = parent;
+    other.levels = second;
+    cr_assert_not(fuses_either_way(one, other));
+    cr_assert(fuses_either_way(one, none));
+    other.levels = parent;
+    cr_assert(fuses_either_way(one, other));
 }
 
 Test(fuse, resources_keep_systems_apart_unless_both_read)

@@ -18,7 +18,7 @@
  * system, at every thread count and in every style. Kernels look at their targets on a board outside of the
  * world, by slot. So the order alone keeps them apart, and the thread sanitizer sees where it does not. */
 
-enum { MAX_COUNT = 6000, FRAMES = 3 };
+enum { MAX_COUNT = 2000, FRAMES = 3 };
 
 static quern_world *world;
 static quern_relation parent;

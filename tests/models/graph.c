@@ -65,6 +65,10 @@ static void make_graph(void)
     graph->times.alone_runs = 0;
     graph->times.alone_runs_left = 0;
     graph->times.item_count = MAX_NODES;
+    for (uint32_t rank = 0; rank < QUERN__PRIORITY_COUNT; rank++) {
+        graph->ready[rank].first = NULL;
+        graph->ready[rank].last = NULL;
+    }
     atomic_init(&graph->claimed_by, NULL);
 }
 
@@ -194,6 +198,51 @@ void graph_join(void)
     add_edge(1, 2);
     run_with_thief();
     check(3);
+    end_thief();
+}
+
+/* One that two come after, and one after both. */
+void graph_diamond(void)
+{
+    make_graph();
+    add_node(run_node_once);
+    add_node(run_node_once);
+    add_node(run_node_once);
+    add_node(run_last);
+    add_edge(0, 1);
+    add_edge(0, 2);
+    add_edge(1, 3);
+    add_edge(2, 3);
+    run_with_thief();
+    check(4);
+    end_thief();
+}
+
+/* The second is of high priority: when one worker runs both, it comes first. */
+static int first_runner, second_runner;
+
+static void run_second(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin, (void)end;
+    second_runner = 1 + (int)worker_index;
+    ++*(int *)user_data;
+}
+
+static void run_first(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)begin, (void)end;
+    first_runner = 1 + (int)worker_index;
+    ++*(int *)user_data;
+}
+
+void graph_ranked(void)
+{
+    make_graph();
+    add_node(run_second)->priority = QUERN_PRIORITY_LOW;
+    add_node(run_first)->priority = QUERN_PRIORITY_HIGH;
+    graph->ranked_count = 2;
+    run_with_thief();
+    check(2);
     end_thief();
 }
 

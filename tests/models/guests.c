@@ -146,6 +146,28 @@ void guests_one_leaves_fences(void)
     join_all();
 }
 
+static void *leave(void *argument)
+{
+    begin_fenceless();
+    quern__current_worker = &workers[(uintptr_t)argument];
+    quern__jobs_leave(&pool);
+    end_fenceless();
+    return NULL;
+}
+
+/* Two leave at the same time, and one has left a job; the third waits, and runs that when both are gone. */
+void guests_two_leave(void)
+{
+    set_up_guests(1, 3);
+    atomic_store_explicit(&pool.guests, 7, memory_order_relaxed);
+    quern_counter_hold(&counters[2]);
+    push_end(&workers[0]);
+    start(wait_inside_job, 2);
+    start(leave, 0);
+    start(leave, 1);
+    join_all();
+}
+
 static void *push_and_wait(void *argument)
 {
     quern__worker *worker = &workers[(uintptr_t)argument];

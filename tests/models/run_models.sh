@@ -57,6 +57,7 @@ quick rc11     guests_places                  3 threads, 2 places
 quick rc11     guests_alone                   2 guests, 1 who wants to be alone
 quick rc11     guests_one_leaves              1 waiting guest, 1 guest that leaves
 quick rc11     guests_one_leaves_fences       1 waiting guest, 1 guest that leaves
+long  rc11     guests_two_leave               1 waiting guest, 2 guests that leave
 quick rc11     guests_all_blocked             2 waiting guests, 1 job of neither
 quick rc11,imm guests_told_of_end             1 sleeper that has come in, 1 hold
 quick rc11,imm guests_told_of_job             1 waiting guest, 1 job for guests
@@ -85,6 +86,8 @@ long  rc11     kept_cancelled                 1 thief, 1 who asks; a submitted l
 long  rc11     kept_cancelled_wait            1 thief, 1 who asks; a loop of 2 items that is waited for
 quick rc11     graph_two_nodes                1 caller, 1 thief; 2 nodes
 quick rc11     graph_join                     1 caller, 1 thief; 2 nodes, 1 after both
+long  rc11     graph_diamond                  1 caller, 1 thief; 4 nodes
+quick rc11     graph_ranked                   1 caller, 1 thief; 2 nodes with priorities
 quick rc11     graph_for_caller               1 caller, 1 thief; 2 nodes, 1 for the caller after both
 long  rc11     graph_chosen_twice             1 caller, 1 thief; 2 choices of 1 node
 long  rc11     graph_choice_loops             1 caller, 1 thief; 1 choice that loops once, 3 nodes

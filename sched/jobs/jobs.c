@@ -544,6 +544,8 @@ static quern_result replace_workers(quern_jobs *jobs, uint32_t thread_count)
         return fail_workers("quern_jobs_resize", jobs->name, worker_count);
     }
     end_workers(jobs);
+    for (uint32_t index = 0; index < jobs->worker_count; index++)
+        quern__worker_give_spare_nodes(&jobs->workers[index]);
     quern__jobs_leave_alone(jobs);
     release_workers(jobs, jobs->workers, jobs->worker_capacity, jobs->worker_capacity);
     quern__jobs_release_loops(jobs); /* they have slots for as many workers as there were */

@@ -88,8 +88,10 @@ struct quern__worker {
     bool takes_next;               /* looks for a job: the next that it pushes is its own, see submit.c */
     quern__thread thread;          /* not of a guest */
     quern__queue assigned;         /* jobs that this worker alone may run, see assigned.c */
-    uint64_t loop_end_ns;          /* when the last shared loop of this worker ended */
-    uint64_t quiet_ns;             /* loops in a row before that which woke nobody */
+    quern__node *spare_nodes;      /* [spare_count], by next: see submit.c */
+    uint32_t spare_count;
+    uint64_t loop_end_ns; /* when the last shared loop of this worker ended */
+    uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
     quern__worker_place place;
@@ -505,6 +507,9 @@ quern_result quern__job_submit(quern_jobs *jobs, quern__job *job, quern__queue_i
 quern_result quern__job_submit_after(quern_jobs *jobs, const quern__job *job, quern__queue_index queue,
                                      quern_counter *const *after, uint32_t after_count,
                                      const char *function);
+
+/* Puts back into the store what this worker has taken out and not needed; nobody is that worker. */
+void quern__worker_give_spare_nodes(quern__worker *worker);
 
 /* A node of the pool's store for such a job; NULL when there is no memory. */
 quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue);

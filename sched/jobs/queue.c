@@ -77,6 +77,23 @@ quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count)
     return list;
 }
 
+quern__node *quern__queues_take_some(quern__queues *queues, uint32_t *count)
+{
+    quern__node *list = NULL;
+    uint32_t taken_count = 0;
+    pthread_mutex_lock(&queues->mutex);
+    if (queues->free_nodes == NULL) (void)add_block(queues);
+    for (; taken_count < *count && queues->free_nodes != NULL; taken_count++) {
+        quern__node *node = queues->free_nodes;
+        queues->free_nodes = node->next;
+        node->next = list;
+        list = node;
+    }
+    pthread_mutex_unlock(&queues->mutex);
+    *count = taken_count;
+    return list;
+}
+
 quern__node *quern__queues_take_node(quern__queues *queues)
 {
     return quern__queues_take_nodes(queues, 1);

@@ -95,6 +95,10 @@ void quern__queues_give_node(quern__queues *queues, quern__node *node);
 quern__node *quern__queues_take_nodes(quern__queues *queues, uint32_t count);
 void quern__queues_give_nodes(quern__queues *queues, quern__node *list);
 
+/* At least one, unless there is no memory, and for that no more memory than one needs; count says how many
+ * it may be at most, and then how many it is. */
+quern__node *quern__queues_take_some(quern__queues *queues, uint32_t *count);
+
 /* At the end of the queue that the node names, which is one of the pool's. */
 void quern__queues_push(quern__queues *queues, quern__node *node);
 

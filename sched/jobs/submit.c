@@ -240,6 +240,56 @@ static quern__queue_index queue_of(const quern_job_def *def)
     return def->caller_only ? QUERN__QUEUE_CALLER : quern__queue_of(def->priority);
 }
 
+/* ----------------------------------------------------------------------------------------------- nodes */
+
+/* Nodes go from the store to a worker and back a few at a time: so most jobs that wait for a counter take no
+ * lock. A worker's own need none: nobody else touches them. */
+enum { FEW_NODES = 32, MOST_SPARE_NODES = 2 * FEW_NODES };
+
+static bool is_of(const quern__worker *worker, const quern_jobs *jobs)
+{
+    return worker != NULL && worker->jobs == jobs;
+}
+
+static quern__node *take_node(quern_jobs *jobs, quern__worker *worker)
+{
+    if (!is_of(worker, jobs)) return quern__queues_take_node(&jobs->queues);
+    if (worker->spare_nodes == NULL) {
+        worker->spare_count = FEW_NODES;
+        worker->spare_nodes = quern__queues_take_some(&jobs->queues, &worker->spare_count);
+        if (worker->spare_nodes == NULL) return NULL;
+    }
+    quern__node *node = worker->spare_nodes;
+    worker->spare_nodes = node->next;
+    worker->spare_count--;
+    return node;
+}
+
+static void give_few_nodes(quern__worker *worker)
+{
+    quern__node *list = worker->spare_nodes, *last = list;
+    for (uint32_t i = 1; i < FEW_NODES; i++)
+        last = last->next;
+    worker->spare_nodes = last->next;
+    worker->spare_count -= FEW_NODES;
+    last->next = NULL;
+    quern__queues_give_nodes(&worker->jobs->queues, list);
+}
+
+static void give_node(quern__worker *worker, quern__node *node)
+{
+    node->next = worker->spare_nodes;
+    worker->spare_nodes = node;
+    if (++worker->spare_count == MOST_SPARE_NODES) give_few_nodes(worker);
+}
+
+void quern__worker_give_spare_nodes(quern__worker *worker)
+{
+    quern__queues_give_nodes(&worker->jobs->queues, worker->spare_nodes);
+    worker->spare_nodes = NULL;
+    worker->spare_count = 0;
+}
+
 /* --------------------------------------------------------------------------------------- where it goes */
 
 /* A worker that is looking for its next job takes the first one itself: nobody has to be woken for it. */
@@ -259,10 +309,10 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
         if (quern__node_assign(node)) return;
         node->queue = QUERN__QUEUE_NORMAL;
     }
-    bool is_plain = node->queue == QUERN__QUEUE_NORMAL && worker != NULL && worker->jobs == jobs &&
+    bool is_plain = node->queue == QUERN__QUEUE_NORMAL && is_of(worker, jobs) &&
                     !quern__scope_is_closed(scope); /* or a wait in a node would find it in the deque */
     if (is_plain && quern__deque_push(&worker->deque, &node->job, QUERN__JOB_DATA_WORDS)) {
-        quern__queues_give_node(&jobs->queues, node);
+        give_node(worker, node);
         tell(worker, scope);
         return;
     }
@@ -276,7 +326,7 @@ void quern__node_submit(quern__node *node, quern__worker *worker)
 
 quern__node *quern__node_make(quern_jobs *jobs, const quern__job *job, quern__queue_index queue)
 {
-    quern__node *node = quern__queues_take_node(&jobs->queues);
+    quern__node *node = take_node(jobs, quern__jobs_current_worker(jobs));
     if (node == NULL) return NULL;
     quern__job_copy(&node->job, job);
     node->queue = queue;

@@ -183,12 +183,21 @@ static bool take_from_queues(quern_jobs *jobs, const quern__wait *wait, quern__j
     return false;
 }
 
-static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+/* What guests alone may run; seldom is there any. */
+static bool take_for_guests(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
+    quern__queues *queues = &worker->jobs->queues;
+    if (QUERN__LIKELY(quern__queue_looks_empty(queues, QUERN__QUEUE_CALLER))) return false;
     for (uint32_t i = 0; i <= wait->more_count && quern__worker_is_guest(worker); i++)
-        if (quern__queues_take_allowed(&worker->jobs->queues, QUERN__QUEUE_CALLER,
+        if (quern__queues_take_allowed(queues, QUERN__QUEUE_CALLER,
                                        quern__worker_allows(worker, scope_of(wait, i)), out_job))
             return true;
+    return false;
+}
+
+static bool take_from_others(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
+{
+    if (take_for_guests(worker, wait, out_job)) return true;
     for (uint32_t i = 0; i <= wait->more_count; i++)
         if (steal_part(worker, scope_of(wait, i), out_job)) return true;
     return false;
@@ -253,6 +262,7 @@ static bool help_with(const quern__wait *wait, quern__worker *worker)
 /* One that this worker alone may run, so that nobody has to wait for as long as this one waits. */
 static bool take_assigned(quern__worker *worker, const quern__wait *wait, quern__job *out_job)
 {
+    if (QUERN__LIKELY(quern__queue_is_empty(&worker->assigned))) return false;
     if (worker->rescue_depth < MAX_RESCUE_DEPTH) return quern__worker_take_assigned(worker, NULL, out_job);
     for (uint32_t i = 0; i <= wait->more_count; i++)
         if (quern__worker_take_assigned(worker, scope_of(wait, i), out_job)) return true;

@@ -344,6 +344,7 @@ static void submit_graph(void)
     assert(result == QUERN_OK);
     graph->counter = counter;
     graph->jobs = &pool;
+    graph->is_waiting = false;
     graph->scope = quern__scope_close(counter);
     quern__node *node = quern__queues_take_node(&pool.queues);
     node->job.run = run_graph_submitted;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static void must(quern_result result)
+void transform_must(quern_result result)
 {
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
 }
@@ -17,9 +17,9 @@ static void must(quern_result result)
 transform_scene transform_open(const quern_transform_def *def, uint32_t thread_count)
 {
     transform_scene scene = {.world = setup_world()};
-    must(quern_transform_register(scene.world, def, &scene.transform));
-    must(quern_schedule_create(scene.world, NULL, &scene.schedule));
-    must(quern_transform_add_systems(scene.transform, scene.schedule, 0));
+    transform_must(quern_transform_register(scene.world, def, &scene.transform));
+    transform_must(quern_schedule_create(scene.world, NULL, &scene.schedule));
+    transform_must(quern_transform_add_systems(scene.transform, scene.schedule, 0));
     if (thread_count > 0) scene.jobs = setup_jobs(thread_count);
     scene.local = quern_transform_local(scene.transform);
     scene.placed = quern_transform_world(scene.transform);
@@ -38,13 +38,13 @@ void transform_close(transform_scene *scene)
 
 void transform_frame(transform_scene *scene)
 {
-    must(quern_schedule_run(scene->schedule, scene->jobs, 0));
+    transform_must(quern_schedule_run(scene->schedule, scene->jobs, 0));
 }
 
 quern_transform_stats transform_stats(const transform_scene *scene)
 {
     quern_transform_stats stats;
-    must(quern_transform_get_stats(scene->transform, &stats));
+    transform_must(quern_transform_get_stats(scene->transform, &stats));
     return stats;
 }
 
@@ -53,15 +53,15 @@ quern_entity transform_node3(transform_scene *scene, const quern_local3 *local, 
     const quern_component components[] = {scene->local, scene->placed};
     const void *values[] = {local, NULL};
     quern_entity entity;
-    must(quern_entity_create_with(scene->world, components, values, 2, &entity));
+    transform_must(quern_entity_create_with(scene->world, components, values, 2, &entity));
     if (!quern_entity_is_null(parent))
-        must(quern_entity_relate(scene->world, entity, scene->parent, parent));
+        transform_must(quern_entity_relate(scene->world, entity, scene->parent, parent));
     return entity;
 }
 
 void transform_set3(transform_scene *scene, quern_entity entity, const quern_local3 *local)
 {
-    must(quern_entity_set(scene->world, entity, scene->local, local));
+    transform_must(quern_entity_set(scene->world, entity, scene->local, local));
 }
 
 quern_world3 transform_world3(transform_scene *scene, quern_entity entity)
@@ -99,4 +99,19 @@ quern_local3 transform_some_local3(uint64_t seed)
         local.scale[i] = 0.5f + (float)random_below(&random, 1001) / 1000;
     }
     return local;
+}
+
+void transform_assert_right(transform_scene *scene, quern_entity entity)
+{
+    quern_world3 expected;
+    const quern_world3 actual = transform_world3(scene, entity);
+    transform_naive3(scene, entity, &expected);
+    cr_assert_arr_eq(&actual, &expected, sizeof actual);
+}
+
+void transform_assert_moved(const transform_scene *scene, uint64_t count)
+{
+    const quern_transform_stats stats = transform_stats(scene);
+    cr_assert_not(stats.swept, "swept");
+    cr_assert_eq(stats.moved_count, count, "%llu moved", (unsigned long long)stats.moved_count);
 }

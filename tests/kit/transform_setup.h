@@ -28,6 +28,12 @@ void transform_set3(transform_scene *scene, quern_entity entity, const quern_loc
 /* What the last frame has computed. */
 quern_world3 transform_world3(transform_scene *scene, quern_entity entity);
 
+void transform_must(quern_result result);
+/* Its world is what the naive way computes, bit for bit. */
+void transform_assert_right(transform_scene *scene, quern_entity entity);
+/* The last frame has walked, and placed so many. */
+void transform_assert_moved(const transform_scene *scene, uint64_t count);
+
 /* By going up from the entity, recursively: what its world must be, bit for bit. NULL: it is not placed. */
 const quern_world3 *transform_naive3(transform_scene *scene, quern_entity entity, quern_world3 *out);
 

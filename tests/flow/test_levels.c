@@ -165,7 +165,7 @@ static uint64_t play_in_style(const scene *it, uint32_t style, uint32_t thread_c
 {
     open_world();
     it->plant();
-    schedule = setup_schedule_as(world, schedule_style(style), 1);
+    schedule = setup_schedule_as(world, schedule_style(style), 2);
     jobs = setup_jobs(thread_count);
     it->make();
     for (uint32_t frame = 0; frame < FRAMES; frame++) {
@@ -309,6 +309,37 @@ static void make_mover(void)
 Test(levels, so_do_those_that_an_exclusive_system_moves, .timeout = 120)
 {
     play((scene){plant_poles, make_mover, NULL, check_nodes});
+}
+
+/* Terms: number to read. Some hang themselves below others, which are below them at times: such commands are
+ * dropped; and some let go. */
+static void move_by_commands(quern_context *context, const quern_view *view)
+{
+    const uint64_t *numbers = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        random_source random = {numbers[i] + quern_context_frame_index(context)};
+        quern_commands *commands = quern_context_commands(context);
+        if (random_chance(&random, 5))
+            quern_commands_relate(commands, view->entities[i], parent,
+                                  nodes[random_below(&random, node_count)]);
+        else if (random_chance(&random, 1))
+            quern_commands_unrelate(commands, view->entities[i], parent);
+    }
+}
+
+static void make_command_mover(void)
+{
+    quern_system_def move = system_def("move", move_by_commands), def = follower("follow");
+    move.terms[0] = quern_term_read(number);
+    setup_system(schedule, &move);
+    def.phase = 1;
+    setup_system(schedule, &def);
+}
+
+Test(levels, so_do_those_that_commands_move, .timeout = 120)
+{
+    play((scene){plant_bushes, make_command_mover, NULL, check_nodes});
+    play((scene){plant_poles, make_command_mover, NULL, check_nodes});
 }
 
 /* Only the last level knows of it: no row moves, and none comes to another archetype. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "tests/sched/jobs/board.h"
+#include "tests/support/failing_allocator.h"
 #include "tests/support/setup.h"
 
 #include <quern/graph.h>
@@ -111,6 +112,42 @@ Test(lifetime, resize_keeps_what_was_submitted)
     cr_assert_eq(quern_jobs_resize(of.jobs, 0), QUERN_OK);
     cr_assert_eq(quern_jobs_thread_count(of.jobs), quern_processor_count());
     quern_jobs_destroy(of.jobs);
+}
+
+typedef struct waiters {
+    quern_jobs *jobs;
+    quern_counter held, counter;
+} waiters;
+
+/* More than a worker takes out of the store at a time. */
+static void submit_waiters(void *argument, uint32_t worker_index)
+{
+    waiters *of = argument;
+    const quern_job_def def = {.function = rest, .counter = &of->counter};
+    (void)worker_index;
+    quern_counter_hold(&of->held);
+    for (uint32_t i = 0; i < 100; i++)
+        cr_expect_eq(quern_jobs_submit_after(of->jobs, &def, &of->held), QUERN_OK);
+    cr_expect_eq(quern_jobs_release(of->jobs, &of->held), QUERN_OK);
+    cr_expect_eq(quern_jobs_wait(of->jobs, &of->counter), QUERN_OK);
+}
+
+Test(lifetime, resize_keeps_the_memory_of_jobs_that_waited)
+{
+    failing_allocator *memory = failing_allocator_create();
+    const quern_jobs_def def = {.thread_count = 2, .allocator = failing_allocator_interface(memory)};
+    waiters of = {.jobs = NULL};
+    uint64_t outstanding_bytes = 0;
+    cr_assert_eq(quern_jobs_create(&def, &of.jobs), QUERN_OK);
+    for (uint32_t round = 0; round < 60; round++) {
+        cr_assert_eq(quern_jobs_run(of.jobs, submit_waiters, &of), QUERN_OK);
+        cr_assert_eq(quern_jobs_resize(of.jobs, 3), QUERN_OK);
+        cr_assert_eq(quern_jobs_resize(of.jobs, 2), QUERN_OK);
+        if (round == 9) outstanding_bytes = failing_allocator_outstanding_bytes(memory);
+    }
+    cr_assert_eq(failing_allocator_outstanding_bytes(memory), outstanding_bytes);
+    quern_jobs_destroy(of.jobs);
+    failing_allocator_close(memory);
 }
 
 static void resize_inside(void *argument, uint32_t worker_index)

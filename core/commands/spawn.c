@@ -171,25 +171,15 @@ static char *open_place(quern_commands *commands, const quern__operation *operat
     return QUERN__LIKELY(place != NULL) ? place : quern__place_open(commands, operation);
 }
 
-static const void *value_of(const spawning *it, const quern__prefab_member *member, uint32_t column)
+/* NULL where what was captured stays. */
+static const char *overridden_value(const spawning *it, const quern__prefab_member *member, uint32_t column)
 {
-    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
-    const quern__prefab_column *values = &it->prefab->columns.items[group->first_column + column];
     for (uint32_t i = 0; i < it->override_count; i++) {
         const quern__prefab_override *override = &it->overrides[i];
         if (override->group == member->group && override->row == member->row && override->column == column)
             return override->values;
     }
-    return values->values + (size_t)member->row * values->size_bytes;
-}
-
-static bool is_overridden(const spawning *it, const quern__prefab_member *member, uint32_t column)
-{
-    for (uint32_t i = 0; i < it->override_count; i++)
-        if (it->overrides[i].group == member->group && it->overrides[i].row == member->row &&
-            it->overrides[i].column == column)
-            return true;
-    return false;
+    return NULL;
 }
 
 /* The operand of each column comes after those of the columns before. */
@@ -197,24 +187,43 @@ static void give_columns(const spawning *it, const quern__prefab_member *member,
                          const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
-    const quern__prefab_column *columns = it->prefab->columns.items + group->first_column;
-    const quern__prefab_field *field = it->prefab->fields.items + member->first_field;
-    const quern__prefab_field *fields_end = field + member->field_count;
+    const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
     uint32_t operand = 0;
     quern__record_forget_living(operation, item);
-    for (uint32_t i = 0; i < group->column_count; i++) {
-        for (; field < fields_end && field->column < i; field++)
-            continue;
-        if (columns[i].is_other_target) continue;
-        while (operation->operands[operand].component_index != columns[i].component_index)
+    for (uint32_t i = 0; i < group->column_count; i++, column++) {
+        if (column->is_other_target) continue;
+        while (operation->operands[operand].component_index != column->component_index)
             operand++;
-        quern__record_give_value(operation, item, operand, value_of(it, member, i));
-        if (it->override_count > 0 && is_overridden(it, member, i)) continue;
-        for (; field < fields_end && field->column == i; field++) {
-            const quern_entity handle = member_handle(it, field->member);
-            memcpy(item + operation->operands[operand].offset_bytes + field->offset_bytes, &handle,
-                   sizeof handle);
+        const char *value = column->values + (size_t)member->row * column->size_bytes;
+        if (it->override_count > 0) {
+            const char *other = overridden_value(it, member, i);
+            if (other != NULL) value = other;
         }
+        if (QUERN__LIKELY(column->is_plain && !operation->has_destroy))
+            quern__copy_value(item + operation->operands[operand].offset_bytes, value, column->size_bytes);
+        else
+            quern__record_give_value(operation, item, operand, value);
+    }
+}
+
+/* Handles that named members name those of the instance; not in values that take the place of captured
+ * ones. */
+static void give_fields(const spawning *it, const quern__prefab_member *member,
+                        const quern__operation *operation, char *item)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[member->group];
+    const quern__prefab_column *columns = it->prefab->columns.items + group->first_column;
+    const quern__prefab_field *field = it->prefab->fields.items + member->first_field;
+    uint32_t operand = 0;
+    for (const quern__prefab_field *end = field + member->field_count; field < end; field++) {
+        const quern__prefab_column *column = &columns[field->column];
+        if (column->is_other_target) continue;
+        if (it->override_count > 0 && overridden_value(it, member, field->column) != NULL) continue;
+        while (operation->operands[operand].component_index != column->component_index)
+            operand++;
+        const quern_entity handle = member_handle(it, field->member);
+        memcpy(item + operation->operands[operand].offset_bytes + field->offset_bytes, &handle,
+               sizeof handle);
     }
 }
 
@@ -227,8 +236,10 @@ static void record_create(const spawning *it, uint32_t i)
     char *place = open_place(it->commands, operation);
     quern__record_append_create(it->commands, operation, place);
     give_columns(it, member, operation, place);
+    if (member->field_count > 0) give_fields(it, member, operation, place);
     if (has_parent)
-        quern__record_give_value(operation, place, operation->operand_count - 1u, &it->def->parent);
+        memcpy(place + operation->operands[operation->operand_count - 1].offset_bytes, &it->def->parent,
+               sizeof it->def->parent);
 }
 
 /* All operations are there, since the kind is. */
@@ -248,7 +259,7 @@ static void record_relates(const spawning *it)
         char *place = open_place(commands, operation);
         *quern__place_take(commands, operation, place) =
             (quern__item){.entity = member_handle(it, link->source)};
-        quern__record_give_value(operation, place, 0, &target);
+        memcpy(place + operation->operands[0].offset_bytes, &target, sizeof target);
     }
 }
 
@@ -323,6 +334,7 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
     it.commands = commands;
     it.def = def;
     it.override_count = 0;
+    it.first_number = 0;
     const quern_result result = record_spawn(&it, prefab, function);
     if (QUERN__UNLIKELY(result != QUERN_OK))
         return quern__name_failure(result, function, commands->origin.name);

@@ -76,8 +76,7 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
 
 void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles)
 {
-    for (uint32_t i = 0; i < count; i++)
-        out_handles[i] = quern__entities_take(&storage->entities);
+    quern__entities_take_many(&storage->entities, count, out_handles);
 }
 
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count)

@@ -232,6 +232,24 @@ quern_entity quern__entities_take(quern__entities *entities)
     return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
+void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
+{
+    uint32_t i = 0;
+    for (; i < count && entities->first_free != QUERN__SLOT_NONE; i++)
+        out_handles[i] = quern__entities_take(entities);
+    for (; i < count; i++) {
+        const uint32_t index = entities->slot_count;
+        if (QUERN__UNLIKELY(index == FIRST_PAGE_HUGE_FROM)) {
+            out_handles[i] = quern__entities_take(entities);
+            continue;
+        }
+        entities->slot_count++;
+        *quern__entities_record(entities, index) =
+            (quern__record){.handle_high = entities->first_handle_high};
+        out_handles[i] = (quern_entity){(uint64_t)entities->first_handle_high << 32 | index};
+    }
+}
+
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)
 {
     uint32_t i = 0;

@@ -77,6 +77,9 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities);
 /* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
 quern_entity quern__entities_take(quern__entities *entities);
 
+/* The same for `count` slots, in the order in which single takes would return them. */
+void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
+
 /* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
 

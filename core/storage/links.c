@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/storage/links.h"
 
+#include <quern/relation.h>
+
 enum { PAGE_BYTES = QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin) };
 
 static void page_release(quern__links *links, const quern_allocator *allocator, uint32_t page)
@@ -57,6 +59,31 @@ void quern__links_link(quern__links *links, uint32_t source, uint32_t target, ui
         parent->first = source;
     else
         quern__links_at(links, child->previous)->next = source;
+}
+
+static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
+{
+    return number != QUERN__SLOT_NONE ? quern_entity_index(entities[number]) : QUERN__SLOT_NONE;
+}
+
+void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t count,
+                           const quern_entity *entities)
+{
+    quern__kin *root = quern__links_at(links, quern_entity_index(entities[0]));
+    const uint32_t root_level = root->level;
+    root->first = slot_of(entities, kin[0].first);
+    root->count = kin[0].count;
+    for (uint32_t i = 1; i < count; i++) {
+        const uint32_t level = root_level + kin[i].level;
+        *quern__links_at(links, quern_entity_index(entities[i])) =
+            (quern__kin){.target = slot_of(entities, kin[i].target),
+                         .first = slot_of(entities, kin[i].first),
+                         .next = slot_of(entities, kin[i].next),
+                         .previous = slot_of(entities, kin[i].previous),
+                         .count = kin[i].count,
+                         .level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL};
+    }
+    links->version++;
 }
 
 void quern__links_unlink(const quern__links *links, uint32_t source)

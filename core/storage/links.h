@@ -89,6 +89,12 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
  * where that is QUERN__SLOT_NONE. Its level stays. */
 void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before);
 
+/* Links a whole tree: kin[i] are the links of the i-th of these entities, in which numbers stand for slots
+ * and levels are counted from the first, the root. They have no links yet, but the root may have a target.
+ * */
+void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t count,
+                           const quern_entity *entities);
+
 /* The source leaves its target. Its level stays. */
 void quern__links_unlink(const quern__links *links, uint32_t source);
 

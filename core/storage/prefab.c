@@ -29,6 +29,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__array_release(allocator, &prefab->columns);
     quern__array_release(allocator, &prefab->fields);
     quern__array_release(allocator, &prefab->links);
+    quern__array_release(allocator, &prefab->kin);
     quern__array_release(allocator, &prefab->ties);
     quern__array_release(allocator, &prefab->row_members);
     quern__array_release(allocator, &prefab->component_indices);
@@ -43,6 +44,7 @@ static uint64_t held_bytes(const quern__prefab *prefab)
            (uint64_t)prefab->columns.capacity * sizeof *prefab->columns.items +
            (uint64_t)prefab->fields.capacity * sizeof *prefab->fields.items +
            (uint64_t)prefab->links.capacity * sizeof *prefab->links.items +
+           (uint64_t)prefab->kin.capacity * sizeof *prefab->kin.items +
            (uint64_t)prefab->ties.capacity * sizeof *prefab->ties.items +
            (uint64_t)prefab->row_members.capacity * sizeof *prefab->row_members.items +
            (uint64_t)prefab->component_indices.capacity * sizeof *prefab->component_indices.items;

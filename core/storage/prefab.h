@@ -77,11 +77,14 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_column) columns;
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
-    QUERN__ARRAY(uint32_t) ties;              /* links, group after group */
-    QUERN__ARRAY(uint32_t) row_members;       /* the member of each row, group after group */
+    QUERN__ARRAY(quern__kin) kin;       /* by member: its links of the hierarchy, with members for slots */
+    QUERN__ARRAY(uint32_t) ties;        /* links, group after group */
+    QUERN__ARRAY(uint32_t) row_members; /* the member of each row, group after group */
     QUERN__ARRAY(uint16_t) component_indices; /* sorted within a group; tags too */
     char *values;
     size_t values_bytes;
+    bool has_children;       /* some link is one of the hierarchy */
+    bool has_other_links;    /* some link is not */
     bool has_outside;        /* some target is no member */
     bool has_outside_levels; /* levels follow from targets outside of the tree: no plan holds for long */
     quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* by the level of the root; NULL until there is one */

@@ -443,6 +443,43 @@ static quern_result tie_groups(capture *it)
     return QUERN_OK;
 }
 
+/* ---------------------------------------------------------------------------------------- hierarchy */
+
+/* Appends a source to the children of its target, which has its level already. */
+static void append_kin(quern__kin *kin, const quern__prefab_link *link)
+{
+    quern__kin *target = &kin[link->target], *source = &kin[link->source];
+    source->target = link->target;
+    source->level = target->level + 1;
+    source->previous = link->source;
+    if (target->count++ == 0) {
+        target->first = link->source;
+        return;
+    }
+    source->previous = kin[target->first].previous;
+    kin[source->previous].next = link->source;
+    kin[target->first].previous = link->source;
+}
+
+static quern_result list_kin(capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    const uint32_t count = prefab->members.count;
+    if (!quern__array_reserve(it->allocator, &prefab->kin, count)) return fail_memory();
+    for (; prefab->kin.count < count; prefab->kin.count++)
+        prefab->kin.items[prefab->kin.count] = (quern__kin){.target = QUERN__SLOT_NONE,
+                                                            .first = QUERN__SLOT_NONE,
+                                                            .next = QUERN__SLOT_NONE,
+                                                            .previous = QUERN__SLOT_NONE};
+    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations.parent;
+        prefab->has_children |= is_parent;
+        prefab->has_other_links |= !is_parent;
+        if (is_parent) append_kin(prefab->kin.items, &prefab->links.items[i]);
+    }
+    return QUERN_OK;
+}
+
 /* -------------------------------------------------------------------------------------------- capture */
 
 static quern_result compile(capture *it, quern_entity root)
@@ -454,6 +491,7 @@ static quern_result compile(capture *it, quern_entity root)
     if (result == QUERN_OK) result = place_columns(it);
     if (result == QUERN_OK) result = copy_values(it);
     if (result == QUERN_OK) result = list_links(it);
+    if (result == QUERN_OK) result = list_kin(it);
     return result != QUERN_OK ? result : tie_groups(it);
 }
 

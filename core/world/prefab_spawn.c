@@ -52,26 +52,26 @@ static void repeat(char *to, const char *pattern, size_t pattern_bytes, size_t p
     }
 }
 
-/* New rows of a group: number `number` and those after it, counted over all instances. */
+/* New rows of a group, which lie next to each other. */
 typedef struct group_rows {
     const quern__prefab_group *group;
     uint32_t group_index;
     const quern__archetype *archetype;
     uintptr_t first;
     uint32_t count;
-    uint32_t number;
+    uint32_t instance; /* of the first row, */
+    uint32_t phase;    /* which is this row of it */
 } group_rows;
 
 /* Calls the body for each of the rows that is the row `at` of its instance: i counts from the first of the
- * run, instance is its instance. */
-#define EACH_ROW(rows, at, i, instance)                                                                   \
-    for (uint32_t i = first_row_of((rows), (at)), instance = ((rows)->number + i) / (rows)->group->width; \
-         i < (rows)->count; i += (rows)->group->width, instance++)
+ * run, number is its instance. */
+#define EACH_ROW(rows, at, i, number)                                                                 \
+    for (uint32_t i = first_row_of((rows), (at)), number = (rows)->instance + ((at) < (rows)->phase); \
+         i < (rows)->count; i += (rows)->group->width, number++)
 
 static inline uint32_t first_row_of(const group_rows *rows, uint32_t at)
 {
-    const uint32_t phase = rows->number % rows->group->width;
-    return at >= phase ? at - phase : at + rows->group->width - phase;
+    return at >= rows->phase ? at - rows->phase : at + rows->group->width - rows->phase;
 }
 
 static const quern__prefab_override *find_override(const spawn *it, uint32_t group, uint32_t column,
@@ -89,8 +89,8 @@ static void copy_hooked(const spawn *it, const group_rows *rows, uint32_t number
 {
     const quern__prefab_column *column = &it->prefab->columns.items[rows->group->first_column + number];
     for (uint32_t i = 0; i < rows->count; i++, to += column->size_bytes) {
-        const uint32_t instance = (rows->number + i) / rows->group->width;
-        const uint32_t row = (rows->number + i) % rows->group->width;
+        const uint32_t instance = rows->instance + (rows->phase + i) / rows->group->width;
+        const uint32_t row = (rows->phase + i) % rows->group->width;
         const char *from = column->values + (size_t)row * column->size_bytes;
         const quern__prefab_override *override = find_override(it, rows->group_index, number, row);
         if (override != NULL) from = override->values + (size_t)instance * column->size_bytes;
@@ -107,7 +107,7 @@ static void fill_columns(const spawn *it, const group_rows *rows)
 {
     const quern__prefab_group *group = rows->group;
     const quern__prefab_column *column = it->prefab->columns.items + group->first_column;
-    const size_t phase = rows->number % group->width;
+    const size_t phase = rows->phase;
     for (uint32_t i = 0; i < group->column_count; i++, column++) {
         const size_t bytes = column->size_bytes;
         char *to = column_of(rows, column);
@@ -166,9 +166,9 @@ static const quern_entity *gather_handles(const spawn *it, const group_rows *row
     const quern__prefab *prefab = it->prefab;
     const uint32_t *members = prefab->row_members.items + rows->group->first_row;
     const uint32_t width = rows->group->width, member_count = prefab->members.count;
-    const quern_entity *instance = it->handles + (size_t)(rows->number / width) * member_count;
+    const quern_entity *instance = it->handles + (size_t)rows->instance * member_count;
     quern_entity *handles = it->storage->prefabs->group_handles.items;
-    for (uint32_t i = 0, row = rows->number % width; i < rows->count; i++) {
+    for (uint32_t i = 0, row = rows->phase; i < rows->count; i++) {
         handles[i] = instance[members[row]];
         if (++row < width) continue;
         row = 0;
@@ -179,19 +179,22 @@ static const quern_entity *gather_handles(const spawn *it, const group_rows *row
 
 static void spawn_rows(const spawn *it, uint32_t group_index, uint32_t first_instance, uint32_t count)
 {
+    quern__archetype *archetype = it->plan->archetypes[group_index];
     group_rows rows = {.group = &it->prefab->groups.items[group_index],
                        .group_index = group_index,
-                       .archetype = it->plan->archetypes[group_index]};
-    rows.number = first_instance * rows.group->width;
-    const uint32_t end = rows.number + count * rows.group->width;
-    for (; rows.number < end; rows.number += rows.count) {
-        rows.first = quern__rows_append(it->storage, it->plan->archetypes[group_index], end - rows.number,
-                                        &rows.count);
-        quern__rows_arrive(it->storage, rows.archetype, rows.first, gather_handles(it, &rows), rows.count);
+                       .archetype = archetype,
+                       .instance = first_instance};
+    for (uint32_t left = count * rows.group->width; left > 0;) {
+        rows.first = quern__rows_append(it->storage, archetype, left, &rows.count);
+        quern__rows_arrive(it->storage, archetype, rows.first, gather_handles(it, &rows), rows.count);
         fill_columns(it, &rows);
         if (rows.group->field_count > 0) write_fields(it, &rows);
         if (it->override_count > 0) write_overrides(it, &rows);
         if (group_index == 0 && it->parent_relation != NULL) write_parent(it, &rows);
+        left -= rows.count;
+        if (left == 0) break;
+        rows.instance += (rows.phase + rows.count) / rows.group->width;
+        rows.phase = (rows.phase + rows.count) % rows.group->width;
     }
 }
 
@@ -205,15 +208,19 @@ static void link_entity(quern__relation *relation, uint32_t source, uint32_t tar
     quern__links_at(links, source)->level = quern__relation_child_level(relation, target);
 }
 
+/* The links of the hierarchy are known beforehand, but for slots. */
 static void link_instance(const spawn *it, const quern_entity *handles)
 {
     const quern__prefab *prefab = it->prefab;
+    quern__relation *parent = it->storage->relations.parent;
     if (it->parent_relation != NULL)
-        link_entity(it->parent_relation, quern_entity_index(handles[0]), quern_entity_index(it->parent));
-    for (uint32_t i = 0; i < prefab->links.count; i++) {
+        link_entity(parent, quern_entity_index(handles[0]), quern_entity_index(it->parent));
+    if (prefab->has_children)
+        quern__links_put_tree(&parent->links, prefab->kin.items, prefab->kin.count, handles);
+    for (uint32_t i = 0; i < prefab->links.count && prefab->has_other_links; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
-        const bool is_inside = link->target != QUERN_NO_MEMBER;
-        const quern_entity target = is_inside ? handles[link->target] : link->outside;
+        if (link->relation == parent) continue;
+        const quern_entity target = link->target != QUERN_NO_MEMBER ? handles[link->target] : link->outside;
         link_entity(link->relation, quern_entity_index(handles[link->source]), quern_entity_index(target));
     }
 }

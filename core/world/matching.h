@@ -15,11 +15,12 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
 {
     if (query == NULL) return quern__fail_null(function, "query");
     quern_result result = quern__world_check_unlocked(query->world, function);
-    if (result == QUERN_OK && query->ups != NULL && query->ups->leaves_rows_out)
+    if (result == QUERN_OK &&
+        (query->target != NULL || (query->ups != NULL && query->ups->leaves_rows_out)))
         return quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: the query has up-terms, which leave single rows out: collect the entities in "
-            "a loop over it, or use a query without them",
+            "%s: the query has a target term or up-terms, which leave single rows out: collect the "
+            "entities in a loop over it, or use a query without them",
             function);
     return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }

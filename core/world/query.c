@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/query.h"
 
+#include "core/world/target.h"
 #include "core/world/up.h"
 #include "core/world/world.h"
 
@@ -21,7 +22,7 @@ static bool is_end_of_terms(const void *list, uint32_t i)
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
            term->access == QUERN_NO_ACCESS && !term->changed && term->reach == QUERN_REACH_ROW &&
-           term->relation.bits == 0;
+           term->relation.bits == 0 && !term->by_target;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
@@ -76,6 +77,7 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
         if (are_alike(&terms[k], term))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
                                name, k, i);
+    if (term->by_target) return quern__target_check(storage, terms, i);
     if (term->reach != QUERN_REACH_ROW) return quern__up_check(storage, term, i);
     if (term->relation.bits == 0) return QUERN_OK;
     return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -144,8 +146,10 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         query->up_count += terms[i].reach != QUERN_REACH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
     }
-    if (query->up_count > 0) result = quern__ups_create(query);
+    result = quern__target_create(query);
+    if (result == QUERN_OK && query->up_count > 0) result = quern__ups_create(query);
     if (result != QUERN_OK) {
+        if (query->target != NULL) quern__target_destroy(query);
         unfilter(storage, terms, term_count);
         *query = (quern__query){.storage = storage};
         return result;
@@ -174,6 +178,7 @@ void quern__query_release(quern__query *query)
     const quern_allocator *allocator = &query->storage->allocator;
     unfilter(query->storage, query->terms, query->term_count);
     if (query->ups != NULL) quern__ups_destroy(query);
+    if (query->target != NULL) quern__target_destroy(query);
     for (uint32_t i = 0; i < query->blocks.count; i++)
         quern__release(allocator, query->blocks.items[i], block_bytes(query), _Alignof(max_align_t));
     quern__array_release(allocator, &query->blocks);
@@ -375,6 +380,7 @@ uint64_t quern_query_count(quern_query *query)
     if (quern__world_check_unlocked(query->world, "quern_query_count") != QUERN_OK ||
         quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
         return 0;
+    if (query->target != NULL) return quern__target_count(query);
     if (query->ups != NULL && query->ups->leaves_rows_out) return quern__up_count(query);
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)
@@ -457,6 +463,7 @@ void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entr
 
 quern_result quern__query_list(quern__query *query)
 {
+    if (query->target != NULL) return quern__target_list(query);
     if (query->entries_version != query->storage->structure_version) list_entries(query);
     if (query->entries_version == query->storage->structure_version) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
@@ -473,7 +480,7 @@ void quern__query_list_again(quern__query *query)
 static void take_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
-    if (query->filter_count > 0 || query->up_count > 0) return;
+    if (query->filter_count > 0 || query->up_count > 0 || query->target != NULL) return;
     if (query->walked_version == version && query->entries_version != version) list_entries(query);
     query->walked_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
@@ -503,6 +510,8 @@ quern_query_iterator quern_query_iterate(quern_query *query)
     iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
     if (iterator.result == QUERN_OK)
         iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
+    if (iterator.result == QUERN_OK && query->target != NULL)
+        iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK && query->up_count > 0)
         iterator.result = quern__in_call(quern__ups_begin_walk(&iterator), "quern_query_iterate");
     if (iterator.result == QUERN_OK) take_entries(query, &iterator);
@@ -553,6 +562,7 @@ static uint32_t find_changed(const quern__query *query, const quern__query_match
 static bool advance(quern_query_iterator *iterator)
 {
     const quern__query *query = iterator->query;
+    if (query->target != NULL) return quern__target_next(iterator);
     for (; iterator->match_index < query->matches.count;
          iterator->match_index++, iterator->chunk_index = 0) {
         const quern__query_match *match = &query->matches.items[iterator->match_index];
@@ -593,7 +603,9 @@ static bool may_go_on(quern_query_iterator *iterator)
 {
     if (iterator->result != QUERN_OK) return false;
     iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
-    if (iterator->result == QUERN_OK && *iterator->current_version != iterator->expected_version)
+    const bool has_changed = *iterator->current_version != iterator->expected_version ||
+                             (iterator->query->target != NULL && !quern__target_holds(iterator));
+    if (iterator->result == QUERN_OK && has_changed)
         iterator->result =
             quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
                                                        "while a query was iterated: collect the entities "

@@ -27,13 +27,14 @@ struct quern_query {
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
-    uint32_t filter_count;  /* terms that are `changed` */
-    bool names_disabled;    /* otherwise entities that are disabled are left out */
-    uint32_t up_count;      /* terms that are up-terms */
-    struct quern__ups *ups; /* what these need, see up.h; NULL: there are none */
-    uint64_t seen_version;  /* of the last look of a query with filters */
-    uint32_t driver;        /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
-    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
+    uint32_t filter_count;        /* terms that are `changed` */
+    bool names_disabled;          /* otherwise entities that are disabled are left out */
+    uint32_t up_count;            /* terms that are up-terms */
+    struct quern__ups *ups;       /* what these need, see up.h; NULL: there are none */
+    struct quern__target *target; /* of its target term, see target.h; NULL: there is none */
+    uint64_t seen_version;        /* of the last look of a query with filters */
+    uint32_t driver;              /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
+    uint32_t scanned_count;       /* candidates looked at: of the driver's archetypes, without one of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
     /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
      * point at them. */

@@ -294,7 +294,7 @@ bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view 
     return true;
 }
 
-static bool row_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location)
+bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location)
 {
     for (uint32_t i = 0; i < query->ups->count; i++) {
         const quern__up *up = &query->ups->items[i];
@@ -315,7 +315,8 @@ uint64_t quern__up_count(const quern__query *query)
         const quern__archetype *archetype = query->matches.items[i].archetype;
         for (uint32_t k = 0; k < archetype->chunk_count; k++)
             for (uint32_t row = 0; row < archetype->slots[k].row_count; row++)
-                count += row_stays(query, archetype, quern__location_make(archetype->slots[k].chunk, row));
+                count +=
+                    quern__up_stays(query, archetype, quern__location_make(archetype->slots[k].chunk, row));
     }
     return count;
 }

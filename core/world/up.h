@@ -94,6 +94,9 @@ bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view 
  * levels: by which targets come before their sources, so that up-terms by it may do so; or null. */
 uint32_t quern__query_up_conflict(const quern__query *query, quern_relation levels);
 
+/* Whether up-terms let a row of a match stay. */
+bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location);
+
 /* How many rows of all matches stay. */
 uint64_t quern__up_count(const quern__query *query);
 

@@ -25,6 +25,7 @@
 #include <quern/base.h>
 #include <quern/component.h>
 #include <quern/id.h>
+#include <quern/relation.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +69,8 @@ typedef struct quern_term {
     bool changed;              /**< See quern_term_changed. */
     quern_reach reach;         /**< Whose component it is. */
     quern_relation relation;   /**< The way from the row to that entity; null for the row itself. */
+    bool by_target;            /**< See quern_term_target. */
+    quern_entity target;       /**< The target of the rows, where by_target is set. */
 } quern_term;
 
 /** Makes a term of its parts. */
@@ -80,6 +83,8 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.changed = false;
     term.reach = QUERN_REACH_ROW;
     term.relation.bits = 0;
+    term.by_target = false;
+    term.target = quern_entity_null();
     return term;
 }
 
@@ -185,6 +190,23 @@ static inline quern_term quern_term_up_nearest(quern_component component, quern_
 static inline quern_term quern_term_up_nearest_optional(quern_component component, quern_relation relation)
 {
     return quern_term_up_make(component, relation, QUERN_MATCH_OPTIONAL, QUERN_REACH_NEAREST);
+}
+
+/** Makes a *target term*: the row's target by the relation is this very entity. A null target, or one that
+ * has died, has no rows; quern_query_set_target and quern_schedule_set_target give another one.
+ *
+ * The rows are found by walking the children of the target, and come in the order of archetype, chunk and
+ * row: a view is a run of neighbours of one chunk, often a single row. So a walk takes the time of a look at
+ * each child, however many other rows there are. The list of them is kept until rows move or entities are
+ * related. A query or system has one such term at most; a system with one runs as one job, its views in
+ * order. Who relates entities during an iteration ends it, as by a change of structure. Calls that change
+ * all that match a query refuse one with a target term. */
+static inline quern_term quern_term_target(quern_relation relation, quern_entity target)
+{
+    quern_term term = quern_term_make(quern_relation_component(relation), QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+    term.by_target = true;
+    term.target = target;
+    return term;
 }
 
 /* ------------------------------------------------------------------------------------------- view */
@@ -381,6 +403,11 @@ QUERN_API quern_result quern_query_create(quern_world *world, const quern_query_
 /** Destroys a query, which must not be iterated meanwhile. NULL is allowed. Threads: main, between
  * frames. */
 QUERN_API void quern_query_destroy(quern_query *query);
+
+/** Gives the target term of a query (quern_term_target) another target; null: no rows. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (the query has no such term), STALE_ENTITY, FOREIGN_ENTITY,
+ * PROVISIONAL_ENTITY, WORLD_LOCKED. Threads: main, between frames and in exclusive systems. */
+QUERN_API quern_result quern_query_set_target(quern_query *query, quern_entity target);
 
 /** Returns how many entities match now; where up-terms leave rows out, it looks at each. 0, with a message,
  * when memory for new matches is missing. Threads: main, between frames. */

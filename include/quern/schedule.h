@@ -162,6 +162,12 @@ QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const
 QUERN_API quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system system,
                                                   bool enabled);
 
+/** Gives the target term of a system (quern_term_target) another target; null: no rows. Errors:
+ * NULL_ARGUMENT, INVALID_ARGUMENT (no such system, or it has no such term), STALE_ENTITY, FOREIGN_ENTITY,
+ * PROVISIONAL_ENTITY, WORLD_LOCKED. Threads: main, between frames. */
+QUERN_API quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system system,
+                                                 quern_entity target);
+
 /** Gives a phase a fixed step: each frame runs the phase, sync point included, once for each whole step
  * of step_seconds that fits the elapsed time.
  *

@@ -32,7 +32,8 @@ static void write_load(quern__printer *printer, const quern__facts *facts, quern
 static const char *const access_verbs[] = {
     [QUERN_READ] = "read", [QUERN_WRITE] = "write", [QUERN_WRITE_CONCURRENT] = "write"};
 
-/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'" */
+/* "read", "optional write", "with", "without", "any"; "read 'world' upward by 'parent'", "with 'parent' of one
+ * target" */
 static void write_term(quern__printer *printer, const quern_world *world, const quern_term *term)
 {
     static const char *const matches[] = {
@@ -43,6 +44,7 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
     if (is_plain || term->access != QUERN_NO_ACCESS)
         quern__print(printer, "%s%s", is_plain ? "" : " ", verb);
     quern__write_quoted(printer, " ", quern_component_name(world, term->component));
+    if (term->by_target) quern__print(printer, " of one target");
     if (term->changed) quern__print(printer, " if changed");
     if (term->reach == QUERN_REACH_ROW) return;
     quern__print(printer, term->reach == QUERN_REACH_UP ? " upward" : " of the nearest ancestor");

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/frame.h"
 
+#include "core/world/target.h"
 #include "core/world/world_commands.h"
 #include "sched/frame/context.h"
 #include "sched/frame/sync.h"
@@ -60,15 +61,26 @@ static bool are_depths_known(const quern__segment *segment)
     return true;
 }
 
+/* Likewise the rows of systems with a target term. */
+static bool are_targets_known(const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
+        const quern__query *query = &segment->passes.items[i]->systems.items[0]->query;
+        if (query->target != NULL && !quern__target_is_listed(query)) return false;
+    }
+    return true;
+}
+
 /* Counts what there is to do. Holds for later frames, too, until rows come, go or move. */
 static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
 {
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
-        are_depths_known(segment))
+        are_depths_known(segment) && are_targets_known(segment))
         return QUERN_OK;
     segment->prepared_version = 0;
+    segment->has_targets = false;
     segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
@@ -76,6 +88,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
         if (result != QUERN_OK) return result;
         segment->has_depths |= quern__levels_has_depths(pass);
+        segment->has_targets |= pass->systems.items[0]->query.target != NULL;
     }
     if (segment->graph != NULL) {
         quern_result result = quern__compile_prepare(&schedule->plan, segment);

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
+#include "core/world/target.h"
 #include "core/world/up.h"
 #include "core/world/world.h"
 #include "core/world/world_commands.h"
@@ -39,6 +40,28 @@ static void call_runs(const parallel_run *run, const quern_view *chunk_view, uin
         run->kernel(view.context, &view);
 }
 
+static uint32_t count_views(const quern__query *query)
+{
+    return query->target != NULL ? query->target->runs.count : query->entries.count;
+}
+
+/* The views of a query with a target term: runs of rows. */
+static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t end,
+                              quern__plain_context *context)
+{
+    quern_view view = {.query = run->query, .version = run->version, .context = (quern_context *)context};
+    for (uint32_t i = begin; i < end; i++) {
+        quern__target_show(run->query, i, &view);
+        if (!quern__query_passes(run->query, view.columns, view.versions, run->seen_version)) continue;
+        view.ordinal = context->ordinal = i;
+        if (run->query->up_count > 0)
+            call_runs(run, &view, context->worker_index);
+        else
+            run->kernel(view.context, &view);
+        end_stream(context);
+    }
+}
+
 static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, quern__plain_context *context)
 {
     quern_view view = {.query = run->query,
@@ -68,7 +91,10 @@ static void run_views(void *user_data, uint32_t begin, uint32_t end, uint32_t wo
     const parallel_run *run = user_data;
     quern__plain_context *context = &run->commands->worker_contexts[worker_index];
     context->thread = quern__this_thread();
-    call_views(run, begin, end, context);
+    if (run->query->target != NULL)
+        call_target_views(run, begin, end, context);
+    else
+        call_views(run, begin, end, context);
     context->thread = NULL;
 }
 
@@ -132,7 +158,7 @@ static void open_contexts(const parallel_run *run, quern_jobs *jobs, uint32_t wo
                                    .commands = &run->commands->worker_recorders[i],
                                    .worker_index = i,
                                    .first_serial = world->next_serial};
-    world->next_serial += run->query->entries.count;
+    world->next_serial += count_views(run->query);
 }
 
 static void run_on_jobs(void *context, uint32_t count, uint32_t grain, quern__executor_function *function,
@@ -168,12 +194,12 @@ static quern_result call_all(parallel_run *run, quern_query *query, quern_jobs *
     if (QUERN_CHECKS) note_set(query);
     quern__world_set_locked(query->world, true);
     if (jobs == NULL)
-        run_views(run, 0, query->entries.count, 0);
+        run_views(run, 0, count_views(query), 0);
     else
         result = quern__jobs_parallel_for(
             jobs,
             &(quern__range){
-                .function = run_views, .user_data = run, .count = query->entries.count, .is_closed = true},
+                .function = run_views, .user_data = run, .count = count_views(query), .is_closed = true},
             function_name);
     quern__world_set_locked(query->world, false);
     if (result != QUERN_OK) query->seen_version = seen_version; /* nobody has looked */
@@ -219,5 +245,5 @@ quern_result quern_query_parallel_for(quern_query *query, quern_jobs *jobs, quer
 
 uint32_t quern_query_view_count(quern_query *query)
 {
-    return prepare(query, "quern_query_view_count") == QUERN_OK ? query->entries.count : 0;
+    return prepare(query, "quern_query_view_count") == QUERN_OK ? count_views(query) : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 #include "core/base/hash.h"
+#include "core/world/target.h"
 #include "core/world/up.h"
 #include "sched/frame/context.h"
 #include "sched/frame/frame.h"
@@ -399,6 +400,24 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
     }
 }
 
+/* ------------------------------------------------------------------------------------- rows of one target */
+
+/* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one call.
+ * */
+IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
+                             const bool is_told)
+{
+    quern_view view = {.context = context};
+    const quern__target *target = pass->systems.items[0]->query.target;
+    for (uint32_t i = begin; i < end; i++) {
+        const quern__pass_table *table = &pass->tables.items[target->runs.items[i].match];
+        if (is_told) begin_calls(context);
+        quern__target_show(table->calls->query, i, &view);
+        if (!is_left_out(table->calls, &view, ALL_LANES))
+            make_call(table, table->calls, i, context, &view, is_told);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- items */
 
 typedef void chunks_run(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -447,6 +466,8 @@ IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t 
         run_once(pass, context, is_told);
     else if (stage->is_deep)
         run_deep(pass, context, is_told);
+    else if (pass->kind == QUERN__PASS_SERIAL && pass->systems.items[0]->query.target != NULL)
+        run_target(pass, begin, end, context, is_told);
     else if (pass->kind == QUERN__PASS_CHUNKS && pass->plan->shuffle_seed != 0)
         run_shuffled(stage, begin, end, context, run);
     else if (pass->is_split)

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/schedule.h"
 
+#include "core/world/target.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/workers.h"
 #include "sched/jobs/thread.h"
@@ -190,6 +191,17 @@ quern_result quern_schedule_set_enabled(quern_schedule *schedule, quern_system h
     system->enabled = enabled;
     quern__plan_unprepare(&schedule->plan);
     return QUERN_OK;
+}
+
+quern_result quern_schedule_set_target(quern_schedule *schedule, quern_system handle, quern_entity target)
+{
+    static const char function[] = "quern_schedule_set_target";
+    quern__system *system;
+    quern_result result = find_checked(schedule, handle, function, &system);
+    if (result == QUERN_OK) result = quern__schedule_check_idle(schedule, function);
+    if (result != QUERN_OK) return result;
+    result = quern__target_set(&system->query, target);
+    return result != QUERN_OK ? quern__name_failure(result, function, system->name) : QUERN_OK;
 }
 
 quern_result quern_schedule_set_fixed_step(quern_schedule *schedule, uint32_t phase, double step_seconds,

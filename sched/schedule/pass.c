@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/world/target.h"
 #include "sched/schedule/levels.h"
 #include "sched/schedule/plan.h"
 
@@ -195,6 +196,19 @@ static void count_items(quern__pass *pass, uint32_t thread_count)
     }
 }
 
+/* Of a system with a target term: its views are runs of rows of its tables, which stand for its matches. */
+static quern_result count_target_runs(quern__pass *pass)
+{
+    quern__system *system = pass->systems.items[0];
+    if (!system->enabled) return QUERN_OK;
+    const quern_result result = quern__target_list(&system->query);
+    if (result != QUERN_OK) return quern__name_failure(result, system->name, NULL);
+    system->view_count = pass->chunk_count = system->query.target->runs.count;
+    system->entity_count = system->query.target->rows.count;
+    pass->touched_bytes = 0;
+    return QUERN_OK;
+}
+
 /* Of a pass whose tables are walked as they stand. */
 static void make_one_stage(quern__pass *pass)
 {
@@ -269,6 +283,10 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
     pass->touched_bytes = 0;
     for (uint32_t i = 0; i < pass->tables.count; i++)
         count_table(pass, &pass->tables.items[i]);
+    if (pass->systems.items[0]->query.target != NULL) {
+        const quern_result result = count_target_runs(pass);
+        if (result != QUERN_OK) return result;
+    }
     pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     share_out_all(pass, thread_count);
     make_one_stage(pass);

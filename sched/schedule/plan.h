@@ -30,6 +30,7 @@ typedef struct quern__segment {
     uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
     uint32_t prepared_threads;
     bool has_depths;       /* some pass goes over the last level of a relation */
+    bool has_targets;      /* some system has a target term */
     uint32_t serial_count; /* serials that its streams may take */
     bool is_idle;          /* nothing to call, whatever the frame */
 } quern__segment;

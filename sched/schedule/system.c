@@ -70,6 +70,16 @@ static quern_result check_levels(const quern_world *world, const quern_system_de
                        def->name);
 }
 
+static quern_result check_target(const quern__system *system)
+{
+    if (system->query.target == NULL || system->levels == NULL) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "system '%s' has a target term and is to go by levels: its rows have one target, and "
+        "lie on one level",
+        system->name);
+}
+
 static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
 {
     uint32_t component = quern__access_self_conflict(&system->access);
@@ -118,9 +128,11 @@ static quern_result add_rules(quern__system *system, const char *const *names, b
     return QUERN_OK;
 }
 
-/* Writing a resource alone, or running on one thread, means running one view after another. */
-static uint32_t implied_flags(const quern__access *access, uint32_t flags)
+/* Writing a resource alone, running on one thread, or going over the children of one entity means running one
+ * view after another. */
+static uint32_t implied_flags(const quern__query *query, const quern__access *access, uint32_t flags)
 {
+    if (query->target != NULL) flags |= QUERN_SYSTEM_SERIAL;
     if ((flags & QUERN_SYSTEM_EXCLUSIVE) != 0) flags |= QUERN_SYSTEM_MAIN_THREAD;
     if ((flags & QUERN_SYSTEM_MAIN_THREAD) != 0) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->resource_count; i++)
@@ -151,8 +163,9 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result == QUERN_OK)
         result = quern__access_init(&system->access, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
-    system->flags = implied_flags(&system->access, def->flags);
-    result = check_self_conflict(system, world);
+    system->flags = implied_flags(&system->query, &system->access, def->flags);
+    result = check_target(system);
+    if (result == QUERN_OK) result = check_self_conflict(system, world);
     if (result == QUERN_OK && system->query.up_count > 0)
         result = check_up_conflict(system, world, def->levels);
     if (result == QUERN_OK) result = add_rules(system, def->before, true);

@@ -3,17 +3,14 @@
 #include <quern/graph.h>
 #include <quern/jobs.h>
 
-#include "tests/support/random.h"
+#include "tests/stress/features.h"
 #include "tests/support/stress.h"
 #include "tests/support/watchdog.h"
 
 #include <criterion/criterion.h>
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 /* All that a pool can do, at random and at once: eight threads from outside, of which some find a place in
  * the pool and others do not, and jobs within jobs, submit webs of jobs, run loops and graphs, fork, hold,
@@ -22,126 +19,7 @@
  *
  * QUERN_STRESS_SECONDS: for how long each test goes on; default 2. QUERN_STRESS_SEED: the first seed. */
 
-enum {
-    OUTSIDE_COUNT = 8,
-    MAX_DEPTH = 2,
-    MAX_LEVELS = 5,
-    MAX_THINGS = 24,
-    MAX_NODES = 12,
-    MAX_TRIES = 4,
-    MAX_ITEMS = 300,
-    MAX_RANGES = 3
-};
-
-typedef struct mix {
-    quern_jobs *jobs;
-    uint64_t seed;
-    double deadline;
-    uint32_t worker_count;
-    bool may_be_busy;                           /* there are fewer places than threads */
-    _Atomic uint64_t owners[QUERN_MAX_THREADS]; /* the thread that is this worker now */
-    uint32_t thread_count;
-    _Atomic uint32_t registered[OUTSIDE_COUNT]; /* 0: this one is not; otherwise its worker, and one more */
-    _Atomic uint32_t acting_count;
-} mix;
-
-static void act(mix *of, random_source *random, uint32_t depth);
-
-static _Thread_local char own_address;
-
-static uint64_t this_thread(void)
-{
-    return (uint64_t)(uintptr_t)&own_address;
-}
-
-/* No two threads have an index at the same time; returns what `leave` gets. */
-static uint64_t enter(mix *of, uint32_t worker_index)
-{
-    cr_expect(worker_index < of->worker_count, "seed %llu: worker %u", (unsigned long long)of->seed,
-              worker_index);
-    const uint64_t before =
-        atomic_exchange_explicit(&of->owners[worker_index], this_thread(), memory_order_relaxed);
-    cr_expect(before == 0 || before == this_thread(), "seed %llu: two threads are worker %u",
-              (unsigned long long)of->seed, worker_index);
-    return before;
-}
-
-static void leave(mix *of, uint32_t worker_index, uint64_t before)
-{
-    atomic_store_explicit(&of->owners[worker_index], before, memory_order_relaxed);
-}
-
-static void disturb(uint64_t number)
-{
-    if (number % 5 == 0) sched_yield();
-    if (number % 97 == 0) nanosleep(&(struct timespec){.tv_nsec = (long)(number % 200000)}, NULL);
-}
-
-static void expect_ok(const mix *of, quern_result result, const char *what)
-{
-    cr_expect(result == QUERN_OK, "seed %llu: %s: %s", (unsigned long long)of->seed, what,
-              quern_error_message());
-}
-
-/* False: the pool had no place, which only a thread from outside may be told. */
-static bool is_done(const mix *of, quern_result result, bool is_outside, const char *what)
-{
-    if (result == QUERN_ERROR_POOL_BUSY && is_outside && of->may_be_busy) return false;
-    expect_ok(of, result, what);
-    return true;
-}
-
-/* --------------------------------------------------------------------------------------------- items */
-
-typedef struct range {
-    mix *of;
-    uint64_t seed;
-    uint32_t depth;
-    _Atomic uint8_t hits[MAX_ITEMS];
-    struct range *before[3]; /* which are done when this begins */
-    uint32_t before_count;
-    uint32_t count;
-    _Atomic uint32_t done_count;
-} range;
-
-static void run_range(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
-{
-    range *self = argument;
-    mix *of = self->of;
-    random_source random = {self->seed + begin};
-    const uint64_t before = enter(of, worker_index);
-    for (uint32_t i = 0; i < self->before_count; i++)
-        cr_expect(atomic_load_explicit(&self->before[i]->done_count, memory_order_relaxed) ==
-                      self->before[i]->count,
-                  "seed %llu: a node too early", (unsigned long long)of->seed);
-    for (uint32_t i = begin; i < end; i++)
-        atomic_fetch_add_explicit(&self->hits[i], 1, memory_order_relaxed);
-    disturb(random_next(&random));
-    if (self->depth > 0 && random_chance(&random, 5)) act(of, &random, self->depth - 1);
-    atomic_fetch_add_explicit(&self->done_count, end - begin, memory_order_relaxed);
-    leave(of, worker_index, before);
-}
-
-/* Each item once, or, where it was cancelled, not at all. */
-static void check_items(range *self, bool is_cancelled)
-{
-    for (uint32_t i = 0; i < self->count; i++) {
-        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
-        cr_expect(hits == 1 || (hits == 0 && is_cancelled), "seed %llu: item %u of %u ran %u times",
-                  (unsigned long long)self->of->seed, i, self->count, hits);
-    }
-}
-
-/* All items as often, as with a run that was refused. */
-static void check_range(range *self, uint32_t hit_count)
-{
-    for (uint32_t i = 0; i < self->count; i++) {
-        const uint32_t hits = atomic_exchange_explicit(&self->hits[i], 0, memory_order_relaxed);
-        cr_expect(hits == hit_count, "seed %llu: item %u of %u ran %u times, not %u",
-                  (unsigned long long)self->of->seed, i, self->count, hits, hit_count);
-    }
-    atomic_store_explicit(&self->done_count, 0, memory_order_relaxed);
-}
+enum { MAX_DEPTH = 2, MAX_LEVELS = 5, MAX_THINGS = 24, MAX_NODES = 12, MAX_TRIES = 4, MAX_RANGES = 3 };
 
 /* --------------------------------------------------------------------------------------- webs of jobs */
 

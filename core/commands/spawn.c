@@ -87,6 +87,7 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
                                           relation->component_index, QUERN__VARIANT_SET, &operation);
         if (result == QUERN_OK) count_bytes(kind, operation, 1);
     }
+    if (prefab->name_count > 0) count_bytes(kind, &quern__operation_name, prefab->name_count);
     return result;
 }
 
@@ -263,6 +264,20 @@ static void record_relates(const spawning *it)
     }
 }
 
+static void record_names(const spawning *it)
+{
+    const quern__operation *operation = &quern__operation_name;
+    for (uint32_t i = 0; i < it->prefab->members.count; i++) {
+        const uint32_t at = it->prefab->members.items[i].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = it->prefab->names.items + at;
+        char *place = open_place(it->commands, operation);
+        quern__item *item = quern__place_take(it->commands, operation, place);
+        *item = (quern__item){.entity = member_handle(it, i)};
+        memcpy(item + 1, name, strlen(name) + 1);
+    }
+}
+
 /* -------------------------------------------------------------------------------------------- the calls */
 
 /* What a definition asks for. */
@@ -321,7 +336,8 @@ static quern_result record_spawn(spawning *it, quern_prefab handle, const char *
     it->kind = kind;
     for (uint32_t i = 0; i < count; i++)
         record_create(it, i);
-    record_relates(it);
+    if (it->prefab->has_other_links) record_relates(it);
+    if (it->prefab->name_count > 0) record_names(it);
     return QUERN_OK;
 }
 

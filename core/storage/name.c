@@ -116,6 +116,21 @@ bool quern__names_reserve(quern__names *names, const quern_allocator *allocator,
                             names->bucket_count > 0 ? 2 * names->bucket_count : LEAST_BUCKETS);
 }
 
+bool quern__names_reserve_count(quern__names *names, const quern_allocator *allocator, uint32_t count)
+{
+    while (names->free_count < count)
+        if (!add_block(names, allocator)) return false;
+    uint32_t bucket_count = names->bucket_count > 0 ? names->bucket_count : LEAST_BUCKETS;
+    while (bucket_count < (uint64_t)names->count + count)
+        bucket_count *= 2;
+    return bucket_count == names->bucket_count || set_bucket_count(names, allocator, bucket_count);
+}
+
+bool quern__names_reserve_page(quern__names *names, const quern_allocator *allocator, uint32_t slot)
+{
+    return reserve_page(names, allocator, slot);
+}
+
 /* --------------------------------------------------------------------------------------------- names */
 
 uint32_t quern__names_find(const quern__names *names, uint32_t parent, const char *text,

@@ -55,6 +55,10 @@ void quern__names_release(quern__names *names, const quern_allocator *allocator)
 /* Room for a name of the slot. False when there is no memory: nothing has changed that counts. */
 bool quern__names_reserve(quern__names *names, const quern_allocator *allocator, uint32_t slot);
 
+/* The same for names of several slots: their number, and a call for each. */
+bool quern__names_reserve_count(quern__names *names, const quern_allocator *allocator, uint32_t count);
+bool quern__names_reserve_page(quern__names *names, const quern_allocator *allocator, uint32_t slot);
+
 /* The slot of the child of that parent, or root, with this name, or QUERN__SLOT_NONE. The text need not end
  * with a zero. */
 uint32_t quern__names_find(const quern__names *names, uint32_t parent, const char *text,

@@ -30,6 +30,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__array_release(allocator, &prefab->fields);
     quern__array_release(allocator, &prefab->links);
     quern__array_release(allocator, &prefab->kin);
+    quern__array_release(allocator, &prefab->names);
     quern__array_release(allocator, &prefab->ties);
     quern__array_release(allocator, &prefab->row_members);
     quern__array_release(allocator, &prefab->component_indices);
@@ -38,7 +39,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
 
 static uint64_t held_bytes(const quern__prefab *prefab)
 {
-    return sizeof *prefab + prefab->values_bytes +
+    return sizeof *prefab + prefab->values_bytes + prefab->names.capacity +
            (uint64_t)prefab->members.capacity * sizeof *prefab->members.items +
            (uint64_t)prefab->groups.capacity * sizeof *prefab->groups.items +
            (uint64_t)prefab->columns.capacity * sizeof *prefab->columns.items +

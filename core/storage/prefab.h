@@ -60,6 +60,7 @@ typedef struct quern__prefab_member {
     uint32_t group;
     uint32_t row; /* in the group */
     uint32_t first_field, field_count;
+    uint32_t name; /* in names; QUERN_NO_MEMBER: it has none */
 } quern__prefab_member;
 
 #define QUERN__PLAN_NONE UINT64_MAX
@@ -77,9 +78,11 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_column) columns;
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
-    QUERN__ARRAY(quern__kin) kin;       /* by member: its links of the hierarchy, with members for slots */
-    QUERN__ARRAY(uint32_t) ties;        /* links, group after group */
-    QUERN__ARRAY(uint32_t) row_members; /* the member of each row, group after group */
+    QUERN__ARRAY(quern__kin) kin; /* by member: its links of the hierarchy, with members for slots */
+    QUERN__ARRAY(char) names;     /* each ends with a zero; the root has none */
+    uint32_t name_count;
+    QUERN__ARRAY(uint32_t) ties;              /* links, group after group */
+    QUERN__ARRAY(uint32_t) row_members;       /* the member of each row, group after group */
     QUERN__ARRAY(uint16_t) component_indices; /* sorted within a group; tags too */
     char *values;
     size_t values_bytes;

@@ -480,6 +480,27 @@ static quern_result list_kin(capture *it)
     return QUERN_OK;
 }
 
+/* -------------------------------------------------------------------------------------------- names */
+
+static quern_result copy_names(capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const uint32_t slot = quern_entity_index(it->entities.items[i]);
+        const quern__name *name = i > 0 ? quern__names_of(&it->world->storage.names, slot) : NULL;
+        prefab->members.items[i].name = QUERN_NO_MEMBER;
+        if (name == NULL) continue;
+        const uint32_t bytes = (uint32_t)strlen(name->text) + 1;
+        if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
+            return fail_memory();
+        prefab->members.items[i].name = prefab->names.count;
+        memcpy(prefab->names.items + prefab->names.count, name->text, bytes);
+        prefab->names.count += bytes;
+        prefab->name_count++;
+    }
+    return QUERN_OK;
+}
+
 /* -------------------------------------------------------------------------------------------- capture */
 
 static quern_result compile(capture *it, quern_entity root)
@@ -492,6 +513,7 @@ static quern_result compile(capture *it, quern_entity root)
     if (result == QUERN_OK) result = copy_values(it);
     if (result == QUERN_OK) result = list_links(it);
     if (result == QUERN_OK) result = list_kin(it);
+    if (result == QUERN_OK) result = copy_names(it);
     return result != QUERN_OK ? result : tie_groups(it);
 }
 
@@ -547,4 +569,42 @@ uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab
     if (found != NULL) return found->members.count;
     quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_member_count");
     return 0;
+}
+
+/* The child of a member whose name is a part of a path. */
+static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
+{
+    uint32_t child = prefab->kin.items[member].first;
+    for (; child != QUERN_NO_MEMBER; child = prefab->kin.items[child].next) {
+        const uint32_t at = prefab->members.items[child].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = prefab->names.items + at;
+        if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) break;
+    }
+    return child;
+}
+
+uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab, const char *path)
+{
+    static const char function[] = "quern_prefab_find_member";
+    if (world == NULL || path == NULL) {
+        quern__fail_null(function, world == NULL ? "world" : "path");
+        return QUERN_NO_MEMBER;
+    }
+    const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
+    if (found == NULL) {
+        quern__in_call(quern__prefabs_fail(&world->storage, prefab), function);
+        return QUERN_NO_MEMBER;
+    }
+    uint32_t member = 0;
+    while (member != QUERN_NO_MEMBER && *path != '\0') {
+        const size_t bytes = strcspn(path, "/");
+        member = find_child(found, member, path, bytes);
+        path += bytes;
+        if (path[0] == '/' && path[1] != '\0')
+            path++;
+        else if (path[0] == '/')
+            return QUERN_NO_MEMBER; /* nothing has an empty name */
+    }
+    return member;
 }

@@ -225,6 +225,19 @@ static void link_instance(const spawn *it, const quern_entity *handles)
     }
 }
 
+static void name_instance(const spawn *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 1; i < prefab->members.count; i++) {
+        const uint32_t at = prefab->members.items[i].name;
+        if (at == QUERN_NO_MEMBER) continue;
+        const char *name = prefab->names.items + at;
+        quern__names_put(&it->storage->names, quern_entity_index(handles[i]),
+                         quern_entity_index(handles[prefab->kin.items[i].target]), name,
+                         (uint32_t)strlen(name));
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- spawn */
 
 static void spawn_all(const spawn *it)
@@ -238,6 +251,8 @@ static void spawn_all(const spawn *it)
             spawn_rows(it, i, first, count);
         for (uint32_t i = first; i < first + count; i++)
             link_instance(it, it->handles + (size_t)i * member_count);
+        for (uint32_t i = first; i < first + count && it->prefab->name_count > 0; i++)
+            name_instance(it, it->handles + (size_t)i * member_count);
     }
 }
 
@@ -272,6 +287,19 @@ static bool reserve_links(const spawn *it)
             return false;
     }
     return true;
+}
+
+static bool reserve_names(const spawn *it)
+{
+    quern__names *names = &it->storage->names;
+    const quern_allocator *allocator = &it->storage->allocator;
+    const uint32_t member_count = it->prefab->members.count;
+    if (it->prefab->name_count == 0) return true;
+    for (uint32_t i = 0; i < it->count * member_count; i++)
+        if (it->prefab->members.items[i % member_count].name != QUERN_NO_MEMBER &&
+            !quern__names_reserve_page(names, allocator, quern_entity_index(it->handles[i])))
+            return false;
+    return quern__names_reserve_count(names, allocator, it->count * it->prefab->name_count);
 }
 
 static quern_result reserve_rows(const spawn *it)
@@ -327,7 +355,8 @@ static quern_result reserve(spawn *it)
     if (result == QUERN_OK) result = reserve_rows(it);
     if (result == QUERN_OK && has_links) {
         quern__entities_peek(&it->storage->entities, count, it->handles);
-        if (!reserve_links(it)) result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for links");
+        if (!reserve_links(it) || !reserve_names(it))
+            result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for links and names");
     }
     if (result != QUERN_OK) unreserve(it);
     return result;

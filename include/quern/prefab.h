@@ -19,7 +19,8 @@
  *
  * Described entity fields whose value is a member of the tree name the member of the new instance in its
  * place; others keep their value. So do targets of relations: a target outside of the tree must be alive
- * when the prefab is spawned. The root's own parent is not captured.
+ * when the prefab is spawned. Members other than the root get the names that were captured. The root's own
+ * parent and name are not captured.
  *
  * Errors of all calls: NULL_ARGUMENT; UNKNOWN_PREFAB, when the prefab is null, was destroyed or belongs to
  * another world. World calls follow the rules of world.h: between frames and in exclusive systems, on one
@@ -58,6 +59,12 @@ QUERN_API quern_result quern_prefab_destroy(quern_world *world, quern_prefab pre
 /** Returns how many members the prefab has, at least 1; 0 with a message. Threads: any, as long as no call
  * captures or destroys. */
 QUERN_API uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab);
+
+/** Returns the number of the member at a path of names below the root, as they were captured, such as
+ * "gun/muzzle"; 0 for "". QUERN_NO_MEMBER where there is none, with a message only when the call is wrong.
+ * Threads: any, as long as no call captures or destroys. */
+QUERN_API uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab,
+                                            const char *path);
 
 /* ------------------------------------------------------------------------------------------ spawning */
 

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <quern/bulk.h>
+#include <quern/name.h>
 #include <quern/prefab.h>
 #include <quern/relation.h>
 
@@ -430,6 +431,52 @@ Test(prefab, fill_comes_row_by_row_where_siblings_lie_between, .init = open_scen
     expect_filled(2);
 }
 
+/* ---------------------------------------------------------------------------------------------- names */
+
+static quern_entity make_named_tower(void)
+{
+    const quern_entity base = make_tower(&it, quern_entity_null());
+    const quern_entity gun = quern_entity_first_child(it.world, base, it.parent);
+    must(quern_entity_set_name(it.world, base, "tower"));
+    must(quern_entity_set_name(it.world, gun, "gun"));
+    must(quern_entity_set_name(it.world, quern_entity_first_child(it.world, gun, it.parent), "muzzle"));
+    return base;
+}
+
+static void expect_names(quern_entity root)
+{
+    cr_assert_null(quern_entity_name(it.world, root));
+    const quern_entity gun = quern_entity_first_child(it.world, root, it.parent);
+    cr_assert_str_eq(quern_entity_name(it.world, gun), "gun");
+    expect_same(quern_entity_find_child(it.world, root, "gun/muzzle"),
+                quern_entity_first_child(it.world, gun, it.parent));
+}
+
+Test(prefab, members_have_the_names_that_were_captured, .init = open_scene)
+{
+    const quern_prefab tower = capture(&it, make_named_tower());
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, ""), 0u);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun"), 1u);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun/muzzle"), 3u);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "gun/"), QUERN_NO_MEMBER);
+    cr_assert_eq(quern_prefab_find_member(it.world, tower, "muzzle"), QUERN_NO_MEMBER);
+    cr_assert_eq(quern_prefab_find_member(it.world, (quern_prefab){0}, "gun"), QUERN_NO_MEMBER);
+    quern_entity roots[MANY];
+    must(quern_prefab_spawn_many(it.world, tower, MANY, NULL, roots, NULL));
+    for (uint32_t i = 0; i < MANY; i++)
+        expect_names(roots[i]);
+    const quern_entity arena = make(&it, 1, quern_entity_null());
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint32_t i = 0; i < MANY; i++)
+        must(quern_commands_spawn(commands, tower, &(quern_spawn_def){.parent = arena}, NULL));
+    must(quern_world_flush(it.world));
+    cr_assert_eq(quern_entity_child_count(it.world, arena, it.parent), MANY);
+    quern_entity child = quern_entity_first_child(it.world, arena, it.parent);
+    for (; child.bits != 0; child = quern_entity_next_sibling(it.world, child, it.parent))
+        expect_names(child);
+    close_scene(&it);
+}
+
 /* ------------------------------------------------------------------------------------ other relations */
 
 static quern_relation add_relation(const scene *in, const char *name, bool levels)
@@ -596,6 +643,7 @@ Test(prefab, failed_allocations_leave_all_as_it_was)
     tracked_construct(&value, 3, &it.counts);
     must(quern_entity_set(it.world, base, it.value, &value));
     tracked_destroy(&value, &it.counts);
+    must(quern_entity_set_name(it.world, quern_entity_first_child(it.world, base, it.parent), "gun"));
     quern_prefab tower;
     FAIL_EACH(allocator, it.world, quern_prefab_capture(it.world, base, &tower));
     cr_assert_geq(failed_count, 8u);

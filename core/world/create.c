@@ -160,6 +160,7 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         quern__fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
         if (relation == NULL) continue;
+        assert(values != NULL); /* a relation without a value has been refused */
         const quern_entity target = target_of(values[i]);
         link_new(relation, *out_entity, target,
                  quern__relation_child_level(relation, quern_entity_index(target)));

@@ -32,6 +32,7 @@ static bool append_below(quern__storage *storage, uint32_t i, const quern__casca
         const bool stays = kin->level == level || (cascade != NULL && quern__cascade_has(cascade, slot));
         const quern__level_change change = {
             .relation = above.relation, .slot = slot, .level = level, .has_target = true};
+        __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
         if (!stays && !append(storage, &change)) return false;
         slot = kin->next;
     }
@@ -83,12 +84,26 @@ static quern_result note_moved(quern__storage *storage, uint32_t slot, quern__ar
     return QUERN_OK;
 }
 
+/* The row is moved when all are reserved: until then it may come from memory. */
+static inline void fetch_row(const quern__storage *storage, const quern__level_change *change)
+{
+    const quern__archetype *archetype = change->plan->source;
+    const quern__record *record = quern__entities_record(&storage->entities, change->slot);
+    const quern__row row = quern__row_of(record->location);
+    __builtin_prefetch(quern__row_handle(archetype, row), 1);
+    for (uint32_t i = 0; i < archetype->column_count; i++)
+        __builtin_prefetch(quern__column_value(&archetype->columns[i], quern__chunk_of(record->location),
+                                               (uint32_t)row.index),
+                           1);
+}
+
 /* Plan and room for one change. */
 static quern_result reserve(quern__storage *storage, quern__level_change *change, bool notes)
 {
     quern_result result =
         quern__relation_plan(storage, change->relation, find_source(storage, change->slot),
                              change->has_target, change->level, &change->plan);
+    if (result == QUERN_OK) fetch_row(storage, change);
     if (result == QUERN_OK && notes) result = note_moved(storage, change->slot, change->plan->target);
     return result == QUERN_OK ? quern__rows_reserve(storage, change->plan->target, 1) : result;
 }
@@ -169,6 +184,17 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
                        quern__relation_name(storage, relation));
 }
 
+/* Those whose links change with the source's lie anywhere: all are asked for at once. */
+static inline void fetch_neighbours(const quern__links *links, const quern__kin *source,
+                                    const quern__kin *target)
+{
+    if (target->first != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, target->first), 1);
+    if (source->target == QUERN__SLOT_NONE) return;
+    __builtin_prefetch(quern__links_at(links, source->target), 1);
+    __builtin_prefetch(quern__links_at(links, source->previous), 1);
+    if (source->next != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->next), 1);
+}
+
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target)
 {
@@ -179,6 +205,7 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     const quern__kin *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
+    fetch_neighbours(links, link, quern__links_at(links, t));
     /* who has no children is above nobody */
     if (relation->has_levels && link->count > 0 && quern__links_is_above(links, s, t))
         return fail_cycle(storage, relation, source, target);

@@ -278,6 +278,25 @@ static void step_write(program *run)
 
 /* -------------------------------------------------------------------------------------------- program */
 
+void program_grow(program *run)
+{
+    if (random_chance(&run->random, 30))
+        step_create(run);
+    else
+        step_create_with(run);
+}
+
+void program_change(program *run)
+{
+    const uint32_t kind = random_below(&run->random, 4);
+    if (kind == 0)
+        step_remove(run);
+    else if (kind == 1)
+        step_write(run);
+    else
+        step_add_or_set(run, kind == 2);
+}
+
 void program_step(program *run)
 {
     uint32_t kind = random_below(&run->random, 100);

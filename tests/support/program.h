@@ -27,6 +27,10 @@ void program_release(program *run);
 /* One random call. */
 void program_step(program *run);
 
+/* One that creates; and one that neither creates nor destroys. */
+void program_grow(program *run);
+void program_change(program *run);
+
 /* Everything the model knows, and a few random queries. */
 void program_check(program *run);
 

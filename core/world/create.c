@@ -48,23 +48,29 @@ static bool write_create_cache(quern_world *world, quern__archetype *archetype,
     return true;
 }
 
-/* The cache, filled for this list, or NULL for a list that has none: it is too long, or has several
- * relations; *out_result says when it fails. */
-static quern__create_cache *find_create_cache(quern_world *world, const quern_component *components,
-                                              const void *const *values, uint32_t count,
-                                              quern_result *out_result)
+/* The cache, if it was filled for this list. */
+static inline quern__create_cache *find_create_cache(quern_world *world, const quern_component *components,
+                                                     uint32_t count)
 {
     quern__create_cache *cache = &world->create_cache;
-    *out_result = QUERN_OK;
     bool is_known = cache->archetype != NULL && cache->count == count;
     for (uint32_t i = 0; is_known && i < count; i++)
         is_known = cache->components[i].bits == components[i].bits;
-    if (is_known) return cache;
+    return is_known ? cache : NULL;
+}
+
+/* Fills the cache for a list. NULL for one that can have none: it is too long, or has several relations;
+ * *out_result says when it fails. */
+static quern__create_cache *fill_create_cache(quern_world *world, const quern_component *components,
+                                              const void *const *values, uint32_t count,
+                                              quern_result *out_result)
+{
+    *out_result = QUERN_OK;
     if (count > QUERN__CREATE_CACHE_COMPONENTS) return NULL;
     quern__archetype *archetype;
     *out_result = quern__world_archetype_related(world, components, values, count, &archetype);
     if (*out_result != QUERN_OK) return NULL;
-    return write_create_cache(world, archetype, components, count) ? cache : NULL;
+    return write_create_cache(world, archetype, components, count) ? &world->create_cache : NULL;
 }
 
 /* Where the row needs another chunk. */
@@ -92,17 +98,19 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     return QUERN_OK;
 }
 
-static inline void fill_by_cache(const quern__create_cache *cache, const quern__place *places,
-                                 const void *const *values, uintptr_t location)
+QUERN__ALWAYS_INLINE void fill_by_cache(const quern__create_cache *cache, const quern__place *places,
+                                        const void *const *values, uintptr_t location)
 {
-    for (uint32_t i = 0; i < cache->count; i++)
-        if (places[i].offset_bytes != 0)
-            quern__fill_value(cache->types[i], quern__place_value(places[i], location),
+    for (uint32_t i = 0; i < cache->count; i++) {
+        const quern__place place = places[i];
+        if (place.offset_bytes != 0)
+            quern__fill_value(cache->types[i], quern__place_value(place, location),
                               values ? values[i] : NULL);
+    }
 }
 
-static quern_result create_by_cache(quern_world *world, const quern__create_cache *cache,
-                                    const void *const *values, quern_entity *out_entity)
+QUERN__ALWAYS_INLINE quern_result create_by_cache(quern_world *world, const quern__create_cache *cache,
+                                                  const void *const *values, quern_entity *out_entity)
 {
     uintptr_t location = 0;
     quern_result result = create_raw(&world->storage, cache->archetype, out_entity, &location);
@@ -207,6 +215,20 @@ static quern_result create_related(quern_world *world, quern__create_cache *cach
     return QUERN_OK;
 }
 
+/* For a list with a relation, and for one that the cache was not filled for. Not inlined: it would cost the
+ * others their registers. */
+static __attribute__((noinline)) quern_result
+create_otherwise(quern_world *world, const quern_component *components, const void *const *values,
+                 uint32_t count, quern__create_cache *cache, quern_entity *out_entity)
+{
+    quern_result result = QUERN_OK;
+    if (cache == NULL) cache = fill_create_cache(world, components, values, count, &result);
+    if (result != QUERN_OK) return result;
+    if (cache == NULL) return create_by_list(world, components, values, count, out_entity);
+    return cache->relation == NULL ? create_by_cache(world, cache, values, out_entity)
+                                   : create_related(world, cache, values, out_entity);
+}
+
 /* --------------------------------------------------------------------------------------- the calls */
 
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
@@ -219,12 +241,11 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return quern__world_left(world, result);
     quern_entity entity = {0};
-    quern__create_cache *cache = find_create_cache(world, components, values, count, &result);
-    if (result == QUERN_OK && cache == NULL)
-        result = create_by_list(world, components, values, count, &entity);
-    else if (result == QUERN_OK)
-        result = QUERN__LIKELY(cache->relation == NULL) ? create_by_cache(world, cache, values, &entity)
-                                                        : create_related(world, cache, values, &entity);
+    quern__create_cache *cache = find_create_cache(world, components, count);
+    if (QUERN__LIKELY(cache != NULL && cache->relation == NULL))
+        result = create_by_cache(world, cache, values, &entity);
+    else
+        result = create_otherwise(world, components, values, count, cache, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK))
         return quern__world_left(world, quern__name_failure(result, function, NULL));
     if (out_entity != NULL) *out_entity = entity;

@@ -78,9 +78,8 @@ static void step_place(uint32_t r)
     quern_result expected = QUERN_OK;
     if (!model_target(&relations, r, source, &target))
         expected = QUERN_ERROR_COMPONENT_ABSENT;
-    else if (!model_relation_defs[r].ordered)
-        expected = QUERN_ERROR_INVALID_ARGUMENT;
-    else if (before != source && (!model_target(&relations, r, before, &other) || other != target))
+    else if (!model_relation_defs[r].ordered ||
+             (before != source && (!model_target(&relations, r, before, &other) || other != target)))
         expected = QUERN_ERROR_INVALID_ARGUMENT;
     const quern_entity sibling = before == source ? quern_entity_null() : handle(before);
     ASSERT_RESULT(expected,

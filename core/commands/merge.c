@@ -260,6 +260,7 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
+    if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate.h has done it */
     quern__item *item = quern__run_item(it->run, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);
     if (sequence == QUERN__SEQUENCE_NONE) it->scratch->is_out_of_memory = true;
@@ -275,7 +276,7 @@ static inline void merge_items(walk *it, uint32_t begin, uint32_t end, walk_mode
 {
     const quern__operation *operation = it->run->operation;
     if (operation->kind >= QUERN__OPERATION_CREATE) {
-        if (mode != WALK_SPAN && operation->kind == QUERN__OPERATION_CREATE) merge_creates(it);
+        if (mode != WALK_SPAN) merge_creates(it);
         return;
     }
     quern__item *item = quern__run_item(it->run, begin);

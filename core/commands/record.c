@@ -396,6 +396,22 @@ static inline quern_result find_operation(quern_commands *commands, quern_compon
     return make_operation(commands, component, variant, out_operation);
 }
 
+/* The rest of `record` where the value may have handles in it: it is looked at before. */
+static __attribute__((noinline)) quern_result record_handles(quern_commands *commands,
+                                                             const quern__operation *operation,
+                                                             quern__item head, const void *value,
+                                                             const char *function)
+{
+    char *place = NULL;
+    quern_result result =
+        quern__record_check_value(commands, &operation->operands[0], head.entity, value, function);
+    if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
+    if (result != QUERN_OK) return fail_named(commands, result, function);
+    *quern__place_take(commands, operation, place) = head;
+    quern__record_give_value(operation, place, 0, value);
+    return QUERN_OK;
+}
+
 static inline quern_result record(quern_commands *commands, quern__operation_variant variant,
                                   quern_entity entity, quern_component component, const void *value,
                                   const char *function)
@@ -406,8 +422,8 @@ static inline quern_result record(quern_commands *commands, quern__operation_var
     quern_result result = check_holder(commands, function);
     if (result == QUERN_OK) result = find_entity(commands, entity, function, &head);
     if (result == QUERN_OK) result = find_operation(commands, component, variant, &operation);
-    if (result == QUERN_OK && operation->has_entity_fields)
-        result = quern__record_check_value(commands, &operation->operands[0], entity, value, function);
+    if (result == QUERN_OK && operation->has_entity_fields && value != NULL)
+        return record_handles(commands, operation, head, value, function);
     if (result == QUERN_OK) result = quern__place_ready(commands, operation, function, &place);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
     *quern__place_take(commands, operation, place) = head;
@@ -450,31 +466,29 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
     return record(commands, QUERN__VARIANT_SET, entity, component, value, "quern_commands_set");
 }
 
-static quern_result check_relation(const quern_commands *commands, quern_relation relation,
-                                   const char *function)
+/* value: the target, or NULL to unrelate. One function for both: relating is no command of the hot kind. */
+static __attribute__((noinline, noclone)) quern_result
+record_relation(quern_commands *commands, quern__operation_variant variant, quern_entity source,
+                quern_relation relation, const quern_entity *value, const char *function)
 {
     quern__relation *ignored;
+    if (commands == NULL) return quern__fail_null(function, "commands");
     const quern_result result = quern__relation_check(commands->storage, relation, &ignored);
-    return QUERN__UNLIKELY(result != QUERN_OK) ? fail_named(commands, result, function) : QUERN_OK;
+    if (QUERN__UNLIKELY(result != QUERN_OK)) return fail_named(commands, result, function);
+    return record(commands, variant, source, quern_relation_component(relation), value, function);
 }
 
 quern_result quern_commands_relate(quern_commands *commands, quern_entity source, quern_relation relation,
                                    quern_entity target)
 {
-    if (commands == NULL) return quern__fail_null("quern_commands_relate", "commands");
-    const quern_result result = check_relation(commands, relation, "quern_commands_relate");
-    if (result != QUERN_OK) return result;
-    return record(commands, QUERN__VARIANT_SET, source, quern_relation_component(relation), &target,
-                  "quern_commands_relate");
+    return record_relation(commands, QUERN__VARIANT_SET, source, relation, &target,
+                           "quern_commands_relate");
 }
 
 quern_result quern_commands_unrelate(quern_commands *commands, quern_entity source, quern_relation relation)
 {
-    if (commands == NULL) return quern__fail_null("quern_commands_unrelate", "commands");
-    const quern_result result = check_relation(commands, relation, "quern_commands_unrelate");
-    if (result != QUERN_OK) return result;
-    return record(commands, QUERN__VARIANT_REMOVE, source, quern_relation_component(relation), NULL,
-                  "quern_commands_unrelate");
+    return record_relation(commands, QUERN__VARIANT_REMOVE, source, relation, NULL,
+                           "quern_commands_unrelate");
 }
 
 quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity, const char *name)

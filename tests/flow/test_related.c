@@ -635,8 +635,8 @@ Test(related, frames_are_as_in_the_model_in_every_style, .timeout = 600)
             play_as_expected(seed, schedule_style((uint32_t)(seed + i) % STYLE_COUNT), pool_threads[i]);
         }
     }
-    cr_assert_gt(seen[QUERN_DROP_TARGET_DEAD], 10u);
-    cr_assert_gt(seen[QUERN_DROP_CYCLE], 10u);
-    cr_assert_gt(seen[QUERN_DROP_TARGET_IN_USE], 10u);
-    cr_assert_gt(seen[QUERN_DROP_DESTROYED], 10u);
+    cr_assert_gt(seen[QUERN_DROP_TARGET_DEAD], (uint64_t)SEEDS);
+    cr_assert_gt(seen[QUERN_DROP_CYCLE], (uint64_t)SEEDS);
+    cr_assert_gt(seen[QUERN_DROP_TARGET_IN_USE], (uint64_t)SEEDS);
+    cr_assert_gt(seen[QUERN_DROP_DESTROYED], (uint64_t)SEEDS);
 }

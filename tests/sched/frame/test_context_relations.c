@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* What systems may ask of relations that they declare, and of those that they do not. */
+
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/context.h>
+#include <quern/relation.h>
+#include <string.h>
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_relation parent, owner;
+static quern_entity root, a, b, dead;
+static uint32_t call_count;
+static captured_reports reports;
+
+static quern_entity make(void)
+{
+    return setup_entity_with(world, (const quern_component[]){quern_component_find(world, "number")}, 1);
+}
+
+static void open_world(void)
+{
+    world = setup_world();
+    setup_component(world, "number", 4, 4);
+    parent = quern_world_parent(world);
+    cr_assert_eq(quern_relation_register(world, &(quern_relation_def){.name = "owner"}, &owner), QUERN_OK);
+    root = make();
+    a = make();
+    b = make();
+    dead = make();
+    cr_assert_eq(quern_entity_relate(world, a, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, b, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_relate(world, dead, parent, root), QUERN_OK);
+    cr_assert_eq(quern_entity_destroy(world, dead), QUERN_OK);
+    cr_assert_eq(quern_schedule_create(world, NULL, &schedule), QUERN_OK);
+    call_count = 0;
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(context_relations, .init = open_world, .fini = close_world);
+
+static void ask_all(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert_eq(quern_context_target(context, a, parent).bits, root.bits);
+    cr_assert(quern_entity_is_null(quern_context_target(context, root, parent)));
+    cr_assert_eq(quern_context_first_child(context, root, parent).bits, a.bits);
+    cr_assert_eq(quern_context_next_sibling(context, a, parent).bits, b.bits);
+    cr_assert(quern_entity_is_null(quern_context_next_sibling(context, b, parent)));
+    cr_assert_eq(quern_context_child_count(context, root, parent), 2u);
+    cr_assert_eq(quern_context_child_count(context, dead, parent), 0u);
+    cr_assert(quern_entity_is_null(quern_context_target(context, dead, parent)));
+    call_count++;
+}
+
+static void ask_undeclared(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    cr_assert(quern_entity_is_null(quern_context_target(context, a, owner)));
+    cr_assert(quern_entity_is_null(quern_context_first_child(context, root, owner)));
+    cr_assert_eq(quern_context_child_count(context, root, owner), 0u);
+    call_count++;
+}
+
+static quern_system_def define(quern_kernel *run)
+{
+    return (quern_system_def){.name = "asker",
+                              .run = run,
+                              .terms = {quern_term_read(quern_component_find(world, "number"))},
+                              .relations = {parent},
+                              .flags = QUERN_SYSTEM_SERIAL};
+}
+
+Test(context_relations, declared_ones_tell_targets_and_children)
+{
+    const quern_system_def def = define(ask_all);
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK, "%s", quern_error_message());
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_OK, "%s", quern_error_message());
+    cr_assert_gt(call_count, 0u);
+    cr_assert_eq(reports.log_count, 0u);
+}
+
+Test(context_relations, others_are_refused_and_named)
+{
+    const quern_system_def def = define(ask_undeclared);
+    quern_system system;
+    cr_assert_eq(quern_schedule_add_system(schedule, &def, &system), QUERN_OK);
+    cr_assert_eq(quern_schedule_run(schedule, NULL, 0), QUERN_ERROR_UNDECLARED_ACCESS);
+    cr_assert_gt(call_count, 0u);
+    cr_assert_not_null(strstr(reports.last, "quern_context_target"));
+    cr_assert_not_null(strstr(reports.last, "'owner'"));
+    cr_assert_not_null(strstr(reports.last, "'parent'"));
+}
+
+Test(context_relations, bad_declarations_are_refused)
+{
+    quern_system system;
+    quern_system_def def = define(ask_all);
+    def.relations[1] = parent;
+    assert_refused(world, QUERN_ERROR_DUPLICATE_COMPONENT,
+                   quern_schedule_add_system(schedule, &def, &system));
+    def.relations[1] = (quern_relation){quern_component_find(world, "number").bits};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_schedule_add_system(schedule, &def, &system));
+}

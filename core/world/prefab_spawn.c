@@ -63,15 +63,16 @@ typedef struct group_rows {
     uint32_t phase;    /* which is this row of it */
 } group_rows;
 
-/* Calls the body for each of the rows that is the row `at` of its instance: i counts from the first of the
- * run, number is its instance. */
-#define EACH_ROW(rows, at, i, number)                                                                 \
-    for (uint32_t i = first_row_of((rows), (at)), number = (rows)->instance + ((at) < (rows)->phase); \
-         i < (rows)->count; i += (rows)->group->width, number++)
-
+/* The first of the rows that is the row `at` of its instance. The next ones come a group's width later
+ * each, of one instance after the other. */
 static inline uint32_t first_row_of(const group_rows *rows, uint32_t at)
 {
     return at >= rows->phase ? at - rows->phase : at + rows->group->width - rows->phase;
+}
+
+static inline uint32_t instance_of_first(const group_rows *rows, uint32_t at)
+{
+    return rows->instance + (at < rows->phase);
 }
 
 static const quern__prefab_override *find_override(const spawn *it, uint32_t group, uint32_t column,
@@ -128,9 +129,10 @@ static void write_fields(const spawn *it, const group_rows *rows)
         const quern__prefab_column *column =
             &prefab->columns.items[rows->group->first_column + field->column];
         char *values = column_of(rows, column) + field->offset_bytes;
-        EACH_ROW(rows, field->row, i, instance)
-        memcpy(values + (size_t)i * column->size_bytes,
-               &it->handles[(size_t)instance * member_count + field->member], sizeof(quern_entity));
+        for (uint32_t i = first_row_of(rows, field->row), instance = instance_of_first(rows, field->row);
+             i < rows->count; i += rows->group->width, instance++)
+            memcpy(values + (size_t)i * column->size_bytes,
+                   &it->handles[(size_t)instance * member_count + field->member], sizeof(quern_entity));
     }
 }
 
@@ -144,8 +146,10 @@ static void write_overrides(const spawn *it, const group_rows *rows)
         const size_t bytes = column->size_bytes;
         char *values = column_of(rows, column);
         if (!column->is_plain) continue;
-        EACH_ROW(rows, override->row, i, instance)
-        quern__copy_value(values + i * bytes, override->values + instance * bytes, bytes);
+        for (uint32_t i = first_row_of(rows, override->row),
+                      instance = instance_of_first(rows, override->row);
+             i < rows->count; i += rows->group->width, instance++)
+            quern__copy_value(values + i * bytes, override->values + instance * bytes, bytes);
     }
 }
 

@@ -177,8 +177,7 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
                                quern_entity source, quern_entity target)
 {
     return quern__fail(QUERN_ERROR_CYCLE,
-                       "entity %u:%u cannot have %u:%u as its '%s', which has it as its own, or one of "
-                       "those that follow has",
+                       "entity %u:%u cannot have %u:%u as its '%s': that one is below it already",
                        quern_entity_index(source), quern_entity_generation(source),
                        quern_entity_index(target), quern_entity_generation(target),
                        quern__relation_name(storage, relation));

@@ -276,10 +276,9 @@ typedef struct quern_job_def {
     /** Counts this job from the call that submits it; NULL: nothing does. */
     quern_counter *counter QUERN__ZERO;
     /** The job begins when each of these has come to zero, at this call or later; what becomes of it then
-     * makes no difference. Read by the call alone; counter must not be among them. NULL when there are
-     * none. */
+     * makes no difference. Read by the call alone; counter must not be among them. */
     quern_counter *const *after QUERN__ZERO;
-    uint32_t after_count QUERN__ZERO; /**< 1 to QUERN_MAX_AFTER; 0 without after, and only then. */
+    uint32_t after_count QUERN__ZERO; /**< 0, none, to QUERN_MAX_AFTER. */
     /** When it is requested before the job begins, the job does not run; its counter is counted down all
      * the same. NULL: it always runs. */
     quern_cancel *cancel QUERN__ZERO;

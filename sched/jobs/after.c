@@ -25,12 +25,6 @@ quern_result quern__check_after(quern_counter *const *after, uint32_t count, con
                            "after some of them",
                            function, (unsigned)count, QUERN_MAX_AFTER);
     if (count != 0 && after == NULL) return quern__fail_null(function, "def->after");
-    if (count == 0 && after != NULL)
-        return quern__fail(
-            QUERN_ERROR_INVALID_ARGUMENT,
-            "%s: def->after is set, and def->after_count is 0; say how many counters it has, "
-            "or leave it out",
-            function);
     for (uint32_t i = 0; i < count; i++) {
         if (after[i] == NULL)
             return quern__fail(QUERN_ERROR_NULL_ARGUMENT, "%s: def->after[%u] is NULL; there are %u",

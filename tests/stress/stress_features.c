@@ -86,7 +86,7 @@ static void submit_thing(thing *self, random_source *random, quern_counter *coun
                          .priority =
                              (quern_priority)(random_chance(random, 50) ? 0 : random_below(random, 3)),
                          .counter = counter,
-                         .after = self->after_count != 0 ? self->after : NULL,
+                         .after = self->after,
                          .after_count = self->after_count,
                          .name = random_chance(random, 50) ? "thing" : NULL};
     if (self->may_be_cancelled) def.cancel = cancel;
@@ -164,7 +164,7 @@ static void submit_range(range *items, random_source *random, quern_counter *lev
                           .name = random_chance(random, 50) ? "range" : NULL};
     for (uint32_t k = 0; k < level; k++)
         if (random_chance(random, 50)) after[def.after_count++] = &levels[k];
-    if (def.after_count != 0) def.after = after;
+    def.after = after;
     expect_ok(items->of, quern_jobs_submit_loop(items->of->jobs, &def), "submit loop");
 }
 
@@ -327,10 +327,8 @@ static void submit_plan(mix *of, random_source *random, plan *made)
     quern_cancel cancel = {0};
     const bool stops = random_chance(random, 20);
     const uint32_t after_count = random_below(random, 2);
-    const quern_graph_run_def def = {.counter = &finished,
-                                     .after = after_count != 0 ? after : NULL,
-                                     .after_count = after_count,
-                                     .cancel = &cancel};
+    const quern_graph_run_def def = {
+        .counter = &finished, .after = after, .after_count = after_count, .cancel = &cancel};
     quern_counter_hold(&before);
     expect_ok(of, quern_graph_submit(made->graph, of->jobs, &def), "submit graph");
     disturb(random_next(random));

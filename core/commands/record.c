@@ -467,7 +467,7 @@ quern_result quern_commands_set(quern_commands *commands, quern_entity entity, q
 }
 
 /* value: the target, or NULL to unrelate. One function for both: relating is no command of the hot kind. */
-static __attribute__((noinline, noclone)) quern_result
+static __attribute__((noinline)) quern_result
 record_relation(quern_commands *commands, quern__operation_variant variant, quern_entity source,
                 quern_relation relation, const quern_entity *value, const char *function)
 {

@@ -176,11 +176,10 @@ static quern_result reserve_move(quern__storage *storage, quern__relation *relat
 static quern_result fail_cycle(const quern__storage *storage, const quern__relation *relation,
                                quern_entity source, quern_entity target)
 {
-    return quern__fail(QUERN_ERROR_CYCLE,
-                       "entity %u:%u cannot have %u:%u as its '%s': that one is below it already",
-                       quern_entity_index(source), quern_entity_generation(source),
-                       quern_entity_index(target), quern_entity_generation(target),
-                       quern__relation_name(storage, relation));
+    return quern__fail(
+        QUERN_ERROR_CYCLE, "entity %u:%u cannot have %u:%u as its '%s': that one is below it already",
+        quern_entity_index(source), quern_entity_generation(source), quern_entity_index(target),
+        quern_entity_generation(target), quern__relation_name(storage, relation));
 }
 
 /* Those whose links change with the source's lie anywhere: all are asked for at once. */

@@ -90,8 +90,7 @@ static void write_traits(quern__printer *printer, const quern__system *system)
 {
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
     if (system->levels != NULL)
-        quern__write_quoted(printer, "; levels of ",
-                            relation_name(system->plan->world, system->levels));
+        quern__write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
     if (system->condition != NULL) quern__print(printer, "; condition");
     if (system->interval_seconds > 0) {
         quern__print(printer, "; every ");
@@ -227,8 +226,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
         write_count(printer, pass_facts->chunk_count, "chunk");
     }
     if (pass->levels != NULL)
-        quern__write_quoted(printer, "; levels of ",
-                            relation_name(pass->plan->world, pass->levels));
+        quern__write_quoted(printer, "; levels of ", relation_name(pass->plan->world, pass->levels));
     write_waits(printer, facts, segment, number);
     quern__print(printer, "\n");
     for (uint32_t i = 0; i < pass->systems.count; i++)

@@ -295,7 +295,8 @@ static uint64_t checksum_view(const quern_world *world, quern_component position
     const Rotation *rotations = quern_view_read(view, 2);
     const Health *healths = quern_view_read(view, 3);
     const quern_entity *bases = quern_view_read(view, 4); /* NULL: these are bases */
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         const Position *base = NULL;
         if (bases != NULL) base = quern_entity_get((quern_world *)(uintptr_t)world, bases[i], position);
         sum += hash_member(&positions[i], &velocities[i], &rotations[i], &healths[i], base);

@@ -327,7 +327,7 @@ static void write_upward(quern_context *context, const quern_view *view)
 
 Test(up_frame, checked_builds_find_who_writes_upward)
 {
-    if (!QUERN_CHECKS) cr_skip_test("only builds with checks");
+    if (!quern_has_checks()) cr_skip_test("needs a build with QUERN_CHECKS");
     quern_system_def def = up_def("write upward", write_upward);
     setup_system(schedule, &def);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);

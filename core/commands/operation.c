@@ -197,8 +197,8 @@ static bool is_given(const void *const *values, uint32_t i)
 }
 
 /* Every component known, none twice, one row of all of them fits a chunk, and relations have targets. */
-static quern_result check_list(const quern__components *components, const quern_component *list,
-                               const void *const *values, uint32_t count)
+static quern_result check_list(const quern__operations *operations, const quern__components *components,
+                               const quern_component *list, const void *const *values, uint32_t count)
 {
     uint64_t seen[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)] = {0};
     size_t columns_bytes = 0;
@@ -207,7 +207,7 @@ static quern_result check_list(const quern__components *components, const quern_
         if (result != QUERN_OK) return quern__name_element(result, "component", i);
         uint32_t index = quern__component_index(list[i]);
         const quern__type *type = quern__components_type(components, index);
-        result = check_managed(components, index, is_given(values, i));
+        if (!operations->is_free) result = check_managed(components, index, is_given(values, i));
         if (result != QUERN_OK) return result;
         if (quern__bitset_has(seen, index))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
@@ -281,7 +281,7 @@ static quern_result select_create(quern__operations *operations, const quern__co
         operations->last_create = known;
         return QUERN_OK;
     }
-    quern_result result = check_list(components, list, values, count);
+    quern_result result = check_list(operations, components, list, values, count);
     return result != QUERN_OK ? result : add_create(operations, components, allocator, list, values, count);
 }
 

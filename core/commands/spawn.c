@@ -53,12 +53,16 @@ static void list_creates(const quern__storage *storage, const quern__prefab *pre
     }
 }
 
+/* Captured members may have tags that the world keeps, such as that of those that are off by their parent. */
 static quern_result find_create(quern_commands *commands, const create_list *list,
                                 const quern__operation **out_operation)
 {
-    return quern__operations_create(&commands->operations, &commands->storage->components,
-                                    &commands->storage->allocator, list->components, list->values,
-                                    list->count, out_operation);
+    commands->operations.is_free = true;
+    const quern_result result = quern__operations_create(
+        &commands->operations, &commands->storage->components, &commands->storage->allocator,
+        list->components, list->values, list->count, out_operation);
+    commands->operations.is_free = false;
+    return result;
 }
 
 static void count_bytes(quern__spawn_kind *kind, const quern__operation *operation, uint64_t count)

@@ -254,6 +254,12 @@ static quern_result find_fields(capture *it, const quern__type *type, uint32_t c
             const uint32_t offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
             quern_entity entity; /* through memcpy: fields need not be aligned */
             memcpy(&entity, value + offset_bytes, sizeof entity);
+            /* spawned by command it would be taken for one of that sync point */
+            if (quern_entity_is_provisional(entity))
+                return quern__fail(QUERN_ERROR_PROVISIONAL_ENTITY,
+                                   "a field of '%s' in the tree holds a provisional handle, which names "
+                                   "nothing outside of its callback",
+                                   type->name);
             const uint32_t member = member_of(it, entity);
             if (member == QUERN_NO_MEMBER) continue;
             if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))

@@ -119,7 +119,8 @@ static void fill_columns(const spawn *it, const group_rows *rows)
     }
 }
 
-/* Handles that named members name those of the instance. */
+/* Handles that named members name those of the instance; not in values that take the place of captured
+ * ones. */
 static void write_fields(const spawn *it, const group_rows *rows)
 {
     const quern__prefab *prefab = it->prefab;
@@ -129,6 +130,9 @@ static void write_fields(const spawn *it, const group_rows *rows)
         const quern__prefab_column *column =
             &prefab->columns.items[rows->group->first_column + field->column];
         char *values = column_of(rows, column) + field->offset_bytes;
+        if (it->override_count > 0 &&
+            find_override(it, rows->group_index, field->column, field->row) != NULL)
+            continue;
         for (uint32_t i = first_row_of(rows, field->row), instance = instance_of_first(rows, field->row);
              i < rows->count; i += rows->group->width, instance++)
             memcpy(values + (size_t)i * column->size_bytes,

@@ -46,8 +46,8 @@ typedef struct quern_prefab {
 } quern_prefab;
 
 /** Captures an entity and all that is below it by quern_world_parent. Values are copied, by the type's copy
- * hook where it has one. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY, PROVISIONAL_ENTITY;
- * INVALID_ARGUMENT, naming the type, where one has a destroy hook and no copy hook; LIMIT; OUT_OF_MEMORY;
+ * hook where it has one. Errors: NULL_ENTITY, STALE_ENTITY, FOREIGN_ENTITY; PROVISIONAL_ENTITY, also where a
+ * described field in the tree holds such a handle; INVALID_ARGUMENT, naming the type, where one has a destroy hook and no copy hook; LIMIT; OUT_OF_MEMORY;
  * WORLD_LOCKED. */
 QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity root,
                                             quern_prefab *out_prefab);

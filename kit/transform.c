@@ -200,10 +200,13 @@ quern_component quern_transform_world(const quern_transform *transform)
 
 /* ------------------------------------------------------------------------------------------- systems */
 
+/* What the walk has decided. Until it is asked for, the sweep is owed: a frame may end with an error before. */
 static bool sweeps(quern_context *context)
 {
-    const quern_transform *transform = quern_context_user_data(context);
-    return transform->sweeps;
+    quern_transform *transform = quern_context_user_data(context);
+    const bool is_wanted = transform->sweeps;
+    transform->sweeps = false;
+    return is_wanted;
 }
 
 quern_result quern_transform_add_systems(quern_transform *transform, quern_schedule *schedule,

@@ -172,8 +172,8 @@ QUERN_API quern_result quern_transform_add_systems(quern_transform *transform, q
  * COMPONENT_ABSENT (it lacks local or world). */
 QUERN_API quern_result quern_transform_mark(quern_transform *transform, quern_entity entity);
 
-/** Makes the next frame compute all worlds. Only one change is not noticed otherwise: that an entity has
- * lost both local and world, and lives on as the parent of others. */
+/** Makes the next frame compute all worlds. Only one change is not noticed otherwise: that an entity which
+ * has no local, or loses it as well, has lost its world, and lives on as the parent of others. */
 QUERN_API void quern_transform_mark_all(quern_transform *transform);
 
 /** Computes where an entity is now, from the locals of it and its ancestors, and not from worlds that are as

@@ -59,7 +59,7 @@ struct quern_transform {
     quern_getter *locals, *worlds;
     bool no_walk;
     bool all_marked;             /* the next frame sweeps; the first one does */
-    bool sweeps;                 /* this frame does; the walk decides */
+    bool sweeps;                 /* this frame does, and has not yet; the walk decides */
     quern__transform_list marks; /* entities that the next frame looks at; no parents */
     uint64_t limit;              /* of what a walk of this frame may look at or place */
     quern__transform_list tops;  /* what has changed in this frame; then those with nothing changed above */

@@ -8,8 +8,10 @@
  *
  *   - the local was written, the node is new, or has another parent: it is in a chunk that a change filter
  *     lets pass, or is marked. Its equation is tested; if it fails, the node has changed.
- *   - the parent has a world and no local, and that world was written, or has lost it: the parent is found
- *     by a filter, and the equation of each of its children is tested.
+ *   - the parent has a world and no local, and that world was written; or it has a local, and has lost its
+ *     world: the parent is found by a filter, and the equation of each of its children is tested.
+ *
+ * A parent that has neither any more is in no chunk that a filter could look at: quern_transform_mark_all.
  *
  * Where no equation fails, there is nothing to do. A node that has changed is placed, and then all nodes
  * below it, parents before children: that mends all that could follow from it. So of nodes that have
@@ -388,6 +390,7 @@ void quern__transform_walk(quern_context *context, const quern_view *view)
     const uint64_t node_count = quern_query_count(transform->nodes);
     transform->stats = (quern_transform_stats){.node_count = node_count};
     transform->limit = node_count / NODES_PER_STEP;
+    if (transform->sweeps) transform->all_marked = true; /* owed by a frame that ended with an error */
     const bool is_done = find_changed(transform) && find_tops(transform) &&
                          walk_down(transform, quern_context_jobs(context));
     transform->sweeps = transform->stats.swept = !is_done;

@@ -587,6 +587,7 @@ static bool advance(quern_query_iterator *iterator)
 static bool advance_up(quern_query_iterator *iterator)
 {
     quern__up_walk *walk = iterator->up_walk;
+    quern__ups_use_walk(iterator);
     while (!quern__up_next(iterator->query, &walk->rows, &iterator->view)) {
         if (!advance(iterator)) {
             iterator->up_walk->number = 0;

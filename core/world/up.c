@@ -160,12 +160,10 @@ quern_result quern__ups_begin_walk(quern_query_iterator *iterator)
     if (walk->addresses == NULL) walk->addresses = allocate_addresses(query, 1);
     if (walk->addresses == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the addresses of up-terms");
-    ups->walk_number += ups->walk_number == UINT32_MAX ? 2 : 1; /* never 0 */
-    walk->number = ups->walk_number;
     walk->structure_version = query->storage->structure_version;
     walk->rows = (quern__up_rows){0};
     iterator->up_walk = walk;
-    iterator->up_number = walk->number;
+    quern__ups_use_walk(iterator);
     return QUERN_OK;
 }
 

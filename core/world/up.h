@@ -38,7 +38,7 @@ typedef struct quern__up_rows {
 typedef struct quern__up_walk {
     const void **addresses;
     quern__up_rows rows;
-    uint32_t number;            /* of the iteration; 0: of none */
+    uint32_t number;            /* of the iteration, new with each view; 0: of none */
     uint64_t structure_version; /* when it began: once that changes, it goes no further */
 } quern__up_walk;
 
@@ -47,7 +47,7 @@ enum { QUERN__UP_WALKS = 8 };
 /* Of a query: allocated with it, if it has up-terms. */
 typedef struct quern__ups {
     uint32_t count;
-    uint32_t walk_number; /* of the last iteration */
+    uint32_t walk_number; /* of the iteration that moved last */
     bool leaves_rows_out; /* some up-term is not optional */
     quern__up_walk walks[QUERN__UP_WALKS];
     const void **worker_addresses; /* for parallel queries */
@@ -81,6 +81,14 @@ quern_result quern__ups_begin_walk(quern_query_iterator *iterator);
 static inline bool quern__ups_has_walk(const quern_query_iterator *iterator)
 {
     return iterator->up_walk->number == iterator->up_number;
+}
+
+/* Numbers the walk anew: it is the last one in use. Of those that were left early none is. */
+static inline void quern__ups_use_walk(quern_query_iterator *iterator)
+{
+    quern__ups *ups = iterator->query->ups;
+    ups->walk_number += ups->walk_number == UINT32_MAX ? 2 : 1; /* never 0 */
+    iterator->up_walk->number = iterator->up_number = ups->walk_number;
 }
 
 /* Finds the addresses for the rows of a view of the query; addresses: room for them. The view is not good

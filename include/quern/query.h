@@ -450,9 +450,9 @@ typedef struct quern_query_iterator {
 
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
  * if it is refused: then there are no views, and result says why. Of a query with up-terms, eight
- * iterations may be under way at a time; a ninth takes the place of the oldest, which ends with
- * INVALID_ARGUMENT when it moves on, and whose addresses are no longer good. Errors: NULL_ARGUMENT, WORLD_LOCKED,
- * OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
+ * iterations may be under way at a time. A ninth takes the place of the one that has not moved for longest:
+ * that one ends with INVALID_ARGUMENT when it moves on, and its addresses are no longer good. Errors:
+ * NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
 
 /* The part of quern_query_next that finds the next entry, or says why there is none. */

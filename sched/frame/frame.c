@@ -65,8 +65,9 @@ static bool are_depths_known(const quern__segment *segment)
 static bool are_targets_known(const quern__segment *segment)
 {
     for (uint32_t i = 0; i < segment->passes.count && segment->has_targets; i++) {
-        const quern__query *query = &segment->passes.items[i]->systems.items[0]->query;
-        if (query->target != NULL && !quern__target_is_listed(query)) return false;
+        const quern__system *system = segment->passes.items[i]->systems.items[0];
+        const quern__query *query = &system->query;
+        if (query->target != NULL && system->enabled && !quern__target_is_listed(query)) return false;
     }
     return true;
 }

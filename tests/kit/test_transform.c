@@ -118,6 +118,29 @@ Test(transform, sweeps_when_much_has_changed)
     transform_close(&scene);
 }
 
+/* What a frame was to sweep and did not, since it ended before, or the sweep was disabled, the next one does. */
+Test(transform, a_sweep_that_was_missed_is_made_up_for)
+{
+    static quern_entity crowd[CROWD];
+    transform_scene scene = transform_open(NULL, 0);
+    const quern_system sweep = quern_schedule_find_system(scene.schedule, "sweep_transforms3");
+    fill_crowd(&scene, crowd);
+    transform_frame(&scene);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        const quern_local3 local = transform_some_local3(i + 7000);
+        transform_set3(&scene, crowd[i], &local);
+    }
+    transform_must(quern_schedule_set_enabled(scene.schedule, sweep, false));
+    transform_frame(&scene);
+    transform_must(quern_schedule_set_enabled(scene.schedule, sweep, true));
+    transform_frame(&scene);
+    for (uint32_t i = 0; i < CROWD; i++)
+        transform_assert_right(&scene, crowd[i]);
+    transform_frame(&scene);
+    transform_assert_moved(&scene, 0);
+    transform_close(&scene);
+}
+
 /* Far deeper than levels go; one hangs on the other all the way. */
 Test(transform, deep_chain)
 {

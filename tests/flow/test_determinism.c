@@ -165,7 +165,7 @@ Test(determinism, any_style_is_as_the_reference, .timeout = 600)
         flow_plan_make(&plan, seed, entities_for(seed));
         play_with_reference(style(seed % 2 == 0, seed % 4 < 2 ? seed : 0), pool_threads[seed % POOL_COUNT]);
     }
-    cr_assert_gt(left_command_count, 50u * SEED_COUNT, "%llu commands waited for a frame",
+    cr_assert_gt(left_command_count, 40u * SEED_COUNT, "%llu commands waited for a frame",
                  (unsigned long long)left_command_count);
 }
 

@@ -8,8 +8,6 @@
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
-#include <quern/relation.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Walks over a query: along the list of its chunks, or, where nobody has asked for one yet or terms choose
+ * among the rows, from match to match. */
+
+#include "core/world/query.h"
+
+#include "core/world/target.h"
+#include "core/world/up.h"
+#include "core/world/world.h"
+
+enum {
+    PREFETCH_MATCHES = 4,
+    /* Walks over less find it all in L2, where fetching ahead gains nothing. Who comes to few rows in each
+     * chunk is through before what is fetched has come. */
+    CACHED_BYTES = 256 * 1024,
+    CACHED_CHUNKS = CACHED_BYTES / QUERN__CHUNK_BYTES,
+    FEW_ROWS = 64
+};
+
+/* -------------------------------------------------------------------------------------- the list */
+
+static uint64_t count_stops(const quern__query *query)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < query->matches.count; i++)
+        count += query->matches.items[i].archetype->chunk_count;
+    return count;
+}
+
+/* The bytes of a row that a walk may touch. */
+static uint32_t touched_bytes(const quern__query *query, const quern__query_match *match)
+{
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_NO_ACCESS) bytes += match->columns[i].size_bytes;
+    return bytes;
+}
+
+/* Each entry is fetched from the one before. */
+static void plan_fetching(quern__query *query, uint64_t bytes)
+{
+    if (bytes <= CACHED_BYTES) return;
+    for (uint32_t i = 1; i < query->entries.count; i++) {
+        if (query->entries.items[i].count < FEW_ROWS) continue;
+        query->entries.items[i - 1].fetches_next = true;
+        query->entries.items[i - 1].is_plain = false;
+    }
+}
+
+/* Without memory there is no list, and walks go from match to match as the first one does. */
+static void list_entries(quern__query *query)
+{
+    const uint64_t count = count_stops(query);
+    query->entries_version = QUERN__NO_VERSION;
+    query->entries.count = 0;
+    if (count > UINT32_MAX - QUERN__PREFETCH_ENTRIES ||
+        !quern__array_reserve(&query->storage->allocator, &query->entries,
+                              (uint32_t)count + QUERN__PREFETCH_ENTRIES))
+        return;
+    uint64_t bytes = 0;
+    bool has_versions = false;
+    for (uint32_t i = 0; i < query->matches.count; i++) {
+        const quern__query_match *match = &query->matches.items[i];
+        bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
+        for (uint32_t k = 0; k < match->archetype->chunk_count; k++) {
+            const quern__chunk_slot *slot = &match->archetype->slots[k];
+            query->entries.items[query->entries.count] = (quern__chunk_entry){
+                .count = slot->row_count,
+                .ordinal = query->entries.count,
+                .entities = quern__archetype_entities(match->archetype, slot->chunk),
+                .chunk = (char *)slot->chunk,
+                .columns = match->columns,
+                .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
+                .slot = k,
+                .is_plain = true,
+            };
+            has_versions |= query->entries.items[query->entries.count++].versions != NULL;
+        }
+    }
+    for (uint32_t i = 0; i < query->entries.count && has_versions; i++)
+        query->entries.items[i].is_plain = false;
+    for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
+        query->entries.items[count + i] = query->entries.items[count - 1];
+    plan_fetching(query, bytes);
+    query->entries_version = query->storage->structure_version;
+}
+
+void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
+{
+    iterator->view.versions =
+        entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
+    if (entry->fetches_next) quern__query_fetch_next(iterator->query, entry);
+}
+
+quern_result quern__query_list(quern__query *query)
+{
+    if (query->target != NULL) return quern__target_list(query);
+    if (query->entries_version != query->storage->structure_version) list_entries(query);
+    if (query->entries_version == query->storage->structure_version) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list the %llu chunks of a query",
+                       (unsigned long long)count_stops(query));
+}
+
+/* There is room: the list is as long as it was. So walks under way go on. */
+void quern__query_list_again(quern__query *query)
+{
+    if (query->entries_version == query->storage->structure_version) list_entries(query);
+}
+
+/* --------------------------------------------------------------------------------------- filters */
+
+/* A component without values changes with the rows only: its version index is 0, that of the rows. */
+bool quern__query_passes_filters(const quern__query *query, const quern_view_column *columns,
+                                 const uint64_t *versions, uint64_t seen_version)
+{
+    if (versions == NULL) return false;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].changed && columns[i].present &&
+            (versions[0] > seen_version || versions[columns[i].version_index] > seen_version))
+            return true;
+    return false;
+}
+
+/* What a loop over a query with filters writes has the version of the query's own look, and so is not new
+ * to it, unless somebody has looked since, inside the loop: then it is new to all, for better once too
+ * often than never. */
+uint64_t quern__query_write_version(const quern_query *query)
+{
+    const uint64_t clock = query->storage->clock;
+    const bool is_last_look = query->filter_count > 0 && query->seen_version + 1 == clock;
+    return is_last_look ? query->seen_version : clock;
+}
+
+/* -------------------------------------------------------------------------------------- the walk */
+
+/* Lists the entries when that pays: for the second walk over a structure, since another may follow. */
+static void take_entries(quern__query *query, quern_query_iterator *iterator)
+{
+    const uint64_t version = query->storage->structure_version;
+    if (query->filter_count > 0 || query->up_count > 0 || query->target != NULL) return;
+    if (query->walked_version == version && query->entries_version != version) list_entries(query);
+    query->walked_version = version;
+    if (query->entries_version != version || query->entries.count == 0) return;
+    iterator->next_entry = query->entries.items;
+    iterator->end_entry = query->entries.items + query->entries.count;
+}
+
+/* For builds with QUERN_CHECKS: the views of a walk stay good while frames run. */
+static void note_lent(const quern__query *query)
+{
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].access == QUERN_WRITE)
+            quern__storage_note_lent(query->storage, quern__component_index(query->terms[i].component));
+}
+
+quern_query_iterator quern_query_iterate(quern_query *query)
+{
+    quern_query_iterator iterator = {.query = query, .view = {.query = query}};
+    if (query == NULL) {
+        iterator.result = quern__fail_null("quern_query_iterate", "query");
+        return iterator;
+    }
+    iterator.current_version = &query->storage->structure_version;
+    iterator.expected_version = query->storage->structure_version;
+    iterator.is_locked = &query->world->locked;
+    iterator.view.term_count = query->term_count;
+    iterator.result = quern__world_check_unlocked(query->world, "quern_query_iterate");
+    if (iterator.result == QUERN_OK)
+        iterator.result = quern__in_call(quern__query_refresh(query), "quern_query_iterate");
+    if (iterator.result == QUERN_OK && query->target != NULL)
+        iterator.result = quern__in_call(quern__target_begin(&iterator), "quern_query_iterate");
+    if (iterator.result == QUERN_OK && query->up_count > 0)
+        iterator.result = quern__in_call(quern__ups_begin_walk(&iterator), "quern_query_iterate");
+    if (iterator.result == QUERN_OK) take_entries(query, &iterator);
+    if (QUERN_CHECKS && iterator.result == QUERN_OK) note_lent(query);
+    iterator.seen_version = query->seen_version;
+    if (iterator.result == QUERN_OK && query->filter_count > 0)
+        query->seen_version = query->storage->clock++;
+    return iterator;
+}
+
+/* Asks for what the walk will touch a few matches later: with many small archetypes each of them costs a
+ * trip to memory otherwise, for there is no order in which a prefetcher could foresee them. */
+static void prefetch_ahead(const quern__query *query, uint32_t match_index)
+{
+    if (match_index + 2 * PREFETCH_MATCHES >= query->matches.count) return;
+    __builtin_prefetch(query->matches.items[match_index + 2 * PREFETCH_MATCHES].archetype);
+    const quern__query_match *match = &query->matches.items[match_index + PREFETCH_MATCHES];
+    if (match->archetype->chunk_count == 0) return;
+    const char *chunk = (const char *)match->archetype->slots[0].chunk;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (match->columns[i].access != QUERN_NO_ACCESS)
+            __builtin_prefetch(chunk + match->columns[i].offset_bytes);
+}
+
+/* The first chunk of a match from the given one on that filters let pass. Most walks over few changes leave
+ * most chunks out, so this touches nothing but versions. */
+static uint32_t find_changed(const quern__query *query, const quern__query_match *match, uint32_t chunk,
+                             uint64_t seen_version)
+{
+    const uint32_t chunk_count = match->archetype->chunk_count;
+    const quern__versions *kept = &match->archetype->versions;
+    uint32_t indices[QUERN_MAX_TERMS], index_count = 0;
+    for (uint32_t i = 0; i < query->term_count; i++)
+        if (query->terms[i].changed && match->columns[i].present)
+            indices[index_count++] = match->columns[i].version_index;
+    if (kept->items == NULL || index_count == 0) return chunk_count;
+    for (; chunk < chunk_count; chunk++) {
+        const uint64_t *versions = quern__versions_of(kept, chunk);
+        bool is_new = versions[0] > seen_version;
+        for (uint32_t i = 0; i < index_count; i++)
+            is_new |= versions[indices[i]] > seen_version;
+        if (is_new) break;
+    }
+    return chunk;
+}
+
+/* Moves on to the next chunk that has rows, in this match or a later one. */
+static bool advance(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    if (query->target != NULL) return quern__target_next(iterator);
+    for (; iterator->match_index < query->matches.count;
+         iterator->match_index++, iterator->chunk_index = 0) {
+        const quern__query_match *match = &query->matches.items[iterator->match_index];
+        if (iterator->chunk_index == 0) prefetch_ahead(query, iterator->match_index);
+        if (query->filter_count > 0)
+            iterator->chunk_index =
+                find_changed(query, match, iterator->chunk_index, iterator->seen_version);
+        if (iterator->chunk_index < match->archetype->chunk_count) {
+            const quern__chunk_slot *slot = &match->archetype->slots[iterator->chunk_index++];
+            quern__view_set(&iterator->view, query, match, slot);
+            if (match->archetype->chunk_count > CACHED_CHUNKS &&
+                iterator->chunk_index < match->archetype->chunk_count)
+                quern__query_fetch_heads(query, match->columns, slot[1].chunk, slot[1].row_count);
+            iterator->view.ordinal = iterator->view_count++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Moves on to the next run of rows that up-terms let stay, in this chunk or a later one. */
+static bool advance_up(quern_query_iterator *iterator)
+{
+    quern__up_walk *walk = iterator->up_walk;
+    quern__ups_use_walk(iterator);
+    while (!quern__up_next(iterator->query, &walk->rows, &iterator->view)) {
+        if (!advance(iterator)) {
+            iterator->up_walk->number = 0;
+            iterator->up_walk = NULL;
+            return false;
+        }
+        walk->rows = quern__up_find(iterator->query, walk->addresses, &iterator->view);
+    }
+    return true;
+}
+
+/* Whether the iterator may go on; if not, its result says why, and stays. */
+static bool may_go_on(quern_query_iterator *iterator)
+{
+    if (iterator->result != QUERN_OK) return false;
+    iterator->result = quern__world_check_unlocked(iterator->query->world, "quern_query_next");
+    const bool has_changed = *iterator->current_version != iterator->expected_version ||
+                             (iterator->query->target != NULL && !quern__target_holds(iterator));
+    if (iterator->result == QUERN_OK && has_changed)
+        iterator->result =
+            quern__fail(QUERN_ERROR_STRUCTURE_CHANGED, "quern_query_next: the world changed its structure "
+                                                       "while a query was iterated: collect the entities "
+                                                       "first and change them after the loop");
+    if (iterator->result == QUERN_OK && iterator->up_walk != NULL && !quern__ups_has_walk(iterator))
+        iterator->result = quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_query_next: %d other iterations of the query have begun since, and were not walked to "
+            "the end: a query with up-terms keeps addresses for so many (create another query)",
+            QUERN__UP_WALKS);
+    return iterator->result == QUERN_OK;
+}
+
+bool quern__query_next(quern_query_iterator *iterator)
+{
+    if (iterator == NULL) {
+        quern__fail_null("quern_query_next", "iterator");
+        return false;
+    }
+    bool is_listed = iterator->end_entry != NULL;
+    iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
+    if (!may_go_on(iterator) || is_listed) return false;
+    return iterator->up_walk == NULL ? advance(iterator) : advance_up(iterator);
+}

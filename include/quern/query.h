@@ -211,6 +211,14 @@ static inline quern_term quern_term_target(quern_relation relation, quern_entity
 
 /* ------------------------------------------------------------------------------------------- view */
 
+/** What happened to the rows of a reaction's views; see reacts_to in quern_system_def. Combine with |. */
+typedef enum quern_reaction_kind {
+    QUERN_ON_ADDED = 1,   /**< They match now, and did not before. */
+    QUERN_ON_SET = 2,     /**< They match as before, and a command or call gave a value. */
+    QUERN_ON_REMOVED = 4, /**< They match no longer; the view has copies of what they had. */
+    QUERN_ON_PRESENT = 8  /**< With QUERN_ON_ADDED: those that match when the system is added, too. */
+} quern_reaction_kind;
+
 /** What a callback can reach besides its view; see <quern/context.h>. */
 typedef struct quern_context quern_context;
 /** A list of terms and the archetypes that match them. */

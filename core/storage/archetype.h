@@ -103,6 +103,7 @@ typedef struct quern__archetype {
     uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
     uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/world/reclaim.c */
     struct quern__move_plan *incoming; /* plans of others that lead here */
+    struct quern__watch *first_watch;  /* what reactions have here: see reaction.h; NULL: nothing */
     struct quern__archetype *next_same_hash;
     quern__place places[]; /* by component index, as column_of */
 } quern__archetype;

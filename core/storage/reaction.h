@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_REACTION_H
+#define QUERN_CORE_STORAGE_REACTION_H
+
+/* Reactions: who wants to know which entities came to the archetypes that it matches, which were given
+ * values there, and which went. A reaction has a *watch* in each of these archetypes, from their beginning:
+ *
+ *   plane ADDED   a bit for each row: the entity came, and the reaction has not been told yet
+ *   plane SET     the entity was given a value that the reaction looks at; never where ADDED is set
+ *   copies        of rows that went: handle, and values of the terms with access (core/storage/removed.h)
+ *
+ * each of them if the reaction asks for that kind. Bits follow their rows (core/storage/planes.h), so what
+ * is pending for an entity is known wherever it goes, and an archetype's rows are in order without sorting.
+ *
+ * What counts is what a change adds up to. A row that moves between two archetypes with a watch of the
+ * reaction keeps its bits; one that comes from elsewhere gets ADDED; one that goes elsewhere is copied, or,
+ * where ADDED is set, forgotten: nobody was told that it came. A sync point moves each entity at most once,
+ * so what its commands undo again is not seen.
+ *
+ * Threads. The listeners bear those of core/storage/change.h. All else belongs to one thread that has the
+ * storage to itself. Flags that several threads raise are written relaxed: whoever looks has waited for
+ * them.
+ *
+ * Failure. A listener must not fail, so memory for copies is reserved before a change begins, for each
+ * archetype that rows are going to leave (quern__leaving_reserve in core/storage/change.h). */
+
+#include "core/base/array.h"
+#include "core/storage/archetype.h"
+#include "core/storage/removed.h"
+
+#include <quern/query.h>
+
+struct quern__storage;
+
+/* What a reaction has in one archetype that it matches. */
+typedef struct quern__watch {
+    struct quern__watch *next; /* of the archetype, by the reaction's number */
+    struct quern__reaction *reaction;
+    quern__archetype *archetype;
+    bool is_pending;            /* some bit may be set */
+    uint32_t handed_count;      /* blocks that were taken and are not done with */
+    quern__removed removed;     /* what went, if the reaction asks for that */
+    quern_view_column *columns; /* of a view of a block: one for each term */
+} quern__watch;
+
+/* Rows of one chunk to which the same happened. */
+typedef struct quern__taken_rows {
+    quern__archetype *archetype;
+    uint32_t slot;            /* the chunk's, in the archetype */
+    uint32_t first_word;      /* in quern__taken.words: a bit for each row that the chunk may have */
+    uint32_t count;           /* of bits that are set, at least 1 */
+    quern_reaction_kind kind; /* ADDED or SET */
+} quern__taken_rows;
+
+/* Copies of rows that went from one archetype. A view of them has its entities, columns and values from
+ * here; it has no versions. */
+typedef struct quern__taken_block {
+    quern__watch *watch;
+    char *memory;                     /* a view's chunk */
+    const quern_entity *entities;     /* stale handles of those that were destroyed */
+    const quern_view_column *columns; /* one for each term */
+    uint32_t count;                   /* of rows, at least 1 */
+} quern__taken_block;
+
+/* What a reaction is told at a time. */
+typedef struct quern__taken {
+    QUERN__ARRAY(quern__taken_block) removed; /* by archetype; within one, see removed.h */
+    QUERN__ARRAY(quern__taken_rows) rows;     /* by archetype, chunk and kind: ADDED before SET */
+    QUERN__ARRAY(uint64_t) words;
+} quern__taken;
+
+typedef bool quern__matches_function(const struct quern_query *query, const quern__archetype *archetype);
+
+typedef struct quern__reaction_def {
+    uint32_t kinds;          /* quern_reaction_kind, or-ed */
+    const quern_term *terms; /* checked; they tell which values are looked at. Not kept */
+    uint32_t term_count;
+    quern__matches_function *matches; /* whether an archetype matches: always the same for one archetype */
+    const struct quern_query *query;  /* its argument, which must outlive the reaction */
+} quern__reaction_def;
+
+typedef struct quern__reaction {
+    struct quern__reactions *registry;
+    uint32_t number; /* of its planes; when it is gone, another's */
+    uint32_t kinds;  /* quern_reaction_kind, or-ed */
+    bool is_pending; /* there is something to take */
+    uint32_t term_count;
+    quern__matches_function *matches;
+    const struct quern_query *query;
+    QUERN__ARRAY(quern__watch *) watches; /* in the order of archetypes */
+    quern__taken taken;
+    quern_term terms[];
+} quern__reaction;
+
+/* All reactions of a storage. */
+typedef struct quern__reactions {
+    QUERN__ARRAY(quern__reaction *) list; /* by number; NULL: the number is free */
+    uint32_t count;                       /* of reactions */
+    uint32_t removed_count;               /* of those that ask for REMOVED */
+    bool is_pending;                      /* for some reaction there may be something to take */
+    bool orders_by_row;                   /* copies of the change under way, which is a sync point's */
+    uint64_t change;                      /* the number of the last change that reserved */
+} quern__reactions;
+
+/* --------------------------------------------------------------------------------------- the registry */
+
+/* From now on the reaction has a watch wherever it matches. With PRESENT, rows that are there count as
+ * ADDED. Errors: INVALID_ARGUMENT (REMOVED, and a type that the terms have access to can be destroyed but
+ * not copied), OUT_OF_MEMORY; then nothing has changed. */
+quern_result quern__reaction_add(struct quern__storage *storage, const quern__reaction_def *def,
+                                 quern__reaction **out_reaction);
+
+/* Forgets all that is pending, too. NULL is allowed. */
+void quern__reaction_remove(struct quern__storage *storage, quern__reaction *reaction);
+
+/* Gives a new archetype, which is not linked yet, its watches. Errors: OUT_OF_MEMORY, with none. */
+quern_result quern__reactions_enter(struct quern__storage *storage, quern__archetype *archetype);
+
+/* Takes archetypes that are is_removed out of all lists. They have no copies. */
+void quern__reactions_forget_removed(struct quern__storage *storage);
+
+/* Releases the watches of an archetype, with what is pending there. */
+void quern__watches_release(quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Whether copies of the archetype's rows are still to be shown to somebody: then it must stay. */
+bool quern__watches_have_copies(const quern__archetype *archetype);
+
+/* The watch of the reaction in an archetype, or NULL. */
+static inline quern__watch *quern__watch_of(const quern__archetype *archetype,
+                                            const quern__reaction *reaction)
+{
+    quern__watch *watch = archetype->first_watch;
+    while (watch != NULL && watch->reaction != reaction)
+        watch = watch->next;
+    return watch;
+}
+
+/* ------------------------------------------------------------------------------------- what is pending */
+
+/* Whether quern__reaction_take may find something for some reaction of the storage: all that a sync point
+ * asks where nothing happened. The reactions of one schedule have flags of their own. */
+static inline bool quern__reactions_are_pending(const quern__reactions *reactions)
+{
+    return reactions->is_pending;
+}
+
+/* Moves what is pending for the reaction to reaction->taken, which is valid until the structure changes;
+ * what was taken before is done with. Errors: OUT_OF_MEMORY; then all of it is still pending. */
+quern_result quern__reaction_take(struct quern__storage *storage, quern__reaction *reaction);
+
+/* What was taken has been seen: destroys the copies, and keeps their memory for others. */
+void quern__reaction_done(struct quern__storage *storage, quern__reaction *reaction);
+
+/* Forgets what is pending for the reaction. */
+void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
+
+/* ----------------------------------------------------------------------------------- before a change
+ *
+ * Called by those of core/storage/change.h, for archetypes with watches. */
+
+/* Room for copies of so many rows that may go from the source to the target (NULL: they end). Errors:
+ * OUT_OF_MEMORY; room that was made is kept for later. */
+quern_result quern__watches_reserve(const quern__reactions *reactions, const quern_allocator *allocator,
+                                    const quern__archetype *source, const quern__archetype *target,
+                                    uint32_t count);
+
+/* Whether copying rows of the archetype calls hooks, which belongs to one thread. */
+bool quern__watches_call_hooks(const quern__archetype *archetype);
+
+/* ------------------------------------------------------------------------------------------- listeners
+ *
+ * Called by those of core/storage/change.h, for archetypes with watches. */
+
+void quern__watches_arrive(const quern__archetype *archetype, uintptr_t first, uint32_t count);
+
+/* Before the bits of the rows are cleared. */
+void quern__watches_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
+
+/* Before the bits of the rows are moved. */
+void quern__watches_move_from(const quern__archetype *source, uintptr_t from,
+                              const quern__archetype *target, uint32_t count);
+
+/* After the bits of the rows were moved. */
+void quern__watches_move_to(const quern__archetype *target, uintptr_t to, const quern__archetype *source,
+                            uint32_t count);
+
+void quern__watches_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
+                            uint32_t component_index);
+
+#endif

@@ -52,11 +52,21 @@ static quern__guard *guard_at(const quern_schedule *schedule, const quern__arche
     return &schedule->guards.tables.items[archetype->index].guards[slot * archetype->column_count + column];
 }
 
+/* A sum, so that some rows can be taken out and put back. Rows with equal values add different numbers. */
+static uint64_t hash_rows(const quern__archetype *archetype, uint32_t slot, uint32_t column,
+                          uint32_t first_row, uint32_t row_count)
+{
+    const quern__column *of = &archetype->columns[column];
+    const char *value = quern__column_value(of, archetype->slots[slot].chunk, first_row);
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < row_count; i++, value += of->size_bytes)
+        hash += quern__hash_bytes(quern__hash_mix(first_row + i), value, of->size_bytes);
+    return hash;
+}
+
 static uint64_t hash_column(const quern__archetype *archetype, uint32_t slot, uint32_t column)
 {
-    const quern__chunk_slot *chunk = &archetype->slots[slot];
-    return quern__hash_bytes(0, quern__column_value(&archetype->columns[column], chunk->chunk, 0),
-                             (size_t)chunk->row_count * archetype->columns[column].size_bytes);
+    return hash_rows(archetype, slot, column, 0, archetype->slots[slot].row_count);
 }
 
 /* What systems can have pointers to. Also what they only read: const can be cast away. */
@@ -108,13 +118,26 @@ static uint32_t slot_of(const quern_view *view)
     return ((const quern__chunk *)(const void *)view->chunk)->index;
 }
 
+static uint64_t hash_view(const quern__archetype *archetype, const quern_view *view, uint32_t column)
+{
+    return hash_rows(archetype, slot_of(view), column, view->first_row, view->count);
+}
+
+/* Views of few rows of a chunk are many, so none of them may look at all of it. */
+static bool is_part(const quern__archetype *archetype, const quern_view *view)
+{
+    return view->count < archetype->slots[slot_of(view)].row_count;
+}
+
 void quern__guards_check(quern_context *context, const quern__archetype *archetype, const quern_view *view)
 {
     for (uint32_t i = 0; i < view->term_count; i++) {
         uint32_t column = column_of_term(view, i), slot = slot_of(view);
         if (column == UINT32_MAX || view->columns[i].access == QUERN_NO_ACCESS) continue;
-        const quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
-        if (guard->hash != hash_column(archetype, slot, column))
+        quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
+        if (is_part(archetype, view)) {
+            if (view->columns[i].access == QUERN_WRITE) guard->hash -= hash_view(archetype, view, column);
+        } else if (guard->hash != hash_column(archetype, slot, column))
             context->refused_system = report(context->schedule, archetype, column, guard);
     }
 }
@@ -127,8 +150,11 @@ void quern__guards_renew(quern_context *context, const quern__archetype *archety
         quern_access access = (quern_access)view->columns[i].access;
         if (column == UINT32_MAX || access == QUERN_NO_ACCESS) continue;
         if (access != QUERN_WRITE && !was_refused) continue;
-        *guard_at(context->schedule, archetype, slot, column) =
-            (quern__guard){.hash = hash_column(archetype, slot, column), .holder = context->system};
+        quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
+        guard->hash = access == QUERN_WRITE && is_part(archetype, view)
+                          ? guard->hash + hash_view(archetype, view, column)
+                          : hash_column(archetype, slot, column);
+        guard->holder = context->system;
     }
 }
 

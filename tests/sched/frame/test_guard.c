@@ -5,6 +5,7 @@
 #include <quern/bulk.h>
 #include <quern/commands.h>
 #include <quern/parallel.h>
+#include <quern/relation.h>
 
 #include <criterion/criterion.h>
 
@@ -128,6 +129,63 @@ Test(guard, a_pointer_kept_is_found_when_an_exclusive_system_uses_it)
     add_system("use", use, 1, QUERN_SYSTEM_EXCLUSIVE);
     use_frame = 0;
     assert_found(NULL, "system 'take'");
+}
+
+/* Terms: position to write, in views of a part of a chunk. Keeps a pointer from one view and uses it in the
+ * next. */
+static void write_parts(quern_context *context, const quern_view *view)
+{
+    vec3 *positions = quern_view_write(view, 0);
+    for (uint32_t i = 0; i < view->count; i++)
+        positions[i].x += 1;
+    if ((int)quern_context_frame_index(context) != use_frame) return;
+    if (kept != NULL) kept->x += 1;
+    kept = kept == NULL ? positions : NULL;
+}
+
+/* Of the system "parts", which has more than one view of a chunk. */
+static void check_parts(quern_system_def *def)
+{
+    def->terms[0] = quern_term_write(position);
+    const quern_system parts = setup_system(schedule, def);
+    must_run(schedule, NULL);
+    must_run(schedule, NULL);
+    cr_assert_eq(reports.log_count, 0u, "%s", reports.last);
+    quern_system_stats stats;
+    cr_assert_eq(quern_schedule_get_system_stats(schedule, parts, &stats), QUERN_OK);
+    cr_assert_gt(stats.view_count, 1u);
+    use_frame = 2;
+    assert_found(NULL, "system 'parts'");
+}
+
+Test(guard, so_is_one_kept_from_rows_of_one_depth_to_those_of_another)
+{
+    if (!quern_has_checks()) return;
+    quern_entity above = {0};
+    for (uint32_t i = 0; i < QUERN_MAX_RELATION_LEVEL + 2; i++) {
+        const quern_entity node =
+            setup_entity_with(world, i < QUERN_MAX_RELATION_LEVEL ? &velocity : &position, 1);
+        if (i > 0)
+            cr_assert_eq(quern_entity_relate(world, node, quern_world_parent(world), above), QUERN_OK);
+        above = node;
+    }
+    quern_system_def def = system_def("parts", write_parts);
+    def.terms[1] = quern_term_read(quern_relation_component(quern_world_parent(world)));
+    def.levels = quern_world_parent(world);
+    check_parts(&def);
+}
+
+Test(guard, so_is_one_kept_from_a_child_to_its_sibling)
+{
+    if (!quern_has_checks()) return;
+    const quern_entity other = setup_entity_with(world, &position, 1);
+    for (uint32_t i = 0; i < 5; i++)
+        cr_assert_eq(quern_entity_relate(world, setup_entity_with(world, &position, 1),
+                                         quern_world_parent(world), i % 2 == 0 ? entity : other),
+                     QUERN_OK);
+    quern_system_def def = system_def("parts", write_parts);
+    def.terms[1] = quern_term_target(quern_world_parent(world), entity);
+    check_parts(&def);
 }
 
 static void give_velocity(quern_context *context)

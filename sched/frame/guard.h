@@ -9,12 +9,12 @@
  * While the passes of a segment run, a column changes only under views that may write it. So each column
  * that some system of the schedule can reach, in each chunk of the world, bears a guard, the sum of the
  * hashes of its values. A guard is renewed after each call that may write its column, and looked at before
- * the next call that has the column, and, whatever the segment touches, when the segment ends. One that does
- * not fit was broken while nobody had a view.
+ * the next call that has the column, and, whatever the segment touches, when the segment ends. One that
+ * does not fit was broken while nobody had a view.
  *
  * A view of a part of a chunk, as for one depth or one target, may be one of hundreds, so it hashes its own
- * rows only: their values are taken out of the sum before the call and put back after it. Then a broken guard
- * is found by the next view of the whole chunk, or when the segment ends.
+ * rows only: their values are taken out of the sum before the call and put back after it. Then a broken
+ * guard is found by the next view of the whole chunk, or when the segment ends.
  *
  * Guards go on from segment to segment and from frame to frame. They are made anew where values change by
  * right:
@@ -72,8 +72,8 @@ void quern__guards_break(struct quern_schedule *schedule);
 /* Before a segment, and at the end of a frame: guards what is not guarded. False: there is no memory. */
 bool quern__guards_close(struct quern_schedule *schedule);
 
-/* Before and after a call with a view of rows of a chunk. was_refused: it has written what it may only read,
- * and that has been told already. */
+/* Before and after a call with a view of rows of a chunk. was_refused: it has written what it may only
+ * read, and that has been told already. */
 void quern__guards_check(struct quern_context *context, const quern__archetype *archetype,
                          const struct quern_view *view);
 void quern__guards_renew(struct quern_context *context, const quern__archetype *archetype,

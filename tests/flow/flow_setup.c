@@ -51,6 +51,13 @@ quern_schedule_def schedule_style(uint32_t i)
     return def;
 }
 
+frame_setting frame_setting_at(uint32_t i, uint32_t turn)
+{
+    if (i < POOL_COUNT) return (frame_setting){.style = 0, .thread_count = pool_threads[i]};
+    const uint32_t style = i - POOL_COUNT + 1;
+    return (frame_setting){.style = style, .thread_count = pool_threads[(style + turn + 2) % POOL_COUNT]};
+}
+
 quern_system_def system_def(const char *name, quern_kernel *run)
 {
     quern_system_def def = {.name = name, .run = run};

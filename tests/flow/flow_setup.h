@@ -28,6 +28,15 @@ quern_schedule *setup_schedule_as(quern_world *world, quern_schedule_def def, ui
 enum { STYLE_COUNT = 6 };
 quern_schedule_def schedule_style(uint32_t i);
 
+/* Both: each number of threads, and each style. Which of these meet is another from turn to turn, since all of
+ * them, for each test, would take long and find no more. */
+typedef struct frame_setting {
+    uint32_t style, thread_count;
+} frame_setting;
+
+enum { SETTING_COUNT = POOL_COUNT + STYLE_COUNT - 1 };
+frame_setting frame_setting_at(uint32_t i, uint32_t turn);
+
 /* Definitions to be changed further, and the systems made of them. */
 quern_system_def system_def(const char *name, quern_kernel *run);
 quern_system setup_system(quern_schedule *schedule, const quern_system_def *def);

@@ -75,15 +75,15 @@ typedef struct scene {
     uint32_t crowd_count;
 } scene;
 
-static void play_in_style(const scene *it, uint32_t style, uint32_t thread_count)
+static void play_as(const scene *it, frame_setting setting)
 {
-    jobs = setup_jobs(thread_count);
+    jobs = setup_jobs(setting.thread_count);
     open_crowd(it->crowd_count);
-    schedule = setup_schedule_as(world, schedule_style(style), 2);
+    schedule = setup_schedule_as(world, schedule_style(setting.style), 2);
     it->make();
     run_frames(FRAMES);
-    cr_assert_eq(wrong_count, 0u, "%u times, in style %u with %u threads", wrong_count, style,
-                 thread_count);
+    cr_assert_eq(wrong_count, 0u, "%u times, in style %u with %u threads", wrong_count, setting.style,
+                 setting.thread_count);
     if (it->check != NULL) it->check();
     close_crowd();
     quern_jobs_destroy(jobs);
@@ -91,9 +91,10 @@ static void play_in_style(const scene *it, uint32_t style, uint32_t thread_count
 
 static void play(scene it)
 {
-    for (uint32_t style = 0; style < STYLE_COUNT; style++)
-        for (uint32_t i = 0; i < POOL_COUNT; i++)
-            play_in_style(&it, style, pool_threads[i]);
+    static uint32_t turn;
+    for (uint32_t i = 0; i < SETTING_COUNT; i++)
+        play_as(&it, frame_setting_at(i, turn));
+    turn++;
 }
 
 static quern_system add(const char *name, quern_kernel *run, const quern_term *terms, uint32_t count)
@@ -708,11 +709,11 @@ static void check_watcher(uint32_t which)
     quern_query_destroy(query);
 }
 
-static void play_watchers(uint32_t style, uint32_t thread_count)
+static void play_watchers(frame_setting setting)
 {
-    jobs = setup_jobs(thread_count);
+    jobs = setup_jobs(setting.thread_count);
     open_crowd(CROWD);
-    schedule = setup_schedule_as(world, schedule_style(style), 1);
+    schedule = setup_schedule_as(world, schedule_style(setting.style), 1);
     make_watchers();
     for (uint32_t disabled = 0; disabled <= WATCHERS; disabled++) {
         if (disabled > 0) must(quern_schedule_set_enabled(schedule, watchers[disabled - 1], false));
@@ -730,9 +731,8 @@ static void play_watchers(uint32_t style, uint32_t thread_count)
 
 Test(fused, views_are_numbered_in_order_for_each_system_whoever_is_disabled, .timeout = 120)
 {
-    for (uint32_t style = 0; style < STYLE_COUNT; style++)
-        for (uint32_t i = 0; i < POOL_COUNT; i++)
-            play_watchers(style, pool_threads[i]);
+    for (uint32_t i = 0; i < SETTING_COUNT; i++)
+        play_watchers(frame_setting_at(i, 0));
 }
 
 /* --------------------------------------------------------------------------------------- statistics */
@@ -899,9 +899,10 @@ static void play_filtered(uint32_t style, uint32_t thread_count, uint32_t runs_p
 
 Test(fused, filters_show_what_was_written_before_in_the_frame_and_nothing_twice, .timeout = 120)
 {
-    for (uint32_t style = 0; style < STYLE_COUNT; style++)
-        for (uint32_t i = 0; i < POOL_COUNT; i++)
-            play_filtered(style, pool_threads[i], 1 + (style + i) % 2);
+    for (uint32_t i = 0; i < 2 * SETTING_COUNT; i++) {
+        const frame_setting setting = frame_setting_at(i / 2, i % 2);
+        play_filtered(setting.style, setting.thread_count, 1 + i % 2);
+    }
 }
 
 /* ------------------------------------------------------------------------------------- refused accesses */
@@ -1018,9 +1019,10 @@ static void play_split(uint32_t thread_count, uint32_t style)
 
 Test(fused, a_sync_point_may_split_a_pass_of_the_same_frame, .timeout = 120)
 {
-    for (uint32_t style = 0; style < STYLE_COUNT; style++)
-        for (uint32_t i = 0; i < POOL_COUNT; i++)
-            play_split(pool_threads[i], style);
+    for (uint32_t i = 0; i < SETTING_COUNT; i++) {
+        const frame_setting setting = frame_setting_at(i, 0);
+        play_split(setting.thread_count, setting.style);
+    }
 }
 
 enum { KINDS = 6 };

@@ -238,13 +238,13 @@ static uint64_t hash_after(const quern_schedule_def *style, uint32_t thread_coun
 Test(up_frame, frames_are_the_same_on_any_number_of_threads_fused_or_not)
 {
     uint64_t hash = 0;
-    for (uint32_t style = 0; style < STYLE_COUNT; style++)
-        for (uint32_t i = 0; i < POOL_COUNT; i++) {
-            const quern_schedule_def def = schedule_style(style);
-            const uint64_t found = hash_after(&def, pool_threads[i]);
-            if (hash == 0) hash = found;
-            cr_assert_eq(found, hash, "style %u on %u threads", style, pool_threads[i]);
-        }
+    for (uint32_t i = 0; i < SETTING_COUNT; i++) {
+        const frame_setting setting = frame_setting_at(i, 0);
+        const quern_schedule_def def = schedule_style(setting.style);
+        const uint64_t found = hash_after(&def, setting.thread_count);
+        if (hash == 0) hash = found;
+        cr_assert_eq(found, hash, "style %u on %u threads", setting.style, setting.thread_count);
+    }
 }
 
 /* --------------------------------------------------------------------------------------------- conflicts */

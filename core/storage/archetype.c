@@ -144,11 +144,29 @@ quern_result quern__archetype_track(quern__archetype *archetype, const quern_all
     if (archetype->versions.items != NULL ||
         quern__versions_start(&archetype->versions, allocator, archetype->slot_capacity,
                               archetype->column_count)) {
-        archetype->is_watched = true;
+        quern__archetype_note_watched(archetype);
         return QUERN_OK;
     }
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the change versions of %u chunks",
                        archetype->slot_capacity);
+}
+
+quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
+                                        quern__plane plane)
+{
+    if (!quern__planes_add(&archetype->planes, allocator, plane, archetype->row_capacity,
+                           archetype->slot_capacity))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a bit for each row of %u chunks",
+                           archetype->slot_capacity);
+    quern__archetype_note_watched(archetype);
+    return QUERN_OK;
+}
+
+void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
+                                   quern__plane plane)
+{
+    quern__planes_remove(&archetype->planes, allocator, plane);
+    quern__archetype_note_watched(archetype);
 }
 
 /* Before the first one: has more rows than any chunk. */
@@ -217,6 +235,7 @@ void quern__archetype_release(quern__archetype *archetype, const quern_allocator
     quern__map_release(&archetype->plans, allocator);
     quern__copy_release(allocator, archetype->relocation);
     quern__versions_release(&archetype->versions, allocator);
+    quern__planes_release(&archetype->planes, allocator);
     archetype_parts parts = parts_of(archetype->component_count, archetype->column_of_count);
     quern__release(allocator, archetype, parts.total_bytes, ARRAY_ALIGNMENT_BYTES);
 }
@@ -241,7 +260,9 @@ static bool grow_slots(quern__archetype *archetype, const quern_allocator *alloc
     if (wanted <= archetype->slot_capacity) return true;
     uint32_t capacity = archetype->slot_capacity < 4 ? 4 : 2 * archetype->slot_capacity;
     if (capacity < wanted) capacity = wanted;
-    if (!quern__versions_grow(&archetype->versions, allocator, capacity)) return false;
+    if (!quern__versions_grow(&archetype->versions, allocator, capacity) ||
+        !quern__planes_grow(&archetype->planes, allocator, capacity))
+        return false;
     quern__chunk_slot *slots =
         quern__allocate(allocator, (capacity + 1) * sizeof *slots, ARRAY_ALIGNMENT_BYTES);
     if (slots == NULL) return false;

@@ -29,6 +29,7 @@
 #include "core/storage/chunk.h"
 #include "core/storage/component.h"
 #include "core/storage/copy.h"
+#include "core/storage/planes.h"
 #include "core/storage/version.h"
 
 #include <quern/id.h>
@@ -89,9 +90,10 @@ typedef struct quern__archetype {
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
-    bool is_watched;  /* versions or departures are kept */
+    bool is_watched;  /* somebody listens to changes here: versions, departures or planes are kept */
     quern__versions versions;
     quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
+    quern__planes *planes;         /* NULL: there are none */
 
     quern__column *columns;      /* ascending by component */
     uint16_t *component_indices; /* tags too; ascending */
@@ -120,6 +122,19 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
 
 /* Keeps change versions from now on. Errors: OUT_OF_MEMORY. */
 quern_result quern__archetype_track(quern__archetype *archetype, const quern_allocator *allocator);
+
+/* Keeps a plane from now on, which it must not have yet. Errors: OUT_OF_MEMORY. */
+quern_result quern__archetype_add_plane(quern__archetype *archetype, const quern_allocator *allocator,
+                                        quern__plane plane);
+void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allocator *allocator,
+                                   quern__plane plane);
+
+/* Finds out anew whether somebody listens to changes. */
+static inline void quern__archetype_note_watched(quern__archetype *archetype)
+{
+    archetype->is_watched =
+        archetype->versions.items != NULL || archetype->departures != NULL || archetype->planes != NULL;
+}
 
 /* The chunk bytes that a column takes. */
 static inline size_t quern__column_bytes(uint32_t value_bytes, uint32_t rows)

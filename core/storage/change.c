@@ -217,7 +217,7 @@ void quern__rows_relocate(const quern__storage *storage, const quern__archetype 
                           uintptr_t from, uint32_t count)
 {
     assert(quern__is_run(archetype, to, count) && quern__is_run(archetype, from, count));
-    quern__note_relocation(archetype, to, from);
+    if (QUERN__UNLIKELY(archetype->is_watched)) quern__note_relocation(archetype, to, from, count);
     if (count > ROWS_ONE_BY_ONE || !archetype->is_plain) relocate_columns(archetype, to, from, count);
     for (uint32_t i = 0; i < count && count <= ROWS_ONE_BY_ONE && archetype->is_plain; i++)
         quern__copy_row(archetype->relocation, quern__row_of(to + i), quern__row_of(from + i));

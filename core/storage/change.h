@@ -41,8 +41,9 @@
  * one thread that has the storage to itself. So a change that is shared out begins on one thread, with
  * append, and ends on one, with cut, quern__slots_free and quern__structure_changed.
  *
- * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions: every path of a
- * verb goes through its own exactly once per run, and where nobody listens that costs one branch. A
+ * Listeners. Who has to hear of changes stands in one of the four quern__on_... functions, or in
+ * quern__note_relocation: every path of a verb goes through its own exactly once per run. An archetype
+ * where somebody listens is_watched; where nobody does, a look at that is all that a change costs. A
  * listener must not fail, must bear the threads above, and must not look at values that the caller may
  * still have to write. A location that it notes may be relocated before the change is over; a handle stays
  * good. Change versions listen to all but leave. The end of a whole world is no change.
@@ -51,7 +52,7 @@
  * whoever listens to written values has to look at versions there.
  *
  * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
- * must not outlive it there. */
+ * must not outlive it there. Planes (core/storage/planes.h) listen to the same: bits follow their rows. */
 
 #include "core/storage/plan.h"
 
@@ -72,11 +73,15 @@ static inline void quern__note_departure(const quern__archetype *archetype, uint
         quern__departures_note(archetype->departures, quern__chunk_number(quern__chunk_of(location)));
 }
 
-/* Rows move from one chunk of the archetype to another one, or within one. */
-static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from)
+/* Rows move from one chunk of the archetype to another one, or within one. Somebody listens there. to: raw
+ * rows. */
+static inline void quern__note_relocation(const quern__archetype *archetype, uintptr_t to, uintptr_t from,
+                                          uint32_t count)
 {
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(to)->index);
     quern__note_departure(archetype, from);
+    if (archetype->planes != NULL)
+        quern__planes_move_rows(archetype->planes, to, archetype->planes, from, count);
 }
 
 /* New entities are in these rows. Handles and records are good. */
@@ -84,16 +89,17 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
 {
     assert(quern__is_run(archetype, first, count));
     (void)count;
-    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
-        quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
 }
 
 /* The entities in these rows are about to end. Values, handles and records are still good. */
 static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     assert(quern__is_run(archetype, first, count));
-    (void)count;
+    if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__note_departure(archetype, first);
+    if (archetype->planes != NULL) quern__planes_clear_rows(archetype->planes, first, count);
 }
 
 /* The entities in these rows of one archetype are about to move to those of the other. Values that the
@@ -102,11 +108,10 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
                                   const quern__archetype *source, uintptr_t from, uint32_t count)
 {
     assert(quern__is_run(source, from, count) && quern__is_run(target, to, count));
-    (void)count;
     if (QUERN__LIKELY(!source->is_watched && !target->is_watched)) return;
     quern__note_departure(source, from);
-    if (QUERN__UNLIKELY(target->versions.items != NULL))
-        quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
+    quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
+    if (source->planes != NULL) quern__planes_move_rows(target->planes, to, source->planes, from, count);
 }
 
 /* The component of the entities in these rows has values that somebody gave to it. */
@@ -115,7 +120,7 @@ static inline void quern__on_written(const quern__archetype *archetype, uintptr_
 {
     assert(quern__is_run(archetype, first, count));
     (void)count;
-    if (QUERN__LIKELY(archetype->versions.items == NULL)) return;
+    if (QUERN__LIKELY(!archetype->is_watched)) return;
     const uint32_t column = quern__archetype_column(archetype, component_index);
     if (column < QUERN__COLUMN_TAG)
         quern__versions_note_column(&archetype->versions, quern__chunk_of(first)->index, column);
@@ -125,7 +130,7 @@ static inline void quern__on_written(const quern__archetype *archetype, uintptr_
  * components. */
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
 {
-    return archetype->versions.items != NULL;
+    return QUERN__UNLIKELY(archetype->is_watched) && archetype->versions.items != NULL;
 }
 
 /* ------------------------------------------------------------------------------- what may fail */
@@ -324,7 +329,7 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
         if (QUERN__UNLIKELY(archetype->is_watched))
-            quern__note_relocation(archetype, (uintptr_t)gap.chunk, (uintptr_t)last.chunk);
+            quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
         const quern_entity moved = *quern__row_handle(archetype, last);
         *quern__row_handle(archetype, gap) = moved;
         quern__entities_record(&storage->entities, quern_entity_index(moved))->location =

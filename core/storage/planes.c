@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+/* All atomic operations are relaxed, for the reason that stands at the head of planes.h. */
+
 #include "core/storage/planes.h"
 
 enum { ALIGNMENT_BYTES = 64 };
@@ -129,7 +131,6 @@ static uint64_t mask_of(uint32_t row, uint32_t count)
     return (count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0)) << row % 64;
 }
 
-/* Relaxed, here and below: nobody looks at these rows meanwhile, see planes.h. */
 static void add_to_count(uint64_t *words, uint64_t difference)
 {
     if (difference != 0) __atomic_fetch_add(words - 1, difference, __ATOMIC_RELAXED);

@@ -115,7 +115,7 @@ static void watch_departures(quern__storage *storage, quern__archetype *archetyp
     for (uint32_t i = 0; i < archetype->component_count; i++)
         if (storage->components.list.items[archetype->component_indices[i]]->ref_count > 0)
             archetype->departures = &storage->slabs.departures;
-    archetype->is_watched = archetype->departures != NULL || archetype->versions.items != NULL;
+    quern__archetype_note_watched(archetype);
 }
 
 /* Gives a new archetype a number, and lets it be found by its set. */

@@ -3,6 +3,7 @@
 /* quern_world_validate: every invariant of the storage, checked from both sides. */
 
 #include "core/storage/naming.h"
+#include "core/storage/row_mask.h"
 #include "core/world/world.h"
 
 #define REQUIRE(condition, ...)                                                 \
@@ -43,6 +44,44 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
     return QUERN_OK;
 }
 
+/* The bits of rows that are there, and none else, may be set. */
+static quern_result validate_plane(const quern__archetype *archetype, uint32_t index, uint32_t slot)
+{
+    const quern__planes *planes = archetype->planes;
+    const uint64_t *words = quern__plane_words(planes, index, slot);
+    const uint32_t row_count = slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
+    quern__row_mask rows;
+    quern__row_mask_all(&rows, row_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i + 1 < planes->plane_words; i++) {
+        REQUIRE((words[i] & ~(i < rows.word_count ? rows.words[i] : 0)) == 0,
+                "plane %u of archetype %u says something of rows that chunk %u does not have", index,
+                archetype->index, slot);
+        count += (uint32_t)__builtin_popcountll(words[i]);
+    }
+    REQUIRE(count == quern__plane_count(planes, index, slot),
+            "plane %u of archetype %u has %u rows in chunk %u, but %u are counted", index, archetype->index,
+            count, slot, quern__plane_count(planes, index, slot));
+    return QUERN_OK;
+}
+
+static quern_result validate_planes(const quern__archetype *archetype)
+{
+    const quern__planes *planes = archetype->planes;
+    if (planes == NULL) return QUERN_OK;
+    REQUIRE(archetype->is_watched, "archetype %u has planes, and changes do not tell them",
+            archetype->index);
+    REQUIRE(planes->slot_capacity >= archetype->slot_capacity &&
+                planes->row_capacity == archetype->row_capacity,
+            "the planes of archetype %u have no room for its rows", archetype->index);
+    for (uint32_t slot = 0; slot < planes->slot_capacity; slot++)
+        for (uint32_t i = 0; i < planes->count; i++) {
+            quern_result result = validate_plane(archetype, i, slot);
+            if (result != QUERN_OK) return result;
+        }
+    return QUERN_OK;
+}
+
 static quern_result validate_archetype(const quern__storage *storage, const quern__archetype *archetype)
 {
     REQUIRE(archetype->chunk_count <= archetype->held_count, "archetype %u uses more chunks than it holds",
@@ -59,7 +98,7 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
         quern_result result = validate_chunk(storage, archetype, i);
         if (result != QUERN_OK) return result;
     }
-    return QUERN_OK;
+    return validate_planes(archetype);
 }
 
 static quern_result validate_free_list(const quern__entities *entities)

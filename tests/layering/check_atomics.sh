@@ -50,12 +50,12 @@ function check_function(    call, end, has_strong, has_relaxed) {
     split_comments()
     gsub(/[ *]+/, " ", comments)
     has_strong = has_relaxed = 0
-    while (match(text, /atomic_(load|store|exchange|compare_exchange_weak|compare_exchange_strong|fetch_[a-z]+|thread_fence|flag_[a-z_]+)(_explicit)?\(/)) {
+    while (match(text, /atomic_(load|store|exchange|compare_exchange_weak|compare_exchange_strong|fetch_[a-z]+|thread_fence|flag_[a-z_]+)(_n)?(_explicit)?\(/)) {
         end = end_of_call(text, RSTART)
         call = substr(text, RSTART, end - RSTART + 1)
         text = substr(text, end + 1)
-        if (call ~ /memory_order_(acquire|release|acq_rel|seq_cst)|QUERN__HANDSHAKE_/) has_strong = 1
-        else if (call ~ /memory_order_relaxed/) has_relaxed = 1
+        if (call ~ /memory_order_(acquire|release|acq_rel|seq_cst)|__ATOMIC_(ACQ|RELEASE|SEQ)|QUERN__HANDSHAKE_/) has_strong = 1
+        else if (call ~ /memory_order_relaxed|__ATOMIC_RELAXED/) has_relaxed = 1
         else complain("an atomic operation names no order")
     }
     if (has_strong && comments !~ /[Pp]airs? with/)

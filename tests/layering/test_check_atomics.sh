@@ -70,6 +70,19 @@ static int get(const _Atomic int *from)
     return atomic_load_explicit(from, memory_order_relaxed);
 }
 C
+expect bad 'get: no comment says why' <<'C'
+static int get(int *from)
+{
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
+}
+C
+expect bad 'get: no comment says what' <<'C'
+/* Relaxed. */
+static int get(int *from)
+{
+    return __atomic_fetch_or(from, 1, __ATOMIC_RELEASE);
+}
+C
 expect bad 'get: an atomic operation names no order' <<'C'
 /* Relaxed. Pairs with set. */
 static int get(const _Atomic int *from)

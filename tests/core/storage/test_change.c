@@ -6,6 +6,9 @@
 
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 /* The verbs by themselves, in an order of their own: what each does to rows, records and versions. */
 
 enum { ROWS = 20 };
@@ -197,4 +200,105 @@ Test(change, whole_archetypes_move_and_leave)
     quern__rows_leave_all(storage, both);
     for (uint32_t i = 0; i < ROWS; i++)
         cr_assert_not(quern_entity_is_alive(world, entities[i]));
+}
+
+/* ------------------------------------------------------------------------------------------- planes */
+
+static const quern__plane marked = {QUERN__PLANE_ADDED, 7};
+
+static void mark_planes(quern__archetype *archetype)
+{
+    cr_assert_eq(quern__archetype_add_plane(archetype, &storage->allocator, marked), QUERN_OK);
+    cr_assert(archetype->is_watched);
+}
+
+static void mark(quern_entity entity)
+{
+    quern__plane_set_run(archetype_of(entity)->planes, 0, location_of(entity), 1);
+}
+
+static bool is_marked(quern_entity entity)
+{
+    const quern__planes *planes = archetype_of(entity)->planes;
+    return planes != NULL && quern__plane_test(planes, 0, location_of(entity));
+}
+
+Test(change, bits_follow_their_rows_by_whatever_way)
+{
+    const quern__move_plan *plan;
+    mark_planes(numbered);
+    mark_planes(both);
+    for (uint32_t i = 0; i < ROWS; i += 2)
+        mark(entities[i]);
+    assert_valid(world);
+    quern__row_leave(storage, entities[3]);
+    assert_valid(world);
+    quern__row_leave(storage, entities[4]);
+    assert_valid(world);
+    cr_assert_eq(quern_entity_add(world, entities[6], other, NULL), QUERN_OK);
+    cr_assert_eq(quern_entity_add(world, entities[7], other, NULL), QUERN_OK);
+    assert_valid(world);
+    cr_assert_eq(quern__plan_between(storage, numbered, both, &plan), QUERN_OK);
+    cr_assert_eq(quern__rows_reserve(storage, both, (uint32_t)quern__archetype_row_count(numbered)),
+                 QUERN_OK);
+    quern__rows_append_all(storage, plan, NULL);
+    quern__rows_move_all(storage, plan);
+    quern__rows_cut_all(storage, numbered);
+    assert_valid(world);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        if (i == 3 || i == 4) continue;
+        cr_assert_eq(archetype_of(entities[i]), both);
+        cr_assert_eq(is_marked(entities[i]), i % 2 == 0, "entity %u", i);
+    }
+    quern__rows_leave_all(storage, both);
+    assert_valid(world);
+}
+
+Test(change, bits_end_where_the_archetype_has_no_such_plane)
+{
+    mark_planes(numbered);
+    mark(entities[0]);
+    cr_assert_eq(quern_entity_add(world, entities[0], other, NULL), QUERN_OK);
+    assert_valid(world);
+    cr_assert_eq(quern_entity_remove(world, entities[0], other), QUERN_OK);
+    cr_assert_not(is_marked(entities[0]));
+    assert_valid(world);
+}
+
+/* More rows than a chunk has, so that the planes grow with the slots. */
+Test(change, planes_grow_with_the_chunks)
+{
+    const quern__plane second = {QUERN__PLANE_SET, 7};
+    const uint32_t count = 5 * numbered->row_capacity;
+    mark_planes(numbered);
+    mark(entities[1]);
+    quern_entity *many = calloc(count, sizeof *many);
+    for (uint32_t i = 0; i < count; i++) {
+        many[i] = setup_entity_with(world, &number, 1);
+        if (i % 3 == 0) mark(many[i]);
+    }
+    cr_assert_eq(quern__archetype_add_plane(numbered, &storage->allocator, second), QUERN_OK);
+    assert_valid(world);
+    cr_assert(is_marked(entities[1]));
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(is_marked(many[i]), i % 3 == 0);
+    quern__archetype_remove_plane(numbered, &storage->allocator, marked);
+    cr_assert_not(is_marked(entities[1]));
+    quern__archetype_remove_plane(numbered, &storage->allocator, second);
+    cr_assert_null(numbered->planes);
+    assert_valid(world);
+    free(many);
+}
+
+Test(change, planes_that_lost_a_bit_are_noticed)
+{
+    mark_planes(numbered);
+    quern__plane_words(numbered->planes, 0, 0)[0] |= 4;
+    cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
+    cr_assert_not_null(strstr(quern_error_message(), "1 rows"), "%s", quern_error_message());
+    quern__plane_words(numbered->planes, 0, 0)[0] = 0;
+    quern__plane_set_run(numbered->planes, 0, location_of(entities[ROWS - 1]) + 1, 1);
+    cr_assert_eq(quern_world_validate(world), QUERN_ERROR_CORRUPT);
+    cr_assert_not_null(strstr(quern_error_message(), "does not have"), "%s", quern_error_message());
+    quern__plane_clear_slot(numbered->planes, 0, 0);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_STORAGE_ROW_MASK_H
+#define QUERN_CORE_STORAGE_ROW_MASK_H
+
+/* Some rows of one chunk, a bit for each, and the runs of neighbours among them. Words have the order of
+ * those of planes (core/storage/planes.h). Bits of rows that are not there are not set. */
+
+#include "core/storage/planes.h"
+
+typedef struct quern__row_mask {
+    uint64_t words[QUERN__PLANE_ROW_WORDS]; /* only the first word_count */
+    uint32_t word_count;
+} quern__row_mask;
+
+/* All rows of a chunk with that many. */
+static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count)
+{
+    mask->word_count = (row_count + 63) / 64;
+    for (uint32_t i = 0; i < mask->word_count; i++)
+        mask->words[i] = ~UINT64_C(0);
+    if (row_count % 64 != 0) mask->words[mask->word_count - 1] >>= 64 - row_count % 64;
+}
+
+/* Leaves out the rows whose bits in a plane are not set. */
+static inline void quern__row_mask_keep(quern__row_mask *mask, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < mask->word_count; i++)
+        mask->words[i] &= words[i];
+}
+
+/* Leaves out the rows whose bits in a plane are set. */
+static inline void quern__row_mask_drop(quern__row_mask *mask, const uint64_t *words)
+{
+    for (uint32_t i = 0; i < mask->word_count; i++)
+        mask->words[i] &= ~words[i];
+}
+
+static inline uint32_t quern__row_mask_count(const quern__row_mask *mask)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < mask->word_count; i++)
+        count += (uint32_t)__builtin_popcountll(mask->words[i]);
+    return count;
+}
+
+/* The next run of rows, none of which comes before *row; afterwards *row is the one behind it. False when
+ * there is none. */
+static inline bool quern__row_mask_next(const quern__row_mask *mask, uint32_t *row, uint32_t *out_first,
+                                        uint32_t *out_count)
+{
+    uint32_t i = *row / 64;
+    if (i >= mask->word_count) return false;
+    uint64_t bits = mask->words[i] & ~UINT64_C(0) << *row % 64;
+    while (bits == 0) {
+        if (++i == mask->word_count) return false;
+        bits = mask->words[i];
+    }
+    const uint32_t first = i * 64 + (uint32_t)__builtin_ctzll(bits);
+    uint64_t clear = ~mask->words[i] & ~UINT64_C(0) << first % 64;
+    while (clear == 0 && ++i < mask->word_count)
+        clear = ~mask->words[i];
+    *row = clear != 0 ? i * 64 + (uint32_t)__builtin_ctzll(clear) : i * 64;
+    *out_first = first;
+    *out_count = *row - first;
+    return true;
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Planes by themselves, against bits kept the naive way. */
+
+#include "core/storage/row_mask.h"
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+enum { SLOTS = 3, KINDS = 3, IDS = 3, ROWS = 150, MAX_ROWS = 200 };
+
+/* What stands for an archetype: chunks that know their number, and bits kept the naive way. */
+typedef struct side {
+    quern__planes *planes;
+    uint32_t row_capacity, slot_count;
+    quern__chunk *chunks[SLOTS];
+    bool has[KINDS][IDS];
+    bool bits[KINDS][IDS][SLOTS][MAX_ROWS];
+} side;
+
+static failing_allocator *memory;
+static quern_allocator allocator;
+static side sides[2];
+
+static void open_planes(void)
+{
+    memory = failing_allocator_create();
+    allocator = failing_allocator_interface(memory);
+    for (uint32_t s = 0; s < 2; s++) {
+        sides[s] = (side){.row_capacity = s == 0 ? ROWS : MAX_ROWS, .slot_count = 1};
+        for (uint32_t i = 0; i < SLOTS; i++) {
+            sides[s].chunks[i] = quern__allocate(&allocator, QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
+            sides[s].chunks[i]->index = i;
+        }
+    }
+}
+
+/* The end of each test: an assertion in .fini would not fail it. */
+static void close_planes(void)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        quern__planes_release(&sides[s].planes, &allocator);
+        cr_assert_null(sides[s].planes);
+        for (uint32_t i = 0; i < SLOTS; i++)
+            quern__release(&allocator, sides[s].chunks[i], QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
+    }
+    failing_allocator_close(memory);
+}
+
+TestSuite(planes, .init = open_planes);
+
+static quern__plane plane_of(uint32_t kind, uint32_t id)
+{
+    return (quern__plane){(quern__plane_kind)kind, id};
+}
+
+static void add(side *where, uint32_t kind, uint32_t id)
+{
+    cr_assert(quern__planes_add(&where->planes, &allocator, plane_of(kind, id), where->row_capacity,
+                                where->slot_count));
+    where->has[kind][id] = true;
+}
+
+static void set_bits(side *where, uint32_t kind, uint32_t id, uint32_t slot, uint32_t row, uint32_t count,
+                     bool bit)
+{
+    for (uint32_t i = row; i < row + count; i++)
+        where->bits[kind][id][slot][i] = bit;
+}
+
+static uintptr_t place(const side *where, uint32_t slot, uint32_t row)
+{
+    return quern__location_make(where->chunks[slot], row);
+}
+
+/* ------------------------------------------------------------------------------------- the model */
+
+/* Whether the planes have the naive bits, and counts that are theirs; and the list its order. */
+static void compare(const side *where)
+{
+    uint32_t plane_count = 0;
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        for (uint32_t id = 0; id < IDS; id++) {
+            const uint32_t index = quern__planes_find(where->planes, (quern__plane_kind)kind, id);
+            cr_assert_eq(index, where->has[kind][id] ? plane_count++ : QUERN__NO_PLANE);
+            for (uint32_t slot = 0; index != QUERN__NO_PLANE && slot < where->slot_count; slot++) {
+                uint32_t count = 0;
+                for (uint32_t row = 0; row < where->row_capacity; row++) {
+                    const bool bit = where->bits[kind][id][slot][row];
+                    count += bit;
+                    cr_assert_eq(quern__plane_test(where->planes, index, place(where, slot, row)), bit);
+                }
+                cr_assert_eq(quern__plane_count(where->planes, index, slot), count);
+            }
+        }
+    cr_assert_eq(where->planes != NULL ? where->planes->count : 0, plane_count);
+}
+
+static void add_or_remove_one(side *where, uint32_t kind, uint32_t id)
+{
+    if (!where->has[kind][id]) {
+        add(where, kind, id);
+        return;
+    }
+    quern__planes_remove(&where->planes, &allocator, plane_of(kind, id));
+    where->has[kind][id] = false;
+    memset(where->bits[kind][id], 0, sizeof where->bits[kind][id]);
+}
+
+static void grow(side *where)
+{
+    if (where->slot_count < SLOTS) where->slot_count++;
+    cr_assert(quern__planes_grow(&where->planes, &allocator, where->slot_count));
+}
+
+static void clear_rows(side *where, uint32_t slot, uint32_t row, uint32_t count)
+{
+    if (where->planes != NULL) quern__planes_clear_rows(where->planes, place(where, slot, row), count);
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        for (uint32_t id = 0; id < IDS; id++)
+            set_bits(where, kind, id, slot, row, count, false);
+}
+
+/* Rows that are to be moved to must be raw. */
+static void move_rows(side *target, uint32_t to_slot, uint32_t to_row, side *source, uint32_t from_slot,
+                      uint32_t from_row, uint32_t count)
+{
+    clear_rows(target, to_slot, to_row, count);
+    if (source->planes == NULL) return;
+    quern__planes_move_rows(target->planes, place(target, to_slot, to_row), source->planes,
+                            place(source, from_slot, from_row), count);
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        for (uint32_t id = 0; id < IDS; id++)
+            for (uint32_t i = 0; i < count; i++) {
+                bool *from = &source->bits[kind][id][from_slot][from_row + i];
+                target->bits[kind][id][to_slot][to_row + i] = *from && target->has[kind][id];
+                *from = false;
+            }
+}
+
+static void change_run(side *where, random_source *random, uint32_t slot, uint32_t row, uint32_t count)
+{
+    const uint32_t kind = random_below(random, KINDS), id = random_below(random, IDS);
+    const uint32_t index = quern__planes_find(where->planes, (quern__plane_kind)kind, id);
+    if (index == QUERN__NO_PLANE) return;
+    const uint32_t verb = random_below(random, 8);
+    if (verb == 0) {
+        quern__plane_clear_slot(where->planes, index, slot);
+        set_bits(where, kind, id, slot, 0, where->row_capacity, false);
+    } else if (verb < 4) {
+        quern__plane_clear_run(where->planes, index, place(where, slot, row), count);
+        set_bits(where, kind, id, slot, row, count, false);
+    } else {
+        quern__plane_set_run(where->planes, index, place(where, slot, row), count);
+        set_bits(where, kind, id, slot, row, count, true);
+    }
+}
+
+Test(planes, hold_what_bits_kept_naively_hold)
+{
+    random_source random = {.state = 17};
+    for (uint32_t step = 0; step < 4000; step++) {
+        side *one = &sides[random_below(&random, 2)], *other = &sides[random_below(&random, 2)];
+        const uint32_t slot = random_below(&random, one->slot_count);
+        const uint32_t row = random_below(&random, ROWS - 1);
+        const uint32_t count = 1 + random_below(&random, ROWS - row - 1);
+        const uint32_t choice = random_below(&random, 16);
+        const uint32_t to_slot = random_below(&random, other->slot_count);
+        const uint32_t to_row = random_below(&random, ROWS - count);
+        const bool overlaps =
+            one == other && slot == to_slot && row < to_row + count && to_row < row + count;
+        if (choice == 0)
+            add_or_remove_one(one, random_below(&random, KINDS), random_below(&random, IDS));
+        else if (choice == 1)
+            grow(one);
+        else if (choice < 4)
+            clear_rows(one, slot, row, count);
+        else if (choice >= 8)
+            change_run(one, &random, slot, row, count);
+        else if (!overlaps)
+            move_rows(other, to_slot, to_row, one, slot, row, count);
+        compare(one);
+        compare(other);
+    }
+    close_planes();
+}
+
+/* ------------------------------------------------------------------------------------- which planes */
+
+Test(planes, of_components_stay_where_they_are_when_those_of_reactions_come)
+{
+    add(&sides[0], QUERN__PLANE_DISABLED, 2);
+    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 60), 10);
+    set_bits(&sides[0], QUERN__PLANE_DISABLED, 2, 0, 60, 10, true);
+    add(&sides[0], QUERN__PLANE_SET, 0);
+    add(&sides[0], QUERN__PLANE_ADDED, 1);
+    add(&sides[0], QUERN__PLANE_ADDED, 0);
+    cr_assert_eq(quern__planes_find(sides[0].planes, QUERN__PLANE_DISABLED, 2), 0u);
+    compare(&sides[0]);
+    close_planes();
+}
+
+Test(planes, leave_nothing_behind_where_the_target_has_none)
+{
+    add(&sides[0], QUERN__PLANE_DISABLED, 0);
+    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 0), 3);
+    quern__planes_move_rows(NULL, place(&sides[1], 0, 0), sides[0].planes, place(&sides[0], 0, 0), 3);
+    compare(&sides[0]);
+    close_planes();
+}
+
+Test(planes, for_which_there_is_no_memory_change_nothing)
+{
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_not(quern__planes_add(&sides[0].planes, &allocator, plane_of(0, 0), ROWS, 1));
+    cr_assert_null(sides[0].planes);
+    failing_allocator_heal(memory);
+    add(&sides[0], 0, 0);
+    quern__plane_set_run(sides[0].planes, 0, place(&sides[0], 0, 5), 1);
+    set_bits(&sides[0], 0, 0, 0, 5, 1, true);
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_not(quern__planes_add(&sides[0].planes, &allocator, plane_of(1, 0), ROWS, 1));
+    failing_allocator_fail_from(memory, 1);
+    cr_assert_not(quern__planes_grow(&sides[0].planes, &allocator, SLOTS));
+    failing_allocator_heal(memory);
+    compare(&sides[0]);
+    close_planes();
+}
+
+/* --------------------------------------------------------------------------------------- row masks */
+
+/* Each row is in just the runs that the bits tell, and each run is as long as it can be. */
+static void compare_runs(const quern__row_mask *mask, const bool *bits, uint32_t row_count)
+{
+    uint32_t row = 0, expected = 0, total = 0;
+    for (uint32_t first, count; quern__row_mask_next(mask, &row, &first, &count); expected = row) {
+        cr_assert_gt(count, 0u);
+        for (uint32_t i = expected; i < first; i++)
+            cr_assert_not(bits[i]);
+        for (uint32_t i = first; i < first + count; i++)
+            cr_assert(bits[i]);
+        cr_assert(first + count == row_count || !bits[first + count]);
+        cr_assert_eq(row, first + count);
+        total += count;
+    }
+    for (uint32_t i = expected; i < row_count; i++)
+        cr_assert_not(bits[i]);
+    cr_assert_eq(quern__row_mask_count(mask), total);
+}
+
+Test(planes, give_masks_whose_runs_go_from_word_to_word)
+{
+    static const uint32_t row_counts[] = {1, 63, 64, 65, 128, 150, QUERN__PLANE_MAX_ROWS};
+    random_source random = {.state = 5};
+    for (uint32_t k = 0; k < sizeof row_counts / sizeof *row_counts; k++)
+        for (uint32_t step = 0; step < 300; step++) {
+            static bool bits[QUERN__PLANE_MAX_ROWS];
+            const uint32_t row_count = row_counts[k];
+            uint64_t keep[QUERN__PLANE_ROW_WORDS] = {0}, drop[QUERN__PLANE_ROW_WORDS] = {0};
+            const uint32_t kept = step % 3 * 50, dropped = step / 3 % 5 * 25;
+            for (uint32_t i = 0; i < row_count; i++) {
+                const bool is_kept = random_chance(&random, kept);
+                const bool is_dropped = random_chance(&random, dropped);
+                bits[i] = is_kept && !is_dropped;
+                keep[i / 64] |= (uint64_t)is_kept << i % 64;
+                drop[i / 64] |= (uint64_t)is_dropped << i % 64;
+            }
+            quern__row_mask mask;
+            quern__row_mask_all(&mask, row_count);
+            cr_assert_eq(quern__row_mask_count(&mask), row_count);
+            quern__row_mask_keep(&mask, keep);
+            quern__row_mask_drop(&mask, drop);
+            compare_runs(&mask, bits, row_count);
+        }
+    close_planes();
+}

@@ -307,7 +307,8 @@ uintptr_t quern__row_arrive_as(quern__storage *storage, quern__archetype *archet
     archetype->reserved_count--;
     quern__row row = {0};
     quern__row_append(archetype, &row);
-    quern__row_arrive_at(storage, archetype, entity, row);
+    quern__row_place(storage, archetype, entity, row);
+    quern__on_arrive(archetype, quern__row_location(row), 1);
     return quern__row_location(row);
 }
 
@@ -318,7 +319,7 @@ static void leave_slowly(quern__storage *storage, quern__archetype *archetype, q
     quern__rows_leave(archetype, gap, 1);
     quern__entities_give(&storage->entities, quern_entity_index(entity));
     storage->structure_version++;
-    quern__row_close_gap(storage, archetype, quern__row_of(gap), false);
+    quern__row_close_gap(storage, archetype, quern__row_of(gap), false, true);
 }
 
 void quern__row_leave(quern__storage *storage, quern_entity entity)
@@ -329,6 +330,18 @@ void quern__row_leave(quern__storage *storage, quern_entity entity)
         quern__row_leave_plain(storage, archetype, entity, record);
     else
         leave_slowly(storage, archetype, entity, record);
+}
+
+quern_result quern__row_move_heard(quern__storage *storage, quern__archetype *source, quern_entity entity,
+                                   quern__record *record, const quern__edge *edge, quern__row to)
+{
+    return quern__row_move_along(storage, source, entity, record, edge, to, true);
+}
+
+quern_result quern__row_leave_heard(quern__storage *storage, quern__archetype *archetype,
+                                    quern_entity entity, quern__record *record)
+{
+    return quern__row_leave_gap(storage, archetype, entity, record, true);
 }
 
 void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source)
@@ -348,5 +361,5 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
     const uintptr_t from = record->location;
     quern__rows_move(storage, plan, to, from, 1);
     storage->structure_version++;
-    quern__row_close_gap(storage, source, quern__row_of(from), false);
+    quern__row_close_gap(storage, source, quern__row_of(from), false, true);
 }

@@ -257,7 +257,8 @@ void quern__row_move(quern__storage *storage, quern_entity entity, quern__record
                      const quern__move_plan *plan, uintptr_t to);
 
 /* The hot half, for archetypes and plans without hooks. What it calls, if anything, it calls last: so the
- * callers, into which it is inlined, save no registers. */
+ * callers, into which it is inlined, save no registers. Where somebody listens, all is done by one such
+ * call. */
 
 static inline void *quern__row_value(quern__place place, quern__row row)
 {
@@ -283,24 +284,25 @@ static inline bool quern__row_append(quern__archetype *archetype, quern__row *ou
     return true;
 }
 
-/* The entity, whose slot was just taken, arrives in a raw row; its values are still to be written. */
-static inline void quern__row_arrive_at(quern__storage *storage, const quern__archetype *archetype,
-                                        quern_entity entity, quern__row row)
+/* The entity, whose slot was just taken, stands in a raw row from now on. */
+static inline void quern__row_place(quern__storage *storage, const quern__archetype *archetype,
+                                    quern_entity entity, quern__row row)
 {
     *quern__row_handle(archetype, row) = entity;
     quern__record *record = quern__entities_record(&storage->entities, quern_entity_index(entity));
     record->location = quern__row_location(row);
     record->archetype_number = archetype->number;
-    quern__on_arrive(archetype, record->location, 1);
     storage->structure_version++;
 }
 
-/* A new entity, for which there is a slot, arrives in a raw row. */
+/* A new entity, for which there is a slot, arrives in a raw row of an archetype where nobody listens; its
+ * values are still to be written. */
 static inline quern_entity quern__row_arrive_new(quern__storage *storage, const quern__archetype *archetype,
                                                  quern__row row)
 {
+    assert(!archetype->is_watched && quern__is_run(archetype, quern__row_location(row), 1));
     const quern_entity entity = quern__entities_take(&storage->entities);
-    quern__row_arrive_at(storage, archetype, entity, row);
+    quern__row_place(storage, archetype, entity, row);
     return entity;
 }
 
@@ -320,15 +322,15 @@ static inline quern_result quern__rows_drop_chunk(quern__storage *storage, quern
 /* All values of one row of an archetype with hooks to another row, which is raw. */
 void quern__row_relocate_hooked(const quern__archetype *archetype, quern__row target, quern__row source);
 
-/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain is a constant. Returns
- * QUERN_OK, as all three do. */
-static inline quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
-                                                quern__row gap, bool is_plain)
+/* Closes the gap that a raw row is, by relocating the archetype's last row. is_plain and hears are constants:
+ * whether it is, and whether somebody may listen. Returns QUERN_OK, as all of them do. */
+QUERN__ALWAYS_INLINE quern_result quern__row_close_gap(quern__storage *storage, quern__archetype *archetype,
+                                                       quern__row gap, bool is_plain, bool hears)
 {
     quern__chunk_slot *slot = archetype->last_slot;
     const quern__row last = {(char *)slot->chunk, --slot->row_count};
     if (last.index != gap.index || last.chunk != gap.chunk) {
-        if (QUERN__UNLIKELY(archetype->is_watched))
+        if (hears && archetype->is_watched)
             quern__note_relocation(archetype, quern__row_location(gap), quern__row_location(last), 1);
         const quern_entity moved = *quern__row_handle(archetype, last);
         *quern__row_handle(archetype, gap) = moved;
@@ -342,20 +344,48 @@ static inline quern_result quern__row_close_gap(quern__storage *storage, quern__
     return QUERN__UNLIKELY(last.index == 0) ? quern__rows_drop_chunk(storage, archetype) : QUERN_OK;
 }
 
-/* As quern__row_move, from a source known already and along an edge. */
-QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
+/* hears is a constant. */
+QUERN__ALWAYS_INLINE quern_result quern__row_move_along(quern__storage *storage, quern__archetype *source,
                                                         quern_entity entity, quern__record *record,
-                                                        const quern__edge *edge, quern__row to)
+                                                        const quern__edge *edge, quern__row to, bool hears)
 {
     const quern__archetype *target = edge->target;
-    quern__on_move(target, quern__row_location(to), source, record->location, 1);
     const quern__row from = quern__row_of(record->location);
+    if (hears) quern__on_move(target, quern__row_location(to), source, record->location, 1);
     record->location = quern__row_location(to);
     record->archetype_number = edge->target_number;
     storage->structure_version++;
     *quern__row_handle(target, to) = entity;
     quern__copy_row(edge->carry, to, from);
-    return quern__row_close_gap(storage, source, from, true);
+    return quern__row_close_gap(storage, source, from, true, hears);
+}
+
+/* hears is a constant. */
+QUERN__ALWAYS_INLINE quern_result quern__row_leave_gap(quern__storage *storage, quern__archetype *archetype,
+                                                       quern_entity entity, quern__record *record,
+                                                       bool hears)
+{
+    const quern__row gap = quern__row_of(record->location);
+    if (hears) quern__on_leave(archetype, record->location, 1);
+    quern__entities_free(&storage->entities, quern_entity_index(entity), record);
+    storage->structure_version++;
+    return quern__row_close_gap(storage, archetype, gap, true, hears);
+}
+
+/* The two below, where somebody listens. */
+quern_result quern__row_move_heard(quern__storage *storage, quern__archetype *source, quern_entity entity,
+                                   quern__record *record, const quern__edge *edge, quern__row to);
+quern_result quern__row_leave_heard(quern__storage *storage, quern__archetype *archetype,
+                                    quern_entity entity, quern__record *record);
+
+/* As quern__row_move, from a source known already and along an edge. */
+QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage, quern__archetype *source,
+                                                        quern_entity entity, quern__record *record,
+                                                        const quern__edge *edge, quern__row to)
+{
+    if (QUERN__UNLIKELY(source->is_watched || edge->target->is_watched))
+        return quern__row_move_heard(storage, source, entity, record, edge, to);
+    return quern__row_move_along(storage, source, entity, record, edge, to, false);
 }
 
 /* As quern__row_leave, from a plain archetype known already, and when the entity's generation ends no
@@ -363,11 +393,9 @@ QUERN__ALWAYS_INLINE quern_result quern__row_move_plain(quern__storage *storage,
 static inline quern_result quern__row_leave_plain(quern__storage *storage, quern__archetype *archetype,
                                                   quern_entity entity, quern__record *record)
 {
-    const quern__row gap = quern__row_of(record->location);
-    quern__on_leave(archetype, record->location, 1);
-    quern__entities_free(&storage->entities, quern_entity_index(entity), record);
-    storage->structure_version++;
-    return quern__row_close_gap(storage, archetype, gap, true);
+    if (QUERN__UNLIKELY(archetype->is_watched))
+        return quern__row_leave_heard(storage, archetype, entity, record);
+    return quern__row_leave_gap(storage, archetype, entity, record, false);
 }
 
 #endif

@@ -73,10 +73,9 @@ static quern__create_cache *fill_create_cache(quern_world *world, const quern_co
     return write_create_cache(world, archetype, components, count) ? &world->create_cache : NULL;
 }
 
-/* Where the row needs another chunk. */
-static QUERN__SLOW_PATH quern_result create_in_new_chunk(quern__storage *storage,
-                                                         quern__archetype *archetype,
-                                                         quern_entity *out_entity, uintptr_t *out_location)
+/* Where the row needs another chunk, or somebody listens. */
+static QUERN__SLOW_PATH quern_result create_raw_slowly(quern__storage *storage, quern__archetype *archetype,
+                                                       quern_entity *out_entity, uintptr_t *out_location)
 {
     quern_result result = quern__rows_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
@@ -91,8 +90,8 @@ static inline quern_result create_raw(quern__storage *storage, quern__archetype 
     quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
     if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     quern__row row;
-    if (QUERN__UNLIKELY(!quern__row_append(archetype, &row)))
-        return create_in_new_chunk(storage, archetype, out_entity, out_location);
+    if (QUERN__UNLIKELY(archetype->is_watched || !quern__row_append(archetype, &row)))
+        return create_raw_slowly(storage, archetype, out_entity, out_location);
     *out_entity = quern__row_arrive_new(storage, archetype, row);
     *out_location = quern__row_location(row);
     return QUERN_OK;

@@ -146,6 +146,20 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     return at;
 }
 
+/* Values that replaced others, in rows that stay or have been moved. */
+static void tell_written(const quern__chunk_edits *edits, const quern__sequence *sequence,
+                         uintptr_t location, uint32_t count)
+{
+    const quern__archetype *archetype = sequence->target;
+    for (uint32_t i = 0; i < sequence->fill_count; i++) {
+        const quern__fill *fill = &edits->scratch->sequences.fills.items[sequence->first_fill + i];
+        const quern__column *column = archetype->columns;
+        while (column->offset_bytes != fill->target_offset_bytes)
+            column++;
+        if (fill->replaces) quern__rows_written(archetype, location, count, column->component_index);
+    }
+}
+
 /* A run of rows that go to another archetype. */
 static void move_rows(const applying *all, const quern__chunk_edits *edits, const quern__row_run *run,
                       const quern__sequence *sequence, quern__edit_group *leader)
@@ -156,19 +170,7 @@ static void move_rows(const applying *all, const quern__chunk_edits *edits, cons
         quern__rows_move(all->storage, sequence->plan, to, quern__location_make(edits->chunk, row),
                          fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
-    }
-}
-
-/* Values that were set in rows that stay. */
-static void tell_written(const quern__chunk_edits *edits, const quern__sequence *sequence,
-                         uintptr_t location, uint32_t count)
-{
-    const quern__fill *fill = &edits->scratch->sequences.fills.items[sequence->first_fill];
-    for (uint32_t i = 0; i < sequence->fill_count; i++) {
-        const quern__column *column = edits->archetype->columns;
-        while (column->offset_bytes != fill[i].target_offset_bytes)
-            column++;
-        quern__rows_written(edits->archetype, location, count, column->component_index);
+        if (quern__writes_are_heard(sequence->target)) tell_written(edits, sequence, to, fitting);
     }
 }
 

@@ -188,7 +188,8 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
 {
     sequence->is_resolved = true;
     if (sequence->is_destroyed) {
-        sequence->is_hooked = sequence->source != NULL && sequence->source->has_destroy;
+        sequence->is_hooked = sequence->source != NULL && (sequence->source->has_destroy ||
+                                                           quern__watches_call_hooks(sequence->source));
         return QUERN_OK;
     }
     effect found;
@@ -264,6 +265,9 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
         quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, sequence->source);
         if (delta == NULL) return QUERN_ERROR_OUT_OF_MEMORY;
         delta->leaving_count += group->count;
+        const quern_result result = quern__leaving_reserve(
+            it->storage, sequence->source, sequence->is_destroyed ? NULL : sequence->target, group->count);
+        if (result != QUERN_OK) return result;
     }
     if (sequence->is_destroyed || sequence->target == sequence->source) return QUERN_OK;
     return resolve_arrivals(it, edits, group_index, sequence->target);
@@ -416,6 +420,7 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
     const resolving it = {
         .resolved = resolved, .merged = merged, .gathered = gathered, .storage = storage, .drops = drops};
     quern_result result = QUERN_OK;
+    quern__leaving_begin(storage);
     for (uint32_t i = 0; i < merged->chunk_edits.count && result == QUERN_OK; i++)
         result = resolve_edits(&it, merged->chunk_edits.items[i]);
     for (uint32_t i = 0; i < merged->create_edits_count && result == QUERN_OK; i++)

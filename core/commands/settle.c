@@ -46,6 +46,7 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
     }
     for (uint32_t i = 0; i < resolved->deltas.count; i++)
         quern__rows_append_reserved(storage, resolved->deltas.items[i].archetype);
+    storage->reactions.orders_by_row = true;
 }
 
 /* ---------------------------------------------------------------------------------------- compaction */
@@ -145,5 +146,6 @@ void quern__change_end(quern__resolved *resolved, quern__storage *storage, const
         quern__rows_cut(storage, delta->archetype, delta->left_over_count);
     }
     free_slots(resolved, storage);
+    storage->reactions.orders_by_row = false;
     quern__structure_changed(storage);
 }

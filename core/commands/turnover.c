@@ -45,7 +45,10 @@ static void count_left(look *it)
     if (it->archetype == NULL) return;
     quern__archetype_delta *delta = quern__resolved_add(it->resolved, it->storage, it->archetype);
     it->is_out_of_memory |= delta == NULL;
-    if (delta != NULL) delta->leaving_count += it->left_count - it->archetype_first;
+    const uint32_t count = it->left_count - it->archetype_first;
+    if (delta != NULL) delta->leaving_count += count;
+    if (quern__leaving_reserve(it->storage, it->archetype, NULL, count) != QUERN_OK)
+        it->is_out_of_memory = true;
     it->archetype = NULL;
 }
 
@@ -261,6 +264,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
     *out_is_turnover = false;
     if (!it.is_turnover) return QUERN_OK;
     clear(turnover);
+    quern__leaving_begin(storage);
     quern_result result = QUERN_OK;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)destroy_count) ||
         !quern__array_reserve(allocator, &resolved->destroyed, (uint32_t)destroy_count))

@@ -210,6 +210,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     archetype->index = index;
     archetype->versions.clock = clock;
     fill_columns(archetype, components);
+    archetype->is_quick = archetype->is_plain;
     quern_result result = lay_out(archetype);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");

@@ -87,10 +87,12 @@ typedef struct quern__archetype {
     quern__copy_word *relocation; /* brings a row to another one; NULL unless is_plain */
     quern__edge edges[QUERN__EDGE_PLACES];
     bool is_plain;    /* no type has a move or destroy hook, or is larger than QUERN__COPY_MAX_BYTES */
+    bool is_quick;    /* is_plain, and rows that leave need nothing reserved: see reaction.h */
     bool has_destroy; /* some type has such a hook */
     bool is_spare;    /* without rows, and on the list of those that may keep a chunk: see storage.h */
     bool is_removed;  /* about to be taken out: see core/world/reclaim.c */
-    bool is_watched;  /* somebody listens to changes here: versions, departures or planes are kept */
+    bool is_watched;  /* somebody listens to changes here: versions, departures, planes or watches are
+                         kept */
     quern__versions versions;
     quern__departures *departures; /* the storage's, if somebody asks for one of the components; or NULL */
     quern__planes *planes;         /* NULL: there are none */
@@ -132,8 +134,8 @@ void quern__archetype_remove_plane(quern__archetype *archetype, const quern_allo
 /* Finds out anew whether somebody listens to changes. */
 static inline void quern__archetype_note_watched(quern__archetype *archetype)
 {
-    archetype->is_watched =
-        archetype->versions.items != NULL || archetype->departures != NULL || archetype->planes != NULL;
+    archetype->is_watched = archetype->versions.items != NULL || archetype->departures != NULL ||
+                            archetype->planes != NULL || archetype->first_watch != NULL;
 }
 
 /* The chunk bytes that a column takes. */

@@ -27,13 +27,13 @@
  * gap.
  *
  * Failure. Before a change begins, all that may fail is done: archetypes and plans found, rows and slots
- * reserved. No verb fails. During a change raw rows break the invariants of storage.h; when it is over
- * there are none, and quern_world_validate holds.
+ * reserved, and room for what listeners keep of rows that leave. No verb fails. During a change raw rows
+ * break the invariants of storage.h; when it is over there are none, and quern_world_validate holds.
  *
  * Values. Those that rows get by an arrival or a move are the caller's to write, and belong to it:
- * quern__rows_written does not tell of them. For a move of one call they are written before, since the user
- * may have them from a pointer into the storage, which is good until something moves. For an arrival they
- * are written after, since who fills them may want to see the handles.
+ * quern__rows_written tells only of those that replace what a move has carried. For a move of one call they
+ * are written before, since the user may have them from a pointer into the storage, which is good until
+ * something moves. For an arrival they are written after, since who fills them may want to see the handles.
  *
  * Threads. arrive, leave, move, written and relocate touch the rows that they are given, the records of the
  * entities there, and the versions of their chunks; so several threads may call them at a time, each for
@@ -52,7 +52,9 @@
  * whoever listens to written values has to look at versions there.
  *
  * Departures (core/storage/departures.h) listen to leave, move and relocate: what a ref has noted of a row
- * must not outlive it there. Planes (core/storage/planes.h) listen to the same: bits follow their rows. */
+ * must not outlive it there. Planes (core/storage/planes.h) listen to the same: bits follow their rows.
+ * Reactions (core/storage/reaction.h) listen to all but relocate; before bits change, since these tell them
+ * what they know of rows, and to moves afterwards, too. */
 
 #include "core/storage/plan.h"
 
@@ -91,6 +93,7 @@ static inline void quern__on_arrive(const quern__archetype *archetype, uintptr_t
     (void)count;
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+    if (archetype->first_watch != NULL) quern__watches_arrive(archetype, first, count);
 }
 
 /* The entities in these rows are about to end. Values, handles and records are still good. */
@@ -99,11 +102,12 @@ static inline void quern__on_leave(const quern__archetype *archetype, uintptr_t 
     assert(quern__is_run(archetype, first, count));
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__note_departure(archetype, first);
+    if (archetype->first_watch != NULL) quern__watches_leave(archetype, first, count);
     if (archetype->planes != NULL) quern__planes_clear_rows(archetype->planes, first, count);
 }
 
-/* The entities in these rows of one archetype are about to move to those of the other. Values that the
- * target lacks, and handles, are still good in the source. */
+/* The entities in these rows of one archetype are about to move to those of the other. Values and handles
+ * are still good in the source. */
 static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
                                   const quern__archetype *source, uintptr_t from, uint32_t count)
 {
@@ -111,7 +115,15 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
     if (QUERN__LIKELY(!source->is_watched && !target->is_watched)) return;
     quern__note_departure(source, from);
     quern__versions_note_rows(&target->versions, quern__chunk_of(to)->index);
+    if (source->first_watch != NULL) quern__watches_move_from(source, from, target, count);
     if (source->planes != NULL) quern__planes_move_rows(target->planes, to, source->planes, from, count);
+    if (target->first_watch != NULL) quern__watches_move_to(target, to, source, count);
+}
+
+/* Somebody may write the column's values in rows of this chunk, or has written them. */
+static inline void quern__note_column(const quern__archetype *archetype, uintptr_t location, uint32_t column)
+{
+    quern__versions_note_column(&archetype->versions, quern__chunk_of(location)->index, column);
 }
 
 /* The component of the entities in these rows has values that somebody gave to it. */
@@ -122,15 +134,17 @@ static inline void quern__on_written(const quern__archetype *archetype, uintptr_
     (void)count;
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     const uint32_t column = quern__archetype_column(archetype, component_index);
-    if (column < QUERN__COLUMN_TAG)
-        quern__versions_note_column(&archetype->versions, quern__chunk_of(first)->index, column);
+    if (column >= QUERN__COLUMN_TAG) return;
+    quern__note_column(archetype, first, column);
+    if (archetype->first_watch != NULL) quern__watches_written(archetype, first, count, component_index);
 }
 
 /* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
  * components. */
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
 {
-    return QUERN__UNLIKELY(archetype->is_watched) && archetype->versions.items != NULL;
+    return QUERN__UNLIKELY(archetype->is_watched) &&
+           (archetype->versions.items != NULL || archetype->first_watch != NULL);
 }
 
 /* ------------------------------------------------------------------------------- what may fail */
@@ -151,6 +165,32 @@ static inline quern_result quern__rows_reserve_new(quern__storage *storage, quer
     result = quern__rows_reserve(storage, archetype, count);
     if (QUERN__UNLIKELY(result != QUERN_OK)) quern__entities_trim(&storage->entities, &storage->allocator);
     return result;
+}
+
+/* A change begins to reserve for rows that leave: what changes before it reserved, and did not use, is free
+ * again. */
+static inline void quern__leaving_begin(quern__storage *storage)
+{
+    storage->reactions.change++;
+}
+
+/* In the change that has begun, so many rows of the source may leave it for the target (NULL: they end). What
+ * a change reserves adds up. Errors: OUT_OF_MEMORY; room that was made is kept for later changes. */
+static inline quern_result quern__leaving_reserve(const quern__storage *storage,
+                                                  const quern__archetype *source,
+                                                  const quern__archetype *target, uint32_t count)
+{
+    if (QUERN__LIKELY(source->first_watch == NULL)) return QUERN_OK;
+    return quern__watches_reserve(&storage->reactions, &storage->allocator, source, target, count);
+}
+
+/* A whole change of one row. Not needed where the source is_quick. */
+static inline quern_result quern__row_leaving_reserve(quern__storage *storage,
+                                                      const quern__archetype *source,
+                                                      const quern__archetype *target)
+{
+    quern__leaving_begin(storage);
+    return quern__leaving_reserve(storage, source, target, 1);
 }
 
 /* Takes back all that was reserved for an archetype, by a change that will not be made after all. */
@@ -189,6 +229,15 @@ static inline void quern__rows_written(const quern__archetype *archetype, uintpt
                                        uint32_t component_index)
 {
     quern__on_written(archetype, first, count, component_index);
+}
+
+/* A pointer to write the component's value in this row was given out. Whether it is used nobody hears; so
+ * change versions note it, and reactions do not. */
+static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t location,
+                                   uint32_t component_index)
+{
+    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    quern__note_column(archetype, location, quern__archetype_column(archetype, component_index));
 }
 
 /* ------------------------------------------------------------------------------ runs: keeping house */

@@ -214,7 +214,7 @@ const quern__edge *quern__plan_recall(const quern__storage *storage, quern__arch
     if (index >= storage->components.list.count) return NULL;
     if (quern__archetype_has(source, index) == (key == quern__edge_key(component, true))) return NULL;
     const quern__move_plan *plan = quern__map_find_pointer(&source->plans, plan_key_of_component(index));
-    if (plan == NULL || !plan->is_plain) return NULL;
+    if (plan == NULL || !plan->is_plain || !source->is_quick) return NULL;
     quern__edge *edge = quern__archetype_edge(source, key);
     *edge = quern__plan_edge(plan, key);
     return edge;

@@ -51,8 +51,8 @@ quern_result quern__plan_between(quern__storage *storage, quern__archetype *sour
 quern_result quern__plan_add_or_remove(quern__storage *storage, quern__archetype *source,
                                        uint32_t component_index, const quern__move_plan **out_plan);
 
-/* An edge that was taken before, for a key of quern__edge_key; NULL where there is none, or where its plan
- * is not plain. Brings the edge to its place in source->edges. */
+/* An edge that was taken before, for a key of quern__edge_key; NULL where there is none, where its plan is
+ * not plain, or its source not quick. Brings the edge to its place in source->edges. */
 const quern__edge *quern__plan_recall(const quern__storage *storage, quern__archetype *source,
                                       uint64_t key);
 

@@ -105,6 +105,8 @@ static quern_result reserve(quern__storage *storage, quern__level_change *change
                              change->has_target, change->level, &change->plan);
     if (result == QUERN_OK) fetch_row(storage, change);
     if (result == QUERN_OK && notes) result = note_moved(storage, change->slot, change->plan->target);
+    if (result == QUERN_OK)
+        result = quern__leaving_reserve(storage, change->plan->source, change->plan->target, 1);
     return result == QUERN_OK ? quern__rows_reserve(storage, change->plan->target, 1) : result;
 }
 
@@ -144,6 +146,14 @@ static void write_target(const quern__storage *storage, const quern__relation *r
            sizeof target);
 }
 
+/* The source had another target before. */
+static void tell_target(const quern__storage *storage, const quern__relation *relation, uint32_t source)
+{
+    const quern__record *record = quern__entities_record(&storage->entities, source);
+    quern__rows_written(quern__storage_archetype_of(storage, record), record->location, 1,
+                        relation->component_index);
+}
+
 static void relink(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
@@ -157,11 +167,9 @@ static void relink(quern__storage *storage, quern__relation *relation, uint32_t 
 static void retarget(quern__storage *storage, quern__relation *relation, uint32_t source,
                      quern_entity target)
 {
-    const quern__record *record = quern__entities_record(&storage->entities, source);
     relink(storage, relation, source, quern_entity_index(target));
     write_target(storage, relation, source, target);
-    quern__rows_written(quern__storage_archetype_of(storage, record), record->location, 1,
-                        relation->component_index);
+    tell_target(storage, relation, source);
     quern__storage_note_set(storage, relation->component_index);
 }
 
@@ -169,6 +177,7 @@ static quern_result reserve_move(quern__storage *storage, quern__relation *relat
                                  bool has_target, uint32_t level)
 {
     quern__changes_begin(storage);
+    quern__leaving_begin(storage);
     quern_result result = quern__changes_list(storage, relation, source, has_target, level, NULL);
     return result == QUERN_OK ? quern__changes_reserve(storage) : result;
 }
@@ -216,9 +225,11 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
     }
     result = reserve_move(storage, relation, s, true, level);
     if (result != QUERN_OK) return result;
+    const bool had_target = link->target != QUERN__SLOT_NONE;
     relink(storage, relation, s, t);
     quern__changes_apply(storage);
     write_target(storage, relation, s, target);
+    if (had_target) tell_target(storage, relation, s);
     return QUERN_OK;
 }
 

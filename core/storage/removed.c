@@ -48,17 +48,18 @@ void quern__removed_destroy_values(const quern__removed *removed, char *block, u
             quern__type_destroy(removed->columns[i].type, block + removed->columns[i].offset_bytes, count);
 }
 
-/* How many copies are in the i-th block of those that have some. */
-static uint32_t rows_in(const quern__removed *removed, uint32_t i)
+void quern__removed_clear(quern__removed *removed)
 {
-    const uint32_t left = removed->count - i * removed->block_rows;
-    return left < removed->block_rows ? left : removed->block_rows;
+    const uint32_t used = quern__removed_used_blocks(removed);
+    for (uint32_t i = 0; i < used; i++)
+        quern__removed_destroy_values(removed, removed->blocks.items[i],
+                                      quern__removed_rows_in(removed, i));
+    removed->count = 0;
 }
 
 void quern__removed_release(quern__removed *removed, const quern_allocator *allocator)
 {
-    for (uint32_t i = 0; removed->count > 0 && i < quern__removed_used_blocks(removed); i++)
-        quern__removed_destroy_values(removed, removed->blocks.items[i], rows_in(removed, i));
+    quern__removed_clear(removed);
     for (uint32_t i = 0; i < removed->blocks.count; i++)
         release_block(removed, allocator, removed->blocks.items[i]);
     quern__array_release(allocator, &removed->blocks);
@@ -146,7 +147,7 @@ static bool is_sorted(const quern__removed *removed)
     uint64_t last = 0;
     for (uint32_t i = 0; i < quern__removed_used_blocks(removed); i++) {
         const uint64_t *keys = keys_of(removed, removed->blocks.items[i]);
-        for (uint32_t k = 0; k < rows_in(removed, i); last = keys[k++])
+        for (uint32_t k = 0; k < quern__removed_rows_in(removed, i); last = keys[k++])
             if (keys[k] < last) return false;
     }
     return true;

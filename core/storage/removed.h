@@ -55,6 +55,9 @@ void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t coun
 /* Brings the copies into the order of their keys. False, with nothing changed, when there is no memory. */
 bool quern__removed_sort(quern__removed *removed, const quern_allocator *allocator);
 
+/* Destroys the copies, and keeps the memory. */
+void quern__removed_clear(quern__removed *removed);
+
 /* Destroys the values of so many copies in a block. */
 void quern__removed_destroy_values(const quern__removed *removed, char *block, uint32_t count);
 
@@ -65,6 +68,13 @@ void quern__removed_trim(quern__removed *removed, const quern_allocator *allocat
 static inline uint32_t quern__removed_used_blocks(const quern__removed *removed)
 {
     return (uint32_t)(((uint64_t)removed->count + removed->block_rows - 1) / removed->block_rows);
+}
+
+/* How many copies are in the i-th of these. */
+static inline uint32_t quern__removed_rows_in(const quern__removed *removed, uint32_t i)
+{
+    const uint32_t left = removed->count - i * removed->block_rows;
+    return left < removed->block_rows ? left : removed->block_rows;
 }
 
 #endif

@@ -23,6 +23,8 @@ quern_result quern__storage_init(quern__storage *storage, const quern_allocator 
 void quern__storage_release(quern__storage *storage)
 {
     quern__prefabs_release(storage);
+    for (uint32_t i = 0; i < storage->reactions.list.count; i++)
+        quern__reaction_remove(storage, storage->reactions.list.items[i]);
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         quern__archetype_destroy_values(storage->archetypes.items[i]);
         quern__plans_forget(storage, storage->archetypes.items[i]);
@@ -162,6 +164,7 @@ void quern__storage_unlink(quern__storage *storage, quern__archetype *archetype)
     storage->archetypes_version++;
     quern__relations_forget_plans(&storage->relations);
     quern__archetype_drop_spare(archetype, &storage->slabs, &storage->allocator);
+    quern__watches_release(archetype, &storage->allocator);
     quern__archetype_release(archetype, &storage->allocator);
 }
 
@@ -190,6 +193,11 @@ static quern_result archetype_add(quern__storage *storage, const uint16_t *compo
     result = quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
                                      storage->archetypes.count, &storage->clock, out_archetype);
     if (result != QUERN_OK) return result;
+    result = quern__reactions_enter(storage, *out_archetype);
+    if (result != QUERN_OK) {
+        quern__archetype_release(*out_archetype, &storage->allocator);
+        return result;
+    }
     (*out_archetype)->set_hash = set_hash;
     enter(storage, *out_archetype);
     quern__storage_link(storage, *out_archetype);

@@ -16,6 +16,7 @@
 #include "core/storage/component.h"
 #include "core/storage/entity.h"
 #include "core/storage/name.h"
+#include "core/storage/reaction.h"
 #include "core/storage/relation.h"
 
 #include <quern/world.h>
@@ -60,6 +61,7 @@ typedef struct quern__storage {
     quern__map moved;       /* slot + 1 -> archetype of an entity that changes more than once */
     quern__cascade cascade; /* of immediate calls */
     quern__names names;
+    quern__reactions reactions;
     bool has_attachments;            /* entities may have links or names: who ends has to be looked at */
     struct quern__prefabs *prefabs;  /* NULL: none was captured yet */
     struct quern_query *first_query; /* all queries, also those of systems: see core/world/reclaim.c */

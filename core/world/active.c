@@ -116,7 +116,8 @@ static quern_result list(switch_list *changes, uint32_t slot, state wanted)
     if (!quern__array_reserve(&storage->allocator, &changes->entities, changes->entities.count + 1))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u entities to switch",
                            changes->entities.count + 1);
-    result = quern__rows_reserve(storage, target, 1);
+    result = quern__leaving_reserve(storage, source, target, 1);
+    if (result == QUERN_OK) result = quern__rows_reserve(storage, target, 1);
     if (result == QUERN_OK)
         changes->entities.items[changes->entities.count++] =
             (switching){.entity = quern__entity_of_slot(storage, slot), .plan = plan};
@@ -205,6 +206,7 @@ static quern_result set_active(quern_world *world, quern_entity entity, bool act
         if (result != QUERN_OK) return result;
     }
     switch_list changes = {.storage = &world->storage};
+    quern__leaving_begin(&world->storage);
     result = active ? list_on(&changes, quern_entity_index(entity))
                     : list_off(&changes, quern_entity_index(entity));
     if (result == QUERN_OK)

@@ -195,8 +195,9 @@ static quern_result reserve_match(const matching_change *change, quern__archetyp
     quern__storage *storage = change->query->storage;
     const quern__move_plan *plan;
     quern_result result = quern__plan_add_or_remove(storage, source, change->component_index, &plan);
-    if (result != QUERN_OK) return result;
-    return quern__rows_reserve(storage, plan->target, (uint32_t)quern__archetype_row_count(source));
+    const uint32_t count = (uint32_t)quern__archetype_row_count(source);
+    if (result == QUERN_OK) result = quern__leaving_reserve(storage, source, plan->target, count);
+    return result == QUERN_OK ? quern__rows_reserve(storage, plan->target, count) : result;
 }
 
 /* The plan of a match that has been reserved: it is there. */
@@ -211,6 +212,7 @@ static const quern__move_plan *plan_of(const matching_change *change, quern__arc
 static quern_result reserve_all(const matching_change *change)
 {
     const quern_query *query = change->query;
+    quern__leaving_begin(query->storage);
     for (uint32_t i = 0; i < query->matches.count; i++) {
         quern__archetype *source = query->matches.items[i].archetype;
         quern_result result = is_source(change, source) ? reserve_match(change, source) : QUERN_OK;

@@ -73,6 +73,19 @@ static inline void destroy_living(quern__storage *storage, quern_entity entity, 
         quern__row_leave(storage, entity);
 }
 
+/* Room for copies of so many entities. Those that are in the list twice are counted twice. */
+static quern_result reserve_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
+{
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(storage);
+    for (uint32_t i = 0; i < count && result == QUERN_OK && storage->reactions.removed_count > 0; i++) {
+        const quern__record *record =
+            quern__entities_record(&storage->entities, quern_entity_index(entities[i]));
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
+    return result;
+}
+
 static void destroy_listed(quern__storage *storage, const quern_entity *entities, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -111,10 +124,25 @@ static void destroy_followers(quern__storage *storage, quern__cascade *cascade)
     destroy_slots(storage, slots, count);
 }
 
-/* All that is to be found out and reserved of a cascade that has its names; afterwards it has no links. */
+/* Room for copies of all that end. */
+static quern_result reserve_slots(quern__storage *storage, const quern__cascade *cascade)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0;
+         i < cascade->slots.count && result == QUERN_OK && storage->reactions.removed_count > 0; i++) {
+        const quern__record *record = quern__entities_record(&storage->entities, cascade->slots.items[i]);
+        result = quern__leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL, 1);
+    }
+    return result;
+}
+
+/* All that is to be found out and reserved of a cascade that has its names; afterwards it has no links. Rows
+ * are reserved last, for only they would have to be given back. */
 static quern_result unlink_all(quern__storage *storage, quern__cascade *cascade)
 {
+    quern__leaving_begin(storage);
     quern_result result = quern__cascade_close(cascade, storage);
+    if (result == QUERN_OK) result = reserve_slots(storage, cascade);
     if (result == QUERN_OK) result = quern__cascade_reserve(cascade, storage);
     if (result == QUERN_OK) quern__cascade_unlink(cascade, storage);
     return result;
@@ -149,6 +177,8 @@ static quern_result destroy_many(quern_world *world, const quern_entity *entitie
             return fail_listed(storage, entities, i);
     if (storage->has_attachments)
         return quern__in_call(quern__world_destroy_attached(world, entities, count), function);
+    result = reserve_listed(storage, entities, count);
+    if (result != QUERN_OK) return quern__in_call(result, function);
     destroy_listed(storage, entities, count);
     return QUERN_OK;
 }
@@ -169,6 +199,19 @@ static quern_result name_rows(quern__cascade *cascade, const quern__storage *sto
         const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[i].chunk);
         for (uint32_t row = 0; row < archetype->slots[i].row_count && result == QUERN_OK; row++)
             result = quern__cascade_name(cascade, storage, quern_entity_index(handles[row]));
+    }
+    return result;
+}
+
+/* Room for copies of all rows of all matches. */
+static quern_result reserve_matches(const quern_query *query)
+{
+    quern_result result = QUERN_OK;
+    quern__leaving_begin(query->storage);
+    for (uint32_t i = 0; i < query->matches.count && result == QUERN_OK; i++) {
+        const quern__archetype *archetype = query->matches.items[i].archetype;
+        result = quern__leaving_reserve(query->storage, archetype, NULL,
+                                        (uint32_t)quern__archetype_row_count(archetype));
     }
     return result;
 }
@@ -216,7 +259,8 @@ static quern_result destroy_matching(quern_query *query, uint64_t *out_count)
     if (query->storage->has_attachments)
         result = destroy_attached_matches(query, &count);
     else
-        count = destroy_matches(query);
+        result = reserve_matches(query);
+    if (result == QUERN_OK && !query->storage->has_attachments) count = destroy_matches(query);
     if (result == QUERN_OK && out_count != NULL) *out_count = count;
     return quern__in_call(result, function);
 }

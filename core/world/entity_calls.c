@@ -74,6 +74,8 @@ static QUERN__SLOW_PATH quern_result destroy_slowly(quern_world *world, quern_en
     quern__storage *storage = &world->storage;
     if (storage->has_attachments && quern__relations_has_links(&storage->relations, (uint32_t)entity.bits))
         return quern__in_call(quern__world_destroy_attached(world, &entity, 1), "quern_entity_destroy");
+    result = quern__row_leaving_reserve(storage, quern__storage_archetype_of(storage, record), NULL);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_entity_destroy");
     if (storage->has_attachments) quern__names_drop(&storage->names, quern_entity_index(entity));
     quern__row_leave(storage, entity);
     return QUERN_OK;
@@ -85,7 +87,7 @@ static quern_result destroy(quern_world *world, quern_entity entity)
     if (QUERN__UNLIKELY(record == NULL || world->storage.has_attachments))
         return destroy_slowly(world, entity);
     quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
-    if (QUERN__UNLIKELY(!archetype->is_plain || quern__record_ends_stretch(record)))
+    if (QUERN__UNLIKELY(!archetype->is_quick || quern__record_ends_stretch(record)))
         return destroy_slowly(world, entity);
     return quern__row_leave_plain(&world->storage, archetype, entity, record);
 }
@@ -140,6 +142,7 @@ static quern_result add_or_remove(quern_world *world, quern_entity entity, quern
     const quern__move_plan *plan;
     quern_result result =
         quern__plan_add_or_remove(storage, source, quern__component_index(component), &plan);
+    if (result == QUERN_OK) result = quern__row_leaving_reserve(storage, source, plan->target);
     if (result == QUERN_OK) result = quern__rows_reserve(storage, plan->target, 1);
     if (result != QUERN_OK) return result;
     uint32_t count;

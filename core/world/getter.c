@@ -152,7 +152,7 @@ const void *quern_getter_get(const quern_getter *face, quern_entity entity)
 static void note_written(const quern__getter *getter, uintptr_t location)
 {
     const uint32_t index = getter->table.component_index;
-    quern__rows_written(quern__chunk_of(location)->archetype, location, 1, index);
+    quern__row_lent(quern__chunk_of(location)->archetype, location, index);
     quern__storage_note_lent(&getter->world->storage, index);
 }
 

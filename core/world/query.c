@@ -202,7 +202,7 @@ void quern__query_forget_removed(quern__query *query, uint32_t first)
 
 /* --------------------------------------------------------------------------------------- matching */
 
-static bool matches(const quern__query *query, const quern__archetype *archetype)
+bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)
 {
     if (!query->names_disabled && quern__archetype_has(archetype, query->storage->disabled_index))
         return false;
@@ -280,7 +280,7 @@ quern_result quern__query_refresh(quern__query *query)
     for (; query->scanned_count < candidates; query->scanned_count++) {
         uint32_t index = driven ? driver->archetypes.items[query->scanned_count] : query->scanned_count;
         quern__archetype *archetype = storage->archetypes.items[index];
-        if (!matches(query, archetype)) continue;
+        if (!quern__query_matches(query, archetype)) continue;
         quern_result result = append_match(query, archetype);
         if (result != QUERN_OK) return result;
     }

@@ -106,6 +106,9 @@ void quern__query_release(quern__query *query);
  * matches must have been taken up before. */
 void quern__query_forget_removed(quern__query *query, uint32_t first);
 
+/* Whether an archetype matches the terms. */
+bool quern__query_matches(const quern__query *query, const quern__archetype *archetype);
+
 /* Makes the list of entries be there. The query has been refreshed. Errors: OUT_OF_MEMORY. */
 quern_result quern__query_list(quern__query *query);
 

@@ -27,6 +27,7 @@ static quern_result trim(quern_world *world)
     }
     memset(storage->spares, 0, sizeof storage->spares);
     quern__relations_trim(storage);
+    quern__reactions_trim(storage);
     quern__slabs_trim(&storage->slabs, &storage->allocator);
     quern__entities_drop_pages(&storage->entities, &storage->allocator);
     quern__names_trim(&storage->names, &storage->allocator);
@@ -58,7 +59,7 @@ static uint32_t mark_removed(const quern__storage *storage, uint32_t *out_first)
     uint32_t count = 0;
     for (uint32_t i = storage->archetypes.count; i-- > 1;) {
         quern__archetype *archetype = storage->archetypes.items[i];
-        archetype->is_removed = archetype->chunk_count == 0;
+        archetype->is_removed = archetype->chunk_count == 0 && !quern__watches_have_copies(archetype);
         if (!archetype->is_removed) continue;
         *out_first = i;
         count++;
@@ -80,6 +81,7 @@ static void forget_removed(quern_world *world, uint32_t first)
     quern__storage *storage = &world->storage;
     for (quern__query *query = storage->first_query; query != NULL; query = query->next)
         quern__query_forget_removed(query, first);
+    quern__reactions_forget_removed(storage);
     for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
         if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
     const quern__archetype *cached = world->create_cache.archetype;
@@ -157,7 +159,7 @@ enum { PATIENCE = 8 };
 
 static bool is_left(quern__archetype *archetype, uint64_t now)
 {
-    if (archetype->chunk_count > 0) {
+    if (archetype->chunk_count > 0 || quern__watches_have_copies(archetype)) {
         archetype->empty_since = 0;
         return false;
     }

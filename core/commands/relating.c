@@ -129,8 +129,7 @@ static bool link_to(quern__relating *relating, quern__relation *relation, uint32
 {
     if (!log_change(relating, QUERN__UNDO_LINK, relation, source)) return false;
     quern__links_link(&relation->links, source, target,
-                      relation->is_ordered ? QUERN__SLOT_NONE
-                                           : quern__links_at(&relation->links, target)->first);
+                      quern__links_new_place(&relation->links, target, relation->is_ordered));
     return true;
 }
 
@@ -264,16 +263,13 @@ void quern__relating_take_back(quern__relating *relating)
 
 void quern__relating_clear_ended(const quern__relating *relating)
 {
-    static const quern__kin nobody = {.target = QUERN__SLOT_NONE,
-                                      .first = QUERN__SLOT_NONE,
-                                      .next = QUERN__SLOT_NONE,
-                                      .previous = QUERN__SLOT_NONE};
     const quern__relations *relations = &relating->storage->relations;
     for (uint32_t i = 0; i < relating->notes.count; i++) {
         const quern__note *entity = &relating->notes.items[i];
         for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
             const quern__links *links = &relations->list.items[k]->links;
-            if (quern__links_has_page(links, entity->slot)) *quern__links_at(links, entity->slot) = nobody;
+            if (quern__links_has_page(links, entity->slot))
+                *quern__links_at(links, entity->slot) = quern__no_kin;
         }
     }
 }

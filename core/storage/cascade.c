@@ -143,11 +143,6 @@ quern_result quern__cascade_reserve(quern__cascade *cascade, quern__storage *sto
     return result != QUERN_OK || cascade->loosened.count == 0 ? result : quern__changes_reserve(storage);
 }
 
-static const quern__kin unlinked = {.target = QUERN__SLOT_NONE,
-                                    .first = QUERN__SLOT_NONE,
-                                    .next = QUERN__SLOT_NONE,
-                                    .previous = QUERN__SLOT_NONE};
-
 /* Takes one that ends from its target, unless that ends, too. */
 static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
 {
@@ -155,7 +150,7 @@ static void unlink_one(const quern__cascade *cascade, const quern__links *links,
     quern__kin *kin = quern__links_at(links, slot);
     if (kin->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, kin->target))
         quern__links_unlink(links, slot);
-    *kin = unlinked;
+    *kin = quern__no_kin;
 }
 
 void quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)

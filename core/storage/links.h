@@ -10,28 +10,42 @@
  *
  *   target = t            exactly when the slot stands once in the list of t: first, next, next, ... none
  *   count                 how many stand in that list
- *   first->previous       the last of the list, so that appending takes no walk; otherwise
- *   next->previous        is the slot itself
+ *   last                  the last of them, and next->previous is the slot itself: the list is the same from
+ *                         behind
  *   level                 min(depth, QUERN_MAX_RELATION_LEVEL), kept by the users of relations with levels;
  *                         0 for slots without target, and without levels
  *
  * Only quern__links_reserve can fail; the verbs need the pages of the slots that they name. */
 
-#include "core/base/array.h"
 #include "core/storage/entity.h"
+#include "core/storage/link_pages.h"
+
+#include <quern/relation.h>
+#include <stddef.h>
 
 enum { QUERN__LINK_PAGE_LOG2 = 12, QUERN__LINK_PAGE_SLOTS = 1 << QUERN__LINK_PAGE_LOG2 };
 
+/* Half a cache line, so that none lies in two. */
 typedef struct quern__kin {
-    uint32_t target;         /* QUERN__SLOT_NONE, as the next three: none */
-    uint32_t first;          /* child */
-    uint32_t next, previous; /* siblings */
-    uint32_t count;          /* of children */
+    _Alignas(32) uint32_t target; /* QUERN__SLOT_NONE, as the next four: none */
+    uint32_t first, last;         /* children */
+    uint32_t next, previous;      /* siblings */
+    uint32_t count;               /* of children */
     uint32_t level;
 } quern__kin;
 
+_Static_assert(QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin) == QUERN__LINK_PAGE_BYTES, "a page is full");
+
+/* A slot without links. */
+static const quern__kin quern__no_kin = {.target = QUERN__SLOT_NONE,
+                                         .first = QUERN__SLOT_NONE,
+                                         .last = QUERN__SLOT_NONE,
+                                         .next = QUERN__SLOT_NONE,
+                                         .previous = QUERN__SLOT_NONE};
+
 typedef struct quern__links {
     QUERN__ARRAY(quern__kin *) pages; /* NULL: no slot of the page has links */
+    quern__link_pages *memory;        /* where pages come from: of all relations of the world */
     uint32_t held_count;              /* pages that exist */
     uint64_t version;                 /* changes whenever a slot gets a target */
 } quern__links;
@@ -85,9 +99,48 @@ static inline uint32_t quern__links_level(const quern__links *links, uint32_t sl
     return link != NULL ? link->level : 0;
 }
 
+/* What leads to a slot in the list of a target's children, from one of its sides: a member of the sibling
+ * there, or, where there is none, of the target. The members' offsets are constants. No branch: the
+ * processor could not foresee it, and would wait for links that come from memory. */
+QUERN__ALWAYS_INLINE uint32_t *quern__links_side(const quern__links *links, uint32_t target,
+                                                 uint32_t sibling, size_t sibling_offset,
+                                                 size_t target_offset)
+{
+    const bool is_end = sibling == QUERN__SLOT_NONE;
+    char *kin = (char *)quern__links_at(links, is_end ? target : sibling);
+    return (uint32_t *)(void *)(kin + (is_end ? target_offset : sibling_offset));
+}
+
+static inline void quern__links_set_sides(const quern__links *links, uint32_t target, uint32_t previous,
+                                          uint32_t next, uint32_t to_next, uint32_t to_previous)
+{
+    *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =
+        to_next;
+    *quern__links_side(links, target, next, offsetof(quern__kin, previous), offsetof(quern__kin, last)) =
+        to_previous;
+}
+
 /* The source, which has no target, becomes a child of the target: before one of its children, or the last
  * where that is QUERN__SLOT_NONE. Its level stays. */
-void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before);
+static inline void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before)
+{
+    quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
+    const uint32_t previous =
+        *quern__links_side(links, target, before, offsetof(quern__kin, previous), offsetof(quern__kin, last));
+    assert(child->target == QUERN__SLOT_NONE);
+    links->version++;
+    child->target = target;
+    child->next = before;
+    child->previous = previous;
+    parent->count++;
+    quern__links_set_sides(links, target, previous, before, source, source);
+}
+
+/* Where a new child goes, for quern__links_link: to the end, or in links without order to the front. */
+static inline uint32_t quern__links_new_place(const quern__links *links, uint32_t target, bool is_ordered)
+{
+    return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
+}
 
 /* Links a whole tree: kin[i] are the links of the i-th of these entities, in which numbers stand for slots
  * and levels are counted from the first, the root. They have no links yet, but the root may have a target.
@@ -96,18 +149,23 @@ void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t 
                            const quern_entity *entities);
 
 /* The source leaves its target. Its level stays. */
-void quern__links_unlink(const quern__links *links, uint32_t source);
+static inline void quern__links_unlink(const quern__links *links, uint32_t source)
+{
+    quern__kin *child = quern__links_at(links, source);
+    quern__links_at(links, child->target)->count--;
+    quern__links_set_sides(links, child->target, child->previous, child->next, child->next,
+                           child->previous);
+    child->target = child->next = child->previous = QUERN__SLOT_NONE;
+}
 
 /* The source takes another place among its siblings; before is one of them, or QUERN__SLOT_NONE. */
 void quern__links_place(quern__links *links, uint32_t source, uint32_t before);
 
-/* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links without
- * cycles. */
+/* Whether `below` is the slot itself, or one of its targets is, or one of theirs. In links of a relation with
+ * levels: where they are not higher than the slot's, nobody is above it who is below the slot. */
 bool quern__links_is_above(const quern__links *links, uint32_t slot, uint32_t below);
 
 /* Gives back pages without links. */
 void quern__links_trim(quern__links *links, const quern_allocator *allocator);
-
-uint64_t quern__links_held_bytes(const quern__links *links);
 
 #endif

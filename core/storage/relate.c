@@ -195,10 +195,11 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
 static inline void fetch_neighbours(const quern__links *links, const quern__kin *source,
                                     const quern__kin *target)
 {
-    if (target->first != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, target->first), 1);
+    if (target->last != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, target->last), 1);
     if (source->target == QUERN__SLOT_NONE) return;
     __builtin_prefetch(quern__links_at(links, source->target), 1);
-    __builtin_prefetch(quern__links_at(links, source->previous), 1);
+    if (source->previous != QUERN__SLOT_NONE)
+        __builtin_prefetch(quern__links_at(links, source->previous), 1);
     if (source->next != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->next), 1);
 }
 

@@ -18,6 +18,7 @@ void quern__relations_release(quern__relations *relations, const quern_allocator
     for (uint32_t i = 0; i < relations->list.count; i++)
         relation_release(relations->list.items[i], allocator);
     quern__array_release(allocator, &relations->list);
+    quern__link_pages_release(&relations->link_pages, allocator);
     *relations = (quern__relations){0};
 }
 
@@ -93,7 +94,8 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
                                   .component_index = component_count,
                                   .policy = def->on_target_destroyed,
                                   .has_levels = def->levels,
-                                  .is_ordered = def->ordered};
+                                  .is_ordered = def->ordered,
+                                  .links = {.memory = &relations->link_pages}};
     quern_result result = add_components(storage, def, relation);
     if (result != QUERN_OK) {
         quern__components_drop_last(&storage->components, &storage->allocator, component_count);

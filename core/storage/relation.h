@@ -48,7 +48,8 @@ typedef struct quern__relation {
 
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* they never move */
-    quern__relation *parent;              /* of quern_world_parent, or NULL: nobody has asked yet */
+    quern__link_pages link_pages;
+    quern__relation *parent; /* of quern_world_parent, or NULL: nobody has asked yet */
 } quern__relations;
 
 void quern__relations_release(quern__relations *relations, const quern_allocator *allocator);

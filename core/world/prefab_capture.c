@@ -457,14 +457,12 @@ static void append_kin(quern__kin *kin, const quern__prefab_link *link)
     quern__kin *target = &kin[link->target], *source = &kin[link->source];
     source->target = link->target;
     source->level = target->level + 1;
-    source->previous = link->source;
-    if (target->count++ == 0) {
+    source->previous = target->last;
+    target->last = link->source;
+    if (target->count++ == 0)
         target->first = link->source;
-        return;
-    }
-    source->previous = kin[target->first].previous;
-    kin[source->previous].next = link->source;
-    kin[target->first].previous = link->source;
+    else
+        kin[source->previous].next = link->source;
 }
 
 static quern_result list_kin(capture *it)
@@ -473,10 +471,7 @@ static quern_result list_kin(capture *it)
     const uint32_t count = prefab->members.count;
     if (!quern__array_reserve(it->allocator, &prefab->kin, count)) return fail_memory();
     for (; prefab->kin.count < count; prefab->kin.count++)
-        prefab->kin.items[prefab->kin.count] = (quern__kin){.target = QUERN__SLOT_NONE,
-                                                            .first = QUERN__SLOT_NONE,
-                                                            .next = QUERN__SLOT_NONE,
-                                                            .previous = QUERN__SLOT_NONE};
+        prefab->kin.items[prefab->kin.count] = quern__no_kin;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations.parent;
         prefab->has_children |= is_parent;

@@ -212,7 +212,7 @@ static void link_entity(quern__relation *relation, uint32_t source, uint32_t tar
 {
     quern__links *links = &relation->links;
     quern__links_link(links, source, target,
-                      relation->is_ordered ? QUERN__SLOT_NONE : quern__links_first(links, target));
+                      quern__links_new_place(links, target, relation->is_ordered));
     quern__links_at(links, source)->level = quern__relation_child_level(relation, target);
 }
 

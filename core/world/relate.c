@@ -213,10 +213,7 @@ quern_entity quern_entity_previous_sibling(const quern_world *world, quern_entit
                                            quern_relation relation)
 {
     const quern__kin *link = find_link(world, source, relation, "quern_entity_previous_sibling");
-    if (link == NULL || link->target == QUERN__SLOT_NONE) return (quern_entity){0};
-    const quern__links *links = &quern__relation_of(&world->storage, relation)->links;
-    const bool is_first = quern__links_at(links, link->target)->first == quern_entity_index(source);
-    return is_first ? (quern_entity){0} : quern__entity_of_slot(&world->storage, link->previous);
+    return link != NULL ? quern__entity_of_link(&world->storage, link->previous) : (quern_entity){0};
 }
 
 uint32_t quern_entity_child_count(const quern_world *world, quern_entity target, quern_relation relation)

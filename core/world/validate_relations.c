@@ -34,7 +34,7 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
         REQUIRE(count < kin->count && found != NULL && found->target == slot,
                 "slot %u is listed among the children of slot %u in relation '%s', and is none", child,
                 slot, check->name);
-        REQUIRE(count == 0 || found->previous == previous,
+        REQUIRE(found->previous == previous,
                 "slot %u in relation '%s' has another sibling before it than the list has", child,
                 check->name);
         previous = child;
@@ -42,8 +42,8 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
     }
     REQUIRE(count == kin->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
             check->name, kin->count);
-    REQUIRE(count == 0 || quern__links_at(links, kin->first)->previous == previous,
-            "the first child of slot %u in relation '%s' does not know the last", slot, check->name);
+    REQUIRE(kin->last == previous, "slot %u has another last child in relation '%s' than the list has", slot,
+            check->name);
     check->child_count += count;
     return QUERN_OK;
 }

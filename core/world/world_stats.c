@@ -28,8 +28,7 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.held_bytes = (uint64_t)storage->slabs.slab_count * QUERN__SLAB_BYTES +
                        quern__entities_held_bytes(&storage->entities);
     stats.relation_count = storage->relations.list.count;
-    for (uint32_t i = 0; i < storage->relations.list.count; i++)
-        stats.link_bytes += quern__links_held_bytes(&storage->relations.list.items[i]->links);
+    stats.link_bytes = quern__link_pages_held_bytes(&storage->relations.link_pages);
     stats.held_bytes += stats.link_bytes + quern__names_held_bytes(&storage->names);
     stats.held_bytes += quern__prefabs_held_bytes(storage);
     stats.prefab_count = storage->prefabs != NULL ? storage->prefabs->count : 0;

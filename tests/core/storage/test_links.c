@@ -10,23 +10,26 @@
 
 #include <string.h>
 
-enum { NONE = (int)QUERN__SLOT_NONE, SLOTS = 40, FAR = 5 * QUERN__LINK_PAGE_SLOTS };
+enum { NONE = (int)QUERN__SLOT_NONE, SLOTS = 40, CHAIN = 20, FAR = 5 * QUERN__LINK_PAGE_SLOTS };
 
 static failing_allocator *memory;
 static quern_allocator allocator;
+static quern__link_pages pages;
 static quern__links links;
 
 static void open_links(void)
 {
     memory = failing_allocator_create();
     allocator = failing_allocator_interface(memory);
-    links = (quern__links){0};
+    pages = (quern__link_pages){0};
+    links = (quern__links){.memory = &pages};
 }
 
 /* The end of each test: an assertion in .fini would not fail it. */
 static void close_links(void)
 {
     quern__links_release(&links, &allocator);
+    quern__link_pages_release(&pages, &allocator);
     failing_allocator_close(memory);
 }
 
@@ -98,15 +101,15 @@ static void check_list(const naive_links *naive, int target)
     const quern__kin *parent = quern__links_find(&links, slot_of((uint32_t)target));
     const int count = naive->count[target];
     cr_assert_eq(parent->count, (uint32_t)count);
-    uint32_t slot = parent->first;
+    uint32_t slot = parent->first, previous = QUERN__SLOT_NONE;
     for (int i = 0; i < count; i++) {
-        const int child = naive->children[target][i];
-        const int previous = naive->children[target][i > 0 ? i - 1 : count - 1];
-        cr_assert_eq(slot, slot_of((uint32_t)child));
-        cr_assert_eq(quern__links_at(&links, slot)->previous, slot_of((uint32_t)previous));
+        cr_assert_eq(slot, slot_of((uint32_t)naive->children[target][i]));
+        cr_assert_eq(quern__links_at(&links, slot)->previous, previous);
+        previous = slot;
         slot = quern__links_at(&links, slot)->next;
     }
     cr_assert_eq(slot, QUERN__SLOT_NONE);
+    cr_assert_eq(parent->last, previous);
 }
 
 static void check_all(const naive_links *naive)
@@ -132,7 +135,7 @@ Test(links, slots_without_pages_have_no_links)
     cr_assert_eq(quern__links_target(&links, FAR), QUERN__SLOT_NONE);
     cr_assert_eq(quern__links_first(&links, FAR), QUERN__SLOT_NONE);
     cr_assert_eq(quern__links_level(&links, FAR), 0u);
-    cr_assert_eq(quern__links_held_bytes(&links), 0u);
+    cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
     close_links();
 }
 
@@ -142,7 +145,7 @@ Test(links, only_pages_that_were_touched_exist)
     cr_assert(quern__links_reserve(&links, &allocator, FAR + 1));
     cr_assert_eq(links.held_count, 1u);
     cr_assert_null(quern__links_find(&links, FAR - QUERN__LINK_PAGE_SLOTS));
-    cr_assert_eq(quern__links_held_bytes(&links), QUERN__LINK_PAGE_SLOTS * sizeof(quern__kin));
+    cr_assert_eq(quern__link_pages_held_bytes(&pages), (uint64_t)QUERN__LINK_BLOCK_BYTES);
     close_links();
 }
 
@@ -178,12 +181,15 @@ Test(links, any_sequence_of_verbs_leaves_the_lists_that_lists_would_be)
 Test(links, who_is_above_whom_is_found_by_walking_up)
 {
     reserve_all();
-    for (uint32_t i = 1; i < 5; i++)
+    for (uint32_t i = 1; i < CHAIN; i++) {
         quern__links_link(&links, slot_of(i), slot_of(i - 1), QUERN__SLOT_NONE);
-    for (uint32_t above = 0; above < 5; above++)
-        for (uint32_t below = 0; below < 5; below++)
+        quern__links_at(&links, slot_of(i))->level = i < QUERN_MAX_RELATION_LEVEL ? i : QUERN_MAX_RELATION_LEVEL;
+    }
+    for (uint32_t above = 0; above < CHAIN; above++)
+        for (uint32_t below = 0; below < CHAIN; below++)
             cr_assert_eq(quern__links_is_above(&links, slot_of(above), slot_of(below)), above <= below);
-    cr_assert_not(quern__links_is_above(&links, slot_of(0), slot_of(9)));
+    cr_assert_not(quern__links_is_above(&links, slot_of(0), slot_of(CHAIN)));
+    cr_assert_not(quern__links_is_above(&links, slot_of(0), FAR));
     close_links();
 }
 
@@ -199,19 +205,54 @@ Test(links, trimming_gives_pages_without_links_back)
     quern__links_unlink(&links, slot_of(1));
     quern__links_trim(&links, &allocator);
     cr_assert_eq(links.held_count, 0u);
+    cr_assert_eq(quern__link_pages_held_bytes(&pages), 0u);
     reserve_all();
     cr_assert_eq(links.held_count, 3u);
+    close_links();
+}
+
+/* Two relations with pages in turn, more than a block has. */
+Test(links, relations_share_blocks_which_go_back_when_all_their_pages_are_free)
+{
+    enum { PAGES = QUERN__LINK_BLOCK_PAGES };
+    quern__links others = {.memory = &pages};
+    for (uint32_t page = 0; page < PAGES; page++) {
+        const uint32_t slot = page * QUERN__LINK_PAGE_SLOTS;
+        cr_assert(quern__links_reserve(&links, &allocator, slot));
+        cr_assert(quern__links_reserve(&others, &allocator, slot));
+        quern__links_at(&links, slot)->count = quern__links_at(&others, slot)->count = page + 1;
+    }
+    cr_assert_eq(pages.block_count, 2u);
+    for (uint32_t page = 0; page < PAGES; page++) {
+        cr_assert_eq(quern__links_at(&links, page * QUERN__LINK_PAGE_SLOTS)->count, page + 1);
+        cr_assert_eq(quern__links_at(&others, page * QUERN__LINK_PAGE_SLOTS)->count, page + 1);
+    }
+    /* the first block holds the first half of the pages of both */
+    for (uint32_t page = 0; page < PAGES / 2; page++) {
+        quern__links_at(&links, page * QUERN__LINK_PAGE_SLOTS)->count = 0;
+        quern__links_at(&others, page * QUERN__LINK_PAGE_SLOTS)->count = 0;
+    }
+    quern__links_trim(&links, &allocator);
+    cr_assert_eq(pages.block_count, 2u);
+    quern__links_trim(&others, &allocator);
+    cr_assert_eq(pages.block_count, 1u);
+    cr_assert(quern__links_reserve(&others, &allocator, 0));
+    cr_assert_eq(pages.block_count, 2u);
+    quern__links_release(&others, &allocator);
     close_links();
 }
 
 Test(links, a_page_that_cannot_be_had_leaves_everything_as_it_was)
 {
     cr_assert(quern__links_reserve(&links, &allocator, 0));
+    for (uint32_t i = 1; i < QUERN__LINK_BLOCK_PAGES; i++) /* the next page needs a block */
+        cr_assert(quern__links_reserve(&links, &allocator, i * QUERN__LINK_PAGE_SLOTS));
     for (uint32_t lacking = 1; lacking <= 2; lacking++) {
         failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + lacking);
         cr_assert_eq(quern__links_reserve(&links, &allocator, lacking * 100 * FAR), false);
         failing_allocator_heal(memory);
-        cr_assert_eq(links.held_count, 1u);
+        cr_assert_eq(links.held_count, (uint32_t)QUERN__LINK_BLOCK_PAGES);
+        cr_assert_eq(pages.block_count, 1u);
     }
     cr_assert(quern__links_reserve(&links, &allocator, 100 * FAR));
     close_links();

@@ -177,6 +177,7 @@ Test(relation_calls, validation_sees_each_kind_of_damage)
     assert_damage_seen(&of_b->next, quern_entity_index(a));
     assert_damage_seen(&of_a->level, 2);
     assert_damage_seen(&of_root->level, 1);
+    assert_damage_seen(&of_root->last, quern_entity_index(a));
     assert_damage_seen(&of_root->count, 1);
     assert_damage_seen(&of_root->first, quern_entity_index(b));
     uint32_t *value = quern_entity_get(world, a, quern_relation_component(parent));

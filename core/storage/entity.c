@@ -4,11 +4,6 @@
 
 #include "core/base/pages.h"
 
-#include <quern/world.h>
-
-/* As with slabs: pages are advised to be huge ones, but the first page only when a quarter of it is in use,
- * for the sake of small worlds. */
-enum { FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 enum { PAGE_BYTES = QUERN__PAGE_RECORDS * sizeof(quern__record), PAGE_ALIGNMENT_BYTES = PAGE_BYTES };
 
 /* What stands in the table for every absent page. Only read, and only with handles that are not alive; not
@@ -24,7 +19,7 @@ void quern__entities_init(quern__entities *entities, uint32_t first_handle_high)
 static quern__record *page_allocate(const quern_allocator *allocator, uint32_t page, uint32_t slots)
 {
     quern__record *records = quern__allocate(allocator, PAGE_BYTES, PAGE_ALIGNMENT_BYTES);
-    if (records != NULL && (page > 0 || slots >= FIRST_PAGE_HUGE_FROM))
+    if (records != NULL && (page > 0 || slots >= QUERN__FIRST_PAGE_HUGE_FROM))
         quern__advise_huge_pages(records, PAGE_BYTES);
     return records;
 }
@@ -214,22 +209,9 @@ uint64_t quern__entities_held_bytes(const quern__entities *entities)
 
 /* -------------------------------------------------------------------------------------------- slots */
 
-quern_entity quern__entities_take(quern__entities *entities)
+void quern__entities_widen_first_page(const quern__entities *entities)
 {
-    uint32_t index = entities->first_free;
-    quern__record *record;
-    if (index != QUERN__SLOT_NONE) {
-        record = quern__entities_record(entities, index);
-        entities->first_free = record->archetype_number;
-        entities->free_count--;
-    } else {
-        index = entities->slot_count++;
-        if (QUERN__UNLIKELY(index == FIRST_PAGE_HUGE_FROM))
-            quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
-        record = quern__entities_record(entities, index);
-        *record = (quern__record){.handle_high = entities->first_handle_high};
-    }
-    return (quern_entity){(uint64_t)record->handle_high << 32 | index};
+    quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
 }
 
 void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
@@ -239,10 +221,8 @@ void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_
         out_handles[i] = quern__entities_take(entities);
     for (; i < count; i++) {
         const uint32_t index = entities->slot_count;
-        if (QUERN__UNLIKELY(index == FIRST_PAGE_HUGE_FROM)) {
-            out_handles[i] = quern__entities_take(entities);
-            continue;
-        }
+        if (QUERN__UNLIKELY(index == QUERN__FIRST_PAGE_HUGE_FROM))
+            quern__entities_widen_first_page(entities);
         entities->slot_count++;
         *quern__entities_record(entities, index) =
             (quern__record){.handle_high = entities->first_handle_high};

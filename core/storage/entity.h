@@ -29,9 +29,13 @@
 #include "core/base/array.h"
 #include "core/base/handle.h"
 
-#include <quern/id.h>
+#include <quern/world.h>
 
 enum { QUERN__PAGE_RECORDS_LOG2 = 17, QUERN__PAGE_RECORDS = 1 << QUERN__PAGE_RECORDS_LOG2 };
+
+/* As with slabs: pages are advised to be huge ones, but the first page only when so many of its slots are in
+ * use, for the sake of small worlds. */
+enum { QUERN__FIRST_PAGE_HUGE_FROM = QUERN__PAGE_RECORDS / 4 };
 
 #define QUERN__SLOT_NONE UINT32_MAX
 
@@ -74,11 +78,12 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
 /* The memory of records that exist. */
 uint64_t quern__entities_held_bytes(const quern__entities *entities);
 
-/* Takes a slot that has been reserved. The caller sets its record's location before anybody looks at it. */
-quern_entity quern__entities_take(quern__entities *entities);
-
-/* The same for `count` slots, in the order in which single takes would return them. */
+/* Takes `count` slots that have been reserved, in the order in which single takes would return them. The caller sets
+ * the locations of their records before anybody looks at them. */
 void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles);
+
+/* The part of quern__entities_take that begins to use the first page as a large one. */
+void quern__entities_widen_first_page(const quern__entities *entities);
 
 /* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
@@ -122,6 +127,33 @@ static inline uint32_t quern__record_generation(const quern__record *record)
 static inline quern_entity quern__entity_make(uint32_t world_tag, uint32_t generation, uint32_t index)
 {
     return (quern_entity){(uint64_t)world_tag << 56 | (uint64_t)generation << 32 | index};
+}
+
+/* Whether one slot can be taken that was not reserved. */
+static inline bool quern__entities_has_one(const quern__entities *entities)
+{
+    const uint64_t room = (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS;
+    return entities->free_count > 0 || (entities->slot_count < room && entities->absent_count == 0 &&
+                                        entities->slot_count < QUERN_MAX_ENTITIES);
+}
+
+/* Takes one slot that has been reserved. The caller sets location and archetype in its record at once. */
+static inline quern_entity quern__entities_take(quern__entities *entities)
+{
+    uint32_t index = entities->first_free;
+    quern__record *record;
+    if (index != QUERN__SLOT_NONE) {
+        record = quern__entities_record(entities, index);
+        entities->first_free = record->archetype_number;
+        entities->free_count--;
+    } else {
+        index = entities->slot_count++;
+        if (QUERN__UNLIKELY(index == QUERN__FIRST_PAGE_HUGE_FROM))
+            quern__entities_widen_first_page(entities);
+        record = quern__entities_record(entities, index);
+        record->handle_high = entities->first_handle_high;
+    }
+    return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
 /* Whether the generation may be the last one of its slot, or the one after which they begin at 1 again:

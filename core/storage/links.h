@@ -125,8 +125,8 @@ static inline void quern__links_set_sides(const quern__links *links, uint32_t ta
 static inline void quern__links_link(quern__links *links, uint32_t source, uint32_t target, uint32_t before)
 {
     quern__kin *child = quern__links_at(links, source), *parent = quern__links_at(links, target);
-    const uint32_t previous =
-        *quern__links_side(links, target, before, offsetof(quern__kin, previous), offsetof(quern__kin, last));
+    const uint32_t previous = *quern__links_side(links, target, before, offsetof(quern__kin, previous),
+                                                 offsetof(quern__kin, last));
     assert(child->target == QUERN__SLOT_NONE);
     links->version++;
     child->target = target;
@@ -134,6 +134,23 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     child->previous = previous;
     parent->count++;
     quern__links_set_sides(links, target, previous, before, source, source);
+}
+
+/* The same for a source without links that becomes the last. */
+static inline void quern__links_append(quern__links *links, uint32_t source, uint32_t target)
+{
+    quern__kin *parent = quern__links_at(links, target);
+    const uint32_t previous = parent->last;
+    links->version++;
+    *quern__links_at(links, source) = (quern__kin){.target = target,
+                                                   .first = QUERN__SLOT_NONE,
+                                                   .last = QUERN__SLOT_NONE,
+                                                   .next = QUERN__SLOT_NONE,
+                                                   .previous = previous};
+    parent->count++;
+    parent->last = source;
+    *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =
+        source;
 }
 
 /* Where a new child goes, for quern__links_link: to the end, or in links without order to the front. */

@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The calls of world.h that create one entity. */
+/* The calls of world.h that create one entity. Lists of components that came lately are known with the
+ * archetypes of their entities (world.h). One with a relation has an archetype on each level; one with
+ * several relations, or with very many components, is looked up each time. */
 
 #include "core/storage/change.h"
 #include "core/world/fill.h"
 #include "core/world/world.h"
 
-/* ----------------------------------------------------------------------------------------- create */
+/* -------------------------------------------------------------------------------------- known lists */
 
-/* ------------------------------------------------------------------------------------------ the cache */
+static inline bool is_list(const quern__create_list *list, const quern_component *components,
+                           uint32_t count)
+{
+    if (list->count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (list->components[i].bits != components[i].bits) return false;
+    return true;
+}
+
+/* One of the others than the latest, which becomes the latest; or NULL. */
+static quern__create_list *find_list(quern_world *world, const quern_component *components, uint32_t count)
+{
+    quern__create_lists *lists = &world->create_lists;
+    for (uint32_t i = 0; i < QUERN__CREATE_LISTS && lists->latest != NULL; i++)
+        if (lists->items[i].is_known && is_list(&lists->items[i], components, count))
+            return lists->latest = &lists->items[i];
+    return NULL;
+}
 
 /* The relation whose component stands in the list, and where; NULL where there is none. False where there
  * are several. */
@@ -28,92 +47,101 @@ static bool find_relation(const quern_world *world, const quern_component *compo
     return true;
 }
 
-/* False for a list that has no cache. Levels are noted when an entity is created there. */
-static bool write_create_cache(quern_world *world, quern__archetype *archetype,
-                               const quern_component *components, uint32_t count)
+static void set_place(const quern__create_list *list, quern__archetype *archetype,
+                      quern__create_place *out_place)
 {
-    quern__create_cache *cache = &world->create_cache;
-    cache->archetype = NULL;
-    if (!find_relation(world, components, count, &cache->relation, &cache->relation_position)) return false;
-    cache->archetype = archetype;
-    cache->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = quern__component_index(components[i]);
-        cache->components[i] = components[i];
-        cache->places[i] = archetype->places[index];
-        cache->types[i] = quern__components_type(&world->storage.components, index);
-    }
-    for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
-        cache->levels[i].archetype = NULL;
-    return true;
+    out_place->archetype = archetype;
+    for (uint32_t i = 0; i < list->count; i++)
+        out_place->columns[i] = archetype->places[quern__component_index(list->components[i])];
 }
 
-/* The cache, if it was filled for this list. */
-static inline quern__create_cache *find_create_cache(quern_world *world, const quern_component *components,
-                                                     uint32_t count)
+/* The first entity on this level. */
+static QUERN__SLOW_PATH quern_result find_place(quern_world *world, const quern__create_list *list,
+                                                const void *const *values, quern__create_place *out_place)
 {
-    quern__create_cache *cache = &world->create_cache;
-    bool is_known = cache->archetype != NULL && cache->count == count;
-    for (uint32_t i = 0; is_known && i < count; i++)
-        is_known = cache->components[i].bits == components[i].bits;
-    return is_known ? cache : NULL;
-}
-
-/* Fills the cache for a list. NULL for one that can have none: it is too long, or has several relations;
- * *out_result says when it fails. */
-static quern__create_cache *fill_create_cache(quern_world *world, const quern_component *components,
-                                              const void *const *values, uint32_t count,
-                                              quern_result *out_result)
-{
-    *out_result = QUERN_OK;
-    if (count > QUERN__CREATE_CACHE_COMPONENTS) return NULL;
     quern__archetype *archetype;
-    *out_result = quern__world_archetype_related(world, components, values, count, &archetype);
-    if (*out_result != QUERN_OK) return NULL;
-    return write_create_cache(world, archetype, components, count) ? &world->create_cache : NULL;
+    quern_result result =
+        quern__world_archetype_related(world, list->components, values, list->count, &archetype);
+    if (result == QUERN_OK) set_place(list, archetype, out_place);
+    return result;
+}
+
+/* Notes a good list, of which this is an archetype. NULL for one that is looked up each time. */
+static quern__create_list *note_list(quern_world *world, const quern_component *components, uint32_t count,
+                                     quern__archetype *archetype)
+{
+    quern__relation *relation;
+    uint32_t position;
+    if (count > QUERN__CREATE_LIST_COMPONENTS ||
+        !find_relation(world, components, count, &relation, &position))
+        return NULL;
+    quern__create_lists *lists = &world->create_lists;
+    quern__create_list *list = &lists->items[lists->next++ % QUERN__CREATE_LISTS];
+    *list = (quern__create_list){
+        .is_known = true, .count = count, .relation_position = position, .relation = relation};
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__type *type =
+            quern__components_type(&world->storage.components, quern__component_index(components[i]));
+        list->components[i] = components[i];
+        list->types[i] = type->hooks.copy != NULL ? type : NULL;
+    }
+    if (relation == NULL) set_place(list, archetype, &list->places[0]);
+    return lists->latest = list;
+}
+
+/* -------------------------------------------------------------------------------------------- rows */
+
+static inline quern_result reserve_slot(quern__storage *storage)
+{
+    if (QUERN__LIKELY(quern__entities_has_one(&storage->entities))) return QUERN_OK;
+    return quern__entities_reserve(&storage->entities, &storage->allocator, 1);
 }
 
 /* Where the row needs another chunk, or somebody listens. */
-static QUERN__SLOW_PATH quern_result create_raw_slowly(quern__storage *storage, quern__archetype *archetype,
-                                                       quern_entity *out_entity, uintptr_t *out_location)
+static QUERN__SLOW_PATH quern_result create_slowly(quern__storage *storage, quern__archetype *archetype,
+                                                   quern_entity *out_entity, quern__row *out_row)
 {
+    uintptr_t location;
     quern_result result = quern__rows_reserve_new(storage, archetype, 1);
     if (result != QUERN_OK) return result;
-    *out_entity = quern__row_arrive(storage, archetype, out_location);
+    *out_entity = quern__row_arrive(storage, archetype, &location);
+    *out_row = quern__row_of(location);
     return QUERN_OK;
 }
 
-/* A new entity in the archetype, its values raw memory. */
+/* A new entity in the archetype, its values raw memory; there is a slot for it. */
 static inline quern_result create_raw(quern__storage *storage, quern__archetype *archetype,
-                                      quern_entity *out_entity, uintptr_t *out_location)
+                                      quern_entity *out_entity, quern__row *out_row)
 {
-    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
-    quern__row row;
-    if (QUERN__UNLIKELY(archetype->is_watched || !quern__row_append(archetype, &row)))
-        return create_raw_slowly(storage, archetype, out_entity, out_location);
-    *out_entity = quern__row_arrive_new(storage, archetype, row);
-    *out_location = quern__row_location(row);
+    if (QUERN__UNLIKELY(archetype->is_watched || !quern__row_append(archetype, out_row)))
+        return create_slowly(storage, archetype, out_entity, out_row);
+    *out_entity = quern__row_arrive_new(storage, archetype, *out_row);
     return QUERN_OK;
 }
 
-QUERN__ALWAYS_INLINE void fill_by_cache(const quern__create_cache *cache, const quern__place *places,
-                                        const void *const *values, uintptr_t location)
+QUERN__ALWAYS_INLINE void fill_row(const quern_world *world, const quern__create_list *list,
+                                   const quern__create_place *place, const void *const *values,
+                                   quern__row row)
 {
-    for (uint32_t i = 0; i < cache->count; i++) {
-        const quern__place place = places[i];
-        if (place.offset_bytes != 0)
-            quern__fill_value(cache->types[i], quern__place_value(place, location),
-                              values ? values[i] : NULL);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const quern__place column = place->columns[i];
+        const void *value = values != NULL ? values[i] : NULL;
+        if (column.offset_bytes == 0) continue;
+        if (QUERN__LIKELY(value != NULL && list->types[i] == NULL))
+            quern__copy_value(quern__row_value(column, row), value, column.size_bytes);
+        else
+            quern__fill_component(world, place->archetype, quern__row_location(row), list->components[i],
+                                  value);
     }
 }
 
-QUERN__ALWAYS_INLINE quern_result create_by_cache(quern_world *world, const quern__create_cache *cache,
-                                                  const void *const *values, quern_entity *out_entity)
+QUERN__ALWAYS_INLINE quern_result create_at(quern_world *world, const quern__create_list *list,
+                                            const quern__create_place *place, const void *const *values,
+                                            quern_entity *out_entity)
 {
-    uintptr_t location = 0;
-    quern_result result = create_raw(&world->storage, cache->archetype, out_entity, &location);
-    if (result == QUERN_OK) fill_by_cache(cache, cache->places, values, location);
+    quern__row row = {0};
+    quern_result result = create_raw(&world->storage, place->archetype, out_entity, &row);
+    if (QUERN__LIKELY(result == QUERN_OK)) fill_row(world, list, place, values, row);
     return result;
 }
 
@@ -126,12 +154,9 @@ static quern_entity target_of(const void *value)
     return target;
 }
 
-/* Links for the entity that is created next, and for its target. */
-static inline quern_result reserve_links(quern__storage *storage, quern__relation *relation,
-                                         quern_entity target)
+/* Links for the entity that is created next, for which there is a slot, and for its target. */
+static quern_result reserve_links(quern__storage *storage, quern__relation *relation, quern_entity target)
 {
-    quern_result result = quern__entities_reserve(&storage->entities, &storage->allocator, 1);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
     const uint32_t next = quern__entities_next_slot(&storage->entities);
     if (quern__links_reserve(&relation->links, &storage->allocator, quern_entity_index(target)) &&
         quern__links_reserve(&relation->links, &storage->allocator, next))
@@ -144,28 +169,79 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
 {
     quern__links *links = &relation->links;
     const uint32_t slot = quern_entity_index(source), to = quern_entity_index(target);
+    if (relation->is_ordered)
+        quern__links_append(links, slot, to);
+    else
+        quern__links_link(links, slot, to, quern__links_at(links, to)->first);
     quern__links_at(links, slot)->level = level;
-    quern__links_link(links, slot, to,
-                      relation->is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, to)->first);
 }
 
-/* For lists that have no cache. */
-static quern_result create_by_list(quern_world *world, const quern_component *components,
-                                   const void *const *values, uint32_t count, quern_entity *out_entity)
+/* Whether nothing is missing that prepare_related would have to find. */
+static inline bool is_prepared(const quern__storage *storage, const quern__links *links,
+                               quern_entity target, const quern__create_place *place)
+{
+    return place->archetype != NULL && quern__entities_has_one(&storage->entities) &&
+           quern__links_has_page(links, quern_entity_index(target)) &&
+           quern__links_has_page(links, quern__entities_next_slot(&storage->entities));
+}
+
+static QUERN__SLOW_PATH quern_result prepare_related(quern_world *world, const quern__create_list *list,
+                                                     const void *const *values, quern_entity target,
+                                                     quern__create_place *place)
+{
+    quern_result result = QUERN_OK;
+    if (place->archetype == NULL) result = find_place(world, list, values, place);
+    if (result == QUERN_OK) result = reserve_slot(&world->storage);
+    return result == QUERN_OK ? reserve_links(&world->storage, list->relation, target) : result;
+}
+
+/* For lists with a relation that are known. */
+static quern_result create_related(quern_world *world, quern__create_list *list, const void *const *values,
+                                   quern_entity *out_entity)
+{
+    quern__relation *relation = list->relation;
+    if (QUERN__UNLIKELY(values == NULL || values[list->relation_position] == NULL))
+        return quern__world_check_target(world, relation, NULL);
+    const quern_entity target = target_of(values[list->relation_position]);
+    if (QUERN__UNLIKELY(quern__entities_find(&world->storage.entities, target) == NULL))
+        return quern__world_check_target(world, relation, &target);
+    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
+    quern__create_place *place = &list->places[level];
+    quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(!is_prepared(&world->storage, &relation->links, target, place)))
+        result = prepare_related(world, list, values, target, place);
+    if (QUERN__LIKELY(result == QUERN_OK)) result = create_at(world, list, place, values, out_entity);
+    if (QUERN__LIKELY(result == QUERN_OK)) link_new(relation, *out_entity, target, level);
+    return result;
+}
+
+/* For lists without one that are known. */
+QUERN__ALWAYS_INLINE quern_result create_unrelated(quern_world *world, const quern__create_list *list,
+                                                   const void *const *values, quern_entity *out_entity)
+{
+    quern_result result = reserve_slot(&world->storage);
+    return QUERN__LIKELY(result == QUERN_OK) ? create_at(world, list, &list->places[0], values, out_entity)
+                                             : result;
+}
+
+/* For lists that are looked up each time. */
+static quern_result create_looked_up(quern_world *world, const quern_component *components,
+                                     const void *const *values, uint32_t count, quern__archetype *archetype,
+                                     quern_entity *out_entity)
 {
     quern__storage *storage = &world->storage;
-    quern__archetype *archetype;
-    uintptr_t location = 0;
-    quern_result result = quern__world_archetype_related(world, components, values, count, &archetype);
+    quern__row row = {0};
+    quern_result result = reserve_slot(storage);
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
         if (relation != NULL) result = reserve_links(storage, relation, target_of(values[i]));
     }
-    if (result == QUERN_OK) result = create_raw(storage, archetype, out_entity, &location);
+    if (result == QUERN_OK) result = create_raw(storage, archetype, out_entity, &row);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count; i++) {
         quern__relation *relation = quern__relation_of(storage, (quern_relation){components[i].bits});
-        quern__fill_component(world, archetype, location, components[i], values ? values[i] : NULL);
+        quern__fill_component(world, archetype, quern__row_location(row), components[i],
+                              values ? values[i] : NULL);
         if (relation == NULL) continue;
         assert(values != NULL); /* a relation without a value has been refused */
         const quern_entity target = target_of(values[i]);
@@ -175,60 +251,35 @@ static quern_result create_by_list(quern_world *world, const quern_component *co
     return QUERN_OK;
 }
 
-/* The first entity of the cache's list on this level. */
-static QUERN__SLOW_PATH quern_result note_level(quern_world *world, const void *const *values,
-                                                quern__create_level *level)
-{
-    const quern__create_cache *cache = &world->create_cache;
-    quern__archetype *archetype;
-    quern_result result =
-        quern__world_archetype_related(world, cache->components, values, cache->count, &archetype);
-    if (result != QUERN_OK) return result;
-    level->archetype = archetype;
-    for (uint32_t i = 0; i < cache->count; i++)
-        level->places[i] = archetype->places[quern__component_index(cache->components[i])];
-    return QUERN_OK;
-}
-
-/* For a cache with a relation. */
-static quern_result create_related(quern_world *world, quern__create_cache *cache,
-                                   const void *const *values, quern_entity *out_entity)
-{
-    quern__storage *storage = &world->storage;
-    quern__relation *relation = cache->relation;
-    if (values == NULL || values[cache->relation_position] == NULL)
-        return quern__world_check_target(world, relation, NULL);
-    const quern_entity target = target_of(values[cache->relation_position]);
-    if (QUERN__UNLIKELY(quern__entities_find(&storage->entities, target) == NULL))
-        return quern__world_check_target(world, relation, &target);
-    const uint32_t level = quern__relation_child_level(relation, quern_entity_index(target));
-    quern__create_level *place = &cache->levels[level];
-    quern_result result = QUERN_OK;
-    if (QUERN__UNLIKELY(place->archetype == NULL)) result = note_level(world, values, place);
-    if (result == QUERN_OK) result = reserve_links(storage, relation, target);
-    uintptr_t location = 0;
-    if (result == QUERN_OK) result = create_raw(storage, place->archetype, out_entity, &location);
-    if (QUERN__UNLIKELY(result != QUERN_OK)) return result;
-    fill_by_cache(cache, place->places, values, location);
-    link_new(relation, *out_entity, target, level);
-    return QUERN_OK;
-}
-
-/* For a list with a relation, and for one that the cache was not filled for. Not inlined: it would cost the
- * others their registers. */
-static __attribute__((noinline)) quern_result
-create_otherwise(quern_world *world, const quern_component *components, const void *const *values,
-                 uint32_t count, quern__create_cache *cache, quern_entity *out_entity)
-{
-    quern_result result = QUERN_OK;
-    if (cache == NULL) cache = fill_create_cache(world, components, values, count, &result);
-    if (result != QUERN_OK) return result;
-    if (cache == NULL) return create_by_list(world, components, values, count, out_entity);
-    return cache->relation == NULL ? create_by_cache(world, cache, values, out_entity)
-                                   : create_related(world, cache, values, out_entity);
-}
-
 /* --------------------------------------------------------------------------------------- the calls */
+
+/* For all lists but the latest. */
+static __attribute__((noinline)) quern_result create_by_other_list(quern_world *world,
+                                                                   const quern_component *components,
+                                                                   const void *const *values,
+                                                                   uint32_t count, quern_entity *out_entity)
+{
+    quern__create_list *list = find_list(world, components, count);
+    if (list == NULL) {
+        quern__archetype *archetype;
+        quern_result result = quern__world_archetype_related(world, components, values, count, &archetype);
+        if (result != QUERN_OK) return result;
+        list = note_list(world, components, count, archetype);
+        if (list == NULL) return create_looked_up(world, components, values, count, archetype, out_entity);
+    }
+    if (list->relation != NULL) return create_related(world, list, values, out_entity);
+    return create_unrelated(world, list, values, out_entity);
+}
+
+static inline quern_result create_with(quern_world *world, const quern_component *components,
+                                       const void *const *values, uint32_t count, quern_entity *out_entity)
+{
+    quern__create_list *list = world->create_lists.latest;
+    if (QUERN__UNLIKELY(list == NULL || !is_list(list, components, count)))
+        return create_by_other_list(world, components, values, count, out_entity);
+    if (list->relation != NULL) return create_related(world, list, values, out_entity);
+    return create_unrelated(world, list, values, out_entity);
+}
 
 quern_result quern_entity_create_with(quern_world *world, const quern_component *components,
                                       const void *const *values, uint32_t count, quern_entity *out_entity)
@@ -240,11 +291,7 @@ quern_result quern_entity_create_with(quern_world *world, const quern_component 
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return quern__world_left(world, result);
     quern_entity entity = {0};
-    quern__create_cache *cache = find_create_cache(world, components, count);
-    if (QUERN__LIKELY(cache != NULL && cache->relation == NULL))
-        result = create_by_cache(world, cache, values, &entity);
-    else
-        result = create_otherwise(world, components, values, count, cache, &entity);
+    result = create_with(world, components, values, count, &entity);
     if (QUERN__UNLIKELY(result != QUERN_OK))
         return quern__world_left(world, quern__name_failure(result, function, NULL));
     if (out_entity != NULL) *out_entity = entity;
@@ -258,9 +305,11 @@ static quern_result create(quern_world *world, quern_entity *out_entity)
     if (out_entity == NULL) return quern__fail_null(function, "out_entity");
     quern_result result = quern__world_check_unlocked(world, function);
     if (result != QUERN_OK) return result;
-    uintptr_t location;
+    quern__row row;
     quern__archetype *without_components = world->storage.archetypes.items[0];
-    return quern__in_call(create_raw(&world->storage, without_components, out_entity, &location), function);
+    result = reserve_slot(&world->storage);
+    if (result == QUERN_OK) result = create_raw(&world->storage, without_components, out_entity, &row);
+    return quern__in_call(result, function);
 }
 
 quern_result quern_entity_create(quern_world *world, quern_entity *out_entity)

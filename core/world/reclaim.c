@@ -84,9 +84,7 @@ static void forget_removed(quern_world *world, uint32_t first)
     quern__reactions_forget_removed(storage);
     for (uint32_t i = 0; i < QUERN__SPARE_ARCHETYPES; i++)
         if (storage->spares[i] != NULL && storage->spares[i]->is_removed) storage->spares[i] = NULL;
-    const quern__archetype *cached = world->create_cache.archetype;
-    if (cached != NULL && (cached->is_removed || world->create_cache.relation != NULL))
-        world->create_cache.archetype = NULL; /* with a relation it names others besides */
+    world->create_lists = (quern__create_lists){0};
     for (uint32_t i = first; i < storage->archetypes.count; i++)
         if (storage->archetypes.items[i]->is_removed)
             forget_plans_around(storage, storage->archetypes.items[i]);

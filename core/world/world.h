@@ -12,33 +12,38 @@
 
 #include <stdatomic.h>
 
-enum { QUERN__CREATE_CACHE_COMPONENTS = 16 };
+enum { QUERN__CREATE_LIST_COMPONENTS = 16, QUERN__CREATE_LISTS = 4 };
 
-/* Where such entities go on one level of a relation. */
-typedef struct quern__create_level {
-    quern__archetype *archetype; /* NULL: none yet */
-    quern__place places[QUERN__CREATE_CACHE_COMPONENTS];
-} quern__create_level;
+/* Where entities of a list go. */
+typedef struct quern__create_place {
+    quern__archetype *archetype; /* NULL: not known yet */
+    quern__place columns[QUERN__CREATE_LIST_COMPONENTS];
+} quern__create_place;
 
-/* The last list of components that quern_entity_create_with was given, and what came of it. A loop that
- * makes many entities of one kind finds its archetype here, without sorting and hashing the list each time.
- * Taking archetypes out clears the cache when it names one of them. */
-typedef struct quern__create_cache {
-    quern__archetype *archetype; /* NULL: none yet */
-    uint32_t count;              /* at most QUERN__CREATE_CACHE_COMPONENTS */
-    quern_component components[QUERN__CREATE_CACHE_COMPONENTS];
-    quern__place places[QUERN__CREATE_CACHE_COMPONENTS];
-    const quern__type *types[QUERN__CREATE_CACHE_COMPONENTS];
-    quern__relation *relation; /* whose component stands in the list, at the position; or NULL */
-    uint32_t relation_position;
-    quern__create_level
-        levels[QUERN__LEVEL_COUNT]; /* with a relation: what counts, by the entity's level */
-} quern__create_cache;
+/* A list of components that quern_entity_create_with was given, and what came of it. A loop that makes many
+ * entities of one kind, or of a few kinds in turn, finds their archetypes here, without sorting and hashing
+ * the list each time. */
+typedef struct quern__create_list {
+    bool is_known;  /* otherwise the rest is zero */
+    uint32_t count; /* at most QUERN__CREATE_LIST_COMPONENTS */
+    quern_component components[QUERN__CREATE_LIST_COMPONENTS];
+    const quern__type *types[QUERN__CREATE_LIST_COMPONENTS]; /* NULL: copied as plain bytes */
+    uint32_t relation_position;                              /* of the component of a relation */
+    quern__relation *relation;                               /* NULL: none in the list */
+    quern__create_place places[QUERN__LEVEL_COUNT]; /* by the level of the relation, otherwise the first */
+} quern__create_list;
+
+/* The last few lists. Taking archetypes out forgets them. */
+typedef struct quern__create_lists {
+    quern__create_list items[QUERN__CREATE_LISTS];
+    quern__create_list *latest; /* the one that was used last; NULL before the first */
+    uint32_t next;              /* where the next one is noted */
+} quern__create_lists;
 
 struct quern_world {
     quern__storage storage;
     quern__resources resources;
-    quern__create_cache create_cache;
+    quern__create_lists create_lists;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     uint32_t user_count;                    /* queries, getters and schedules that hold on to the world */

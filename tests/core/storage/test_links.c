@@ -183,7 +183,8 @@ Test(links, who_is_above_whom_is_found_by_walking_up)
     reserve_all();
     for (uint32_t i = 1; i < CHAIN; i++) {
         quern__links_link(&links, slot_of(i), slot_of(i - 1), QUERN__SLOT_NONE);
-        quern__links_at(&links, slot_of(i))->level = i < QUERN_MAX_RELATION_LEVEL ? i : QUERN_MAX_RELATION_LEVEL;
+        quern__links_at(&links, slot_of(i))->level =
+            i < QUERN_MAX_RELATION_LEVEL ? i : QUERN_MAX_RELATION_LEVEL;
     }
     for (uint32_t above = 0; above < CHAIN; above++)
         for (uint32_t below = 0; below < CHAIN; below++)

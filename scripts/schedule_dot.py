@@ -80,6 +80,10 @@ def writes(system, component):
     return any(t["component"] == component and t["access"] == "write" for t in system["terms"])
 
 
+def looks_up(system, component):
+    return component in system["lookups"] or component in system["write_lookups"]
+
+
 def cause_text(cause, earlier, later):
     kind, name = cause["cause"], escaped(cause["name"] or "")
     if kind == "exclusive":
@@ -88,9 +92,14 @@ def cause_text(cause, earlier, later):
         return "before/after"
     if kind != "lookup":
         return f"{kind} '{name}'"
-    earlier_writes = writes(earlier, cause["name"]) and cause["name"] in later["lookups"]
-    writer = earlier if earlier_writes else later
-    return f"lookup of '{name}' written by '{escaped(writer['name'])}'"
+    for writer, reader in ((earlier, later), (later, earlier)):
+        if writes(writer, cause["name"]) and looks_up(reader, cause["name"]):
+            return f"lookup of '{name}' written by '{escaped(writer['name'])}'"
+    for writer in (earlier, later):
+        if cause["name"] in writer["write_lookups"]:
+            return f"write lookup of '{name}' by '{escaped(writer['name'])}'"
+    writer = earlier if writes(earlier, cause["name"]) else later
+    return f"up-term on '{name}' written by '{escaped(writer['name'])}'"
 
 
 def draw_edge(edge, systems):

@@ -56,6 +56,27 @@ static void move(quern_context *, const quern_view *view)
         positions[i].x += agents[i].matrix[0] + static_cast<float>(cells[i].first);
 }
 
+/* What it looks up in other entities, and writes there. */
+static quern_system_def hit_def(quern_component health, quern_component enemy)
+{
+    quern_system_def def;
+    def.lookups[0].component = enemy;
+    def.write_lookups[0] = {health, enemy, {}};
+    return def;
+}
+
+static bool adds_hits(quern_schedule *schedule, quern_component health, quern_component enemy)
+{
+    quern_system_def def = hit_def(health, enemy);
+    def.name = "hit";
+    def.begin = [](quern_context *context) {
+        quern_context_lookup_write(context, quern_entity_null(), {0});
+    };
+    return quern_schedule_add_system(schedule, &def, nullptr) == QUERN_OK &&
+           quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "hit"), false) ==
+               QUERN_OK;
+}
+
 /* One entity belongs to another, and reads its position. */
 static bool reads_upward(quern_world *world, quern_component position)
 {
@@ -151,6 +172,7 @@ int main()
     if (quern_schedule_create(world, nullptr, &schedule) != QUERN_OK) return fail("schedule");
     const quern_system_def def = define_move(types);
     if (quern_schedule_add_system(schedule, &def, nullptr) != QUERN_OK) return fail("system");
+    if (!adds_hits(schedule, components[0], components[1])) return fail("lookups to write");
 #if __cplusplus >= 202002L
     const quern_jobs_def jobs_def = {.thread_count = 2, .name = "C++"};
 #else

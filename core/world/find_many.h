@@ -7,6 +7,7 @@
  * the value. Here the records of a batch are asked for while the batch before it is looked up, and each
  * value as soon as it is known where it is; nothing waits for a value. */
 
+#include "core/storage/limit.h"
 #include "core/storage/storage.h"
 
 enum { QUERN__FIND_BATCH = 16 };
@@ -28,11 +29,12 @@ static inline quern__place quern__find_place(const quern__storage *storage, cons
     return quern__archetype_place(quern__storage_archetype_of(storage, record), component_index);
 }
 
-/* out_values[i]: the value of handles[i], or NULL. Returns how many there are. table is NULL or not where
- * this is called. */
+/* out_values[i]: the value of handles[i], or NULL. Returns how many there are. table and limit are each
+ * NULL or not where this is called. */
 static inline uint32_t quern__find_many(const quern__storage *storage, const quern__place_table *table,
-                                        uint32_t component_index, const quern_entity *handles,
-                                        uint32_t count, const void **out_values)
+                                        uint32_t component_index, const quern__limit *limit,
+                                        const quern_entity *handles, uint32_t count,
+                                        const void **out_values)
 {
     const quern__entities *entities = &storage->entities;
     uint32_t found_count = 0;
@@ -45,6 +47,8 @@ static inline uint32_t quern__find_many(const quern__storage *storage, const que
             const quern__record *record = quern__entities_find(entities, handles[i]);
             out_values[i] = NULL;
             if (QUERN__UNLIKELY(record == NULL)) continue;
+            if (limit != NULL && !quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)))
+                continue;
             const quern__place place = quern__find_place(storage, table, component_index, record);
             if (QUERN__UNLIKELY(place.offset_bytes == 0)) continue;
             out_values[i] = quern__place_value(place, record->location);

@@ -195,7 +195,7 @@ uint32_t quern_getter_get_many(const quern_getter *face, const quern_entity *ent
 {
     if (!may_get_many(face, entities, count, out_values, "quern_getter_get_many")) return 0;
     const quern__getter *getter = (const quern__getter *)face;
-    return quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index,
+    return quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
                             entities, count, out_values);
 }
 
@@ -205,8 +205,9 @@ uint32_t quern_getter_get_many_write(const quern_getter *face, const quern_entit
     const void **values = (const void **)out_values;
     if (!may_get_many(face, entities, count, values, "quern_getter_get_many_write")) return 0;
     const quern__getter *getter = (const quern__getter *)face;
-    const uint32_t found_count = quern__find_many(&getter->world->storage, &getter->table,
-                                                  getter->table.component_index, entities, count, values);
+    const uint32_t found_count =
+        quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
+                         entities, count, values);
     if (QUERN_CHECKS || *face->filter_count > 0)
         for (uint32_t i = 0; i < count; i++)
             if (out_values[i] != NULL) find_to_write(getter, entities[i]);

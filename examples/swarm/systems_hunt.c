@@ -108,7 +108,7 @@ static void add_choose_target(quern_schedule *schedule, Types *types)
                                             [CHOOSE_STEERING] = quern_term_write(types->steering),
                                             [CHOOSE_CROWD] = quern_term_write(types->crowd),
                                             [CHOOSE_HUNTER] = quern_term_with(types->hunter)},
-                                  .lookups = {types->position},
+                                  .lookups = {{types->position}},
                                   .resources = {{types->grid, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
@@ -143,7 +143,7 @@ static void add_chase(quern_schedule *schedule, Types *types)
                                   .terms = {[CHASE_POSITION] = quern_term_read(types->position),
                                             [CHASE_TARGET] = quern_term_read(types->target),
                                             [CHASE_STEERING] = quern_term_write(types->steering)},
-                                  .lookups = {types->position, types->velocity}};
+                                  .lookups = {{types->position}, {types->velocity}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

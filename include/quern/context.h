@@ -40,9 +40,16 @@ typedef struct quern_jobs quern_jobs;
 QUERN_API quern_commands *quern_context_commands(quern_context *context);
 
 /** Returns a component of any living entity, to read. Returns NULL without a message when the entity does
- * not have it or is not alive. The call is refused when the component is not declared in `lookups`, and
- * for a tag, which has no value: quern_context_has tells whether an entity has it. */
+ * not have it, is not alive, or is beyond the limits of the lookup (quern_lookup). The call is refused when
+ * the component is declared neither in `lookups` nor in `write_lookups`, and for a tag, which has no value:
+ * quern_context_has tells whether an entity has it. */
 QUERN_API const void *quern_context_lookup(quern_context *context, quern_entity entity,
+                                           quern_component component);
+
+/** Returns a component of any living entity, to read and to write, while the callback runs. NULL as
+ * quern_context_lookup. Change filters count the call as a change of the component. The call is refused
+ * when the component is not declared in `write_lookups`. */
+QUERN_API void *quern_context_lookup_write(quern_context *context, quern_entity entity,
                                            quern_component component);
 
 /** Looks up a component of count entities, and returns how many have it. out_values gets count pointers, to
@@ -58,12 +65,13 @@ QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern
                                              const void **out_values);
 
 /** Returns whether a living entity has the component, which may be a tag. False, without a message, when
- * the entity is not alive. The component must be declared in `lookups`, as above. */
+ * the entity is not alive, or is beyond the limits of the lookup. The component must be declared in
+ * `lookups` or `write_lookups`, as above. */
 QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, quern_component component);
 
-/** Returns the target of an entity in a relation; null, without a message, when it has none or is not alive.
- * Commands of this phase do not show yet. The call is refused when the relation is not declared in
- * `relations`. */
+/** Returns the target of an entity in a relation; null, without a message, when it has none or is not
+ * alive. Commands of this phase do not show yet. The call is refused when the relation is not declared
+ * in `relations`. */
 QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity source,
                                             quern_relation relation);
 

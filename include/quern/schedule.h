@@ -32,7 +32,7 @@ extern "C" {
 
 #define QUERN_MAX_SYSTEMS 1024 /**< Systems per schedule. */
 #define QUERN_MAX_PHASES  32   /**< Phases per schedule. */
-#define QUERN_MAX_ACCESS  32   /**< Lookups, and resources, per system. */
+#define QUERN_MAX_ACCESS  32   /**< Lookups, write lookups, and resources, per system. */
 #define QUERN_MAX_ORDER   32   /**< Names in before, and in after, of a system. */
 
 /** Systems in phases, compiled to run over one world. */
@@ -51,7 +51,7 @@ typedef bool quern_system_condition(quern_context *context);
 typedef enum quern_system_flags {
     QUERN_SYSTEM_DEFAULT = 0, /**< Views run on any worker, several at the same time. */
     /** Its views run one after another, in order, as one job. Writing a resource with QUERN_WRITE implies
-     * this. */
+     * this, and so do write_lookups. */
     QUERN_SYSTEM_SERIAL = 1,
     /** Serial, and all callbacks run on the thread that called quern_schedule_run (windows, GPUs). */
     QUERN_SYSTEM_MAIN_THREAD = 2,
@@ -66,6 +66,18 @@ typedef struct quern_resource_access {
     quern_resource resource; /**< Required. */
     quern_access access;     /**< QUERN_READ, QUERN_WRITE or QUERN_WRITE_CONCURRENT. */
 } quern_resource_access;
+
+/** A component that a system looks up by handle, and of which entities.
+ *
+ * Each stands in braces of its own: `.lookups = {{health}, {position, .with = turret}}`. Without them,
+ * `{health, position}` is one lookup of health, limited to entities with position. */
+typedef struct quern_lookup {
+    quern_component component QUERN__ZERO; /**< Required. */
+    /** Only of entities that have this component, too. Null: of any. */
+    quern_component with QUERN__ZERO;
+    /** Only of entities that do not have this one. Null: of any. */
+    quern_component without QUERN__ZERO;
+} quern_lookup;
 
 /** Describes a system. */
 typedef struct quern_system_def {
@@ -83,9 +95,21 @@ typedef struct quern_system_def {
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< What its views consist of. */
     /** Components that it reads from any entity by handle, with quern_context_lookup and
      * quern_context_lookup_many, or asks for with quern_context_has, where they may be tags; each once.
-     * A null one ends the list, so register components first: one that was forgotten cannot be told from
-     * the end, and lookups of it are refused when they are made. */
-    quern_component lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
+     * A zero one ends the list, so register components first: one that was forgotten cannot be told from
+     * the end, and lookups of it are refused when they are made.
+     *
+     * A lookup has to wait for all systems whose views write the component, and they for it. One that is
+     * limited (with, without) finds only entities within its limits, and conflicts only with systems that
+     * write the component in archetypes within them. What the system's own views write it may look up only
+     * where its terms and the limits exclude each other (quern_term_without and with, or the other way
+     * round), or when it is serial. */
+    quern_lookup lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** Components that it writes of any entity by handle, with quern_context_lookup_write; limited as
+     * lookups are. It may read them, too, so each stands in one of the lists. This implies
+     * QUERN_SYSTEM_SERIAL, and conflicts with every system whose views or lookups read or write the
+     * component, where both can reach the same entity. Not tags, nor components that Quern keeps itself.
+     * Change filters see what was written, or could have been. */
+    quern_lookup write_lookups[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Relations whose targets and children it asks for, with quern_context_target, _first_child,
      * _next_sibling and _child_count; each once. Links change only at sync points and in exclusive systems,
      * so these conflict with nothing. A null one ends the list, as with lookups. */

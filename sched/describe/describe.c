@@ -50,6 +50,29 @@ const quern__type *quern__conflict_type(const quern_schedule *schedule, quern__c
     return NULL;
 }
 
+/* Whether its views write what the other reads of entities beyond its own views. */
+static bool writes_for(const quern__system *writer, const quern__system *reader, uint32_t index)
+{
+    return quern__bitset_has(writer->access.writes, index) &&
+           quern__access_reaches(&writer->access, &reader->access, index, true, NULL) != QUERN__NO_CONFLICT;
+}
+
+static void write_reach(quern__printer *printer, const quern__system *earlier, const quern__system *later,
+                        uint32_t index, const char *component)
+{
+    const bool earlier_writes = writes_for(earlier, later, index);
+    if (earlier_writes || writes_for(later, earlier, index)) {
+        const quern__lookups *lookups = earlier_writes ? &later->access.lookups : &earlier->access.lookups;
+        const bool is_lookup = quern__lookups_reach(lookups, index, NULL);
+        quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", component);
+        quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
+        return;
+    }
+    quern__write_quoted(printer, "write lookup of ", component);
+    const bool is_earlier = quern__bitset_has(earlier->access.lookups.written, index);
+    quern__write_quoted(printer, " by ", is_earlier ? earlier->name : later->name);
+}
+
 void quern__write_cause(quern__printer *printer, const quern__system *earlier, const quern__system *later,
                         quern__conflict conflict)
 {
@@ -62,14 +85,8 @@ void quern__write_cause(quern__printer *printer, const quern__system *earlier, c
         quern__write_quoted(printer, "resource ", type->name);
     else if (conflict.kind == QUERN__CONFLICT_COMPONENT)
         quern__write_quoted(printer, "component ", type->name);
-    else {
-        const bool earlier_writes = quern__access_reaches(&earlier->access, &later->access, conflict.index,
-                                                          true) != QUERN__NO_CONFLICT;
-        const quern__access *reader = earlier_writes ? &later->access : &earlier->access;
-        bool is_lookup = quern__bitset_has(reader->lookups, conflict.index);
-        quern__write_quoted(printer, is_lookup ? "lookup of " : "up-term on ", type->name);
-        quern__write_quoted(printer, " written by ", earlier_writes ? earlier->name : later->name);
-    }
+    else
+        write_reach(printer, earlier, later, conflict.index, type->name);
 }
 
 /* --------------------------------------------------------------------------------------------- all */

@@ -74,13 +74,14 @@ typedef enum quern__alone {
     QUERN__ALONE_EXCLUSIVE,
     QUERN__ALONE_MAIN_THREAD,
     QUERN__ALONE_RESOURCE, /* it writes one */
+    QUERN__ALONE_LOOKUP,   /* it writes by one */
     QUERN__ALONE_SERIAL,
     QUERN__ALONE_NO_TERMS,
     QUERN__ALONE_FUSING_OFF
 } quern__alone;
 
-/* out_resource: the resource that it writes; set for ALONE_RESOURCE. */
-quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_resource);
+/* out_index: the resource, or component, that it writes; set for ALONE_RESOURCE and ALONE_LOOKUP. */
+quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index);
 
 /* Why a system is not in a pass that was there for it to join. */
 typedef enum quern__apart_kind {
@@ -113,7 +114,8 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* All that makes two systems keep their order, the strongest first. */
 typedef struct quern__causes {
-    quern__conflict items[1 + 6 * QUERN_MAX_ACCESS]; /* and of both: resources, terms, up-terms, lookups */
+    /* and of both: resources, terms, up-terms, lookups, write lookups */
+    quern__conflict items[1 + 8 * QUERN_MAX_ACCESS];
     uint32_t count;
 } quern__causes;
 

@@ -78,7 +78,7 @@ static void meet(shared *found, const quern__access *a, const quern__access *b, 
         uint16_t index = archetype->component_indices[i];
         bool a_writes = quern__bitset_has(a->writes, index), b_writes = quern__bitset_has(b->writes, index);
         bool both_touch = quern__bitset_has(a->reads, index) && quern__bitset_has(b->reads, index);
-        const quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first);
+        const quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first, archetype);
         if (kind == QUERN__CONFLICT_LOOKUP) quern__bitset_add(found->lookups, index);
         if (kind == QUERN__CONFLICT_LEVEL) quern__bitset_add(found->levels, index);
         if (b_matches && both_touch && (a_writes || b_writes)) quern__bitset_add(found->terms, index);
@@ -129,6 +129,10 @@ void quern__facts_causes(const quern__system *earlier, const quern__system *late
     shared found = {0};
     meet_on_matches(&found, earlier, later);
     meet_on_matches(&found, later, earlier);
+    uint32_t index = quern__access_meet_elsewhere(&earlier->access, &later->access, 0);
+    for (; index < QUERN_MAX_COMPONENTS;
+         index = quern__access_meet_elsewhere(&earlier->access, &later->access, index + 1))
+        quern__bitset_add(found.lookups, index);
     add_components(out_causes, QUERN__CONFLICT_LOOKUP, found.lookups);
     add_components(out_causes, QUERN__CONFLICT_LEVEL, found.levels);
     add_components(out_causes, QUERN__CONFLICT_COMPONENT, found.terms);
@@ -189,33 +193,38 @@ quern__route quern__facts_route(const quern__facts *facts, const quern__segment_
 
 /* ------------------------------------------------------------------------------------------- fusing */
 
-static quern__alone alone_by_resource(const quern__access *access, uint32_t *out_resource)
+/* What makes a system serial that has not asked for it. */
+static quern__alone alone_by_access(const quern__access *access, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < access->resource_count; i++) {
         if (access->resources[i].access != QUERN_WRITE) continue;
-        *out_resource = access->resources[i].index;
+        *out_index = access->resources[i].index;
         return QUERN__ALONE_RESOURCE;
+    }
+    for (uint32_t i = 0; i < access->lookups.count; i++) {
+        if (!access->lookups.list[i].writes) continue;
+        *out_index = access->lookups.list[i].index;
+        return QUERN__ALONE_LOOKUP;
     }
     return QUERN__ALONE_SERIAL;
 }
 
-quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_resource)
+quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index)
 {
     const quern__system *system = pass->systems.items[0];
     if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
     if (quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
-    if (quern__system_is(system, QUERN_SYSTEM_SERIAL))
-        return alone_by_resource(&system->access, out_resource);
+    if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return alone_by_access(&system->access, out_index);
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
     return pass->plan->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
 
 static bool might_join(const quern__system *system, const quern__pass *pass)
 {
-    uint32_t resource;
+    uint32_t index;
     if (pass == system->pass || pass->systems.items[0]->position > system->position) return false;
-    return quern__facts_alone(pass, &resource) == QUERN__NOT_ALONE &&
-           quern__facts_alone(system->pass, &resource) == QUERN__NOT_ALONE;
+    return quern__facts_alone(pass, &index) == QUERN__NOT_ALONE &&
+           quern__facts_alone(system->pass, &index) == QUERN__NOT_ALONE;
 }
 
 /* A conflict with the pass itself says more than what must come first. */

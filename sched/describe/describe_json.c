@@ -38,14 +38,24 @@ static void put_cause(quern__json *out, const quern_schedule *schedule, quern__c
         quern__json_null(out, "name");
 }
 
+static void put_component(quern__json *out, const quern__system *system, const char *key, uint32_t index)
+{
+    if (index == QUERN__NO_LIMIT)
+        quern__json_null(out, key);
+    else
+        quern__json_text(out, key,
+                         quern__components_type(&system->plan->world->storage.components, index)->name);
+}
+
 static void put_alone(quern__json *out, const quern__pass *pass)
 {
     static const char *const words[] = {
         [QUERN__ALONE_EXCLUSIVE] = "exclusive", [QUERN__ALONE_MAIN_THREAD] = "main_thread",
         [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
-        [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off"};
-    uint32_t resource;
-    quern__alone alone = quern__facts_alone(pass, &resource);
+        [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
+        [QUERN__ALONE_LOOKUP] = "write_lookup"};
+    uint32_t index;
+    quern__alone alone = quern__facts_alone(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
         quern__json_null(out, "alone");
         return;
@@ -53,7 +63,9 @@ static void put_alone(quern__json *out, const quern__pass *pass)
     quern__json_open(out, "alone", '{');
     quern__json_text(out, "reason", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
-        quern__json_text(out, "name", pass->plan->world->resources.list.items[resource].type.name);
+        quern__json_text(out, "name", pass->plan->world->resources.list.items[index].type.name);
+    else if (alone == QUERN__ALONE_LOOKUP)
+        put_component(out, pass->systems.items[0], "name", index);
     else
         quern__json_null(out, "name");
     quern__json_close(out, '}');
@@ -137,15 +149,38 @@ static void put_terms(quern__json *out, const quern__system *system)
     quern__json_close(out, ']');
 }
 
+static void put_lookup_names(quern__json *out, const char *key, const quern__system *system, bool writes)
+{
+    const quern__lookups *lookups = &system->access.lookups;
+    quern__json_open(out, key, '[');
+    for (uint32_t i = 0; i < lookups->count; i++)
+        if (lookups->list[i].writes == writes) put_component(out, system, NULL, lookups->list[i].index);
+    quern__json_close(out, ']');
+}
+
+static void put_lookup_limits(quern__json *out, const quern__system *system)
+{
+    const quern__lookups *lookups = &system->access.lookups;
+    quern__json_open(out, "lookup_limits", '[');
+    for (uint32_t i = 0; i < lookups->count; i++) {
+        const quern__lookup *lookup = &lookups->list[i];
+        if (!quern__bitset_has(lookups->limited, lookup->index)) continue;
+        quern__json_open(out, NULL, '{');
+        put_component(out, system, "component", lookup->index);
+        put_component(out, system, "with", lookup->limit.with);
+        put_component(out, system, "without", lookup->limit.without);
+        quern__json_close(out, '}');
+    }
+    quern__json_close(out, ']');
+}
+
 static void put_access(quern__json *out, const quern__system *system)
 {
     const quern_world *world = system->plan->world;
     put_terms(out, system);
-    quern__json_open(out, "lookups", '[');
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++)
-        if (quern__bitset_has(system->access.lookups, i))
-            quern__json_text(out, NULL, quern__components_type(&world->storage.components, i)->name);
-    quern__json_close(out, ']');
+    put_lookup_names(out, "lookups", system, false);
+    put_lookup_names(out, "write_lookups", system, true);
+    put_lookup_limits(out, system);
     quern__json_open(out, "resources", '[');
     for (uint32_t i = 0; i < system->access.resource_count; i++) {
         const quern__resource_use *use = &system->access.resources[i];

@@ -60,6 +60,18 @@ static const char *next(const char **separator)
     return now;
 }
 
+static void write_lookup(quern__printer *printer, const quern_world *world, const quern__lookup *lookup)
+{
+    const quern__components *components = &world->storage.components;
+    const quern__limit limit = lookup->limit;
+    quern__write_quoted(printer, lookup->writes ? "look up and write " : "look up ",
+                        quern__components_type(components, lookup->index)->name);
+    if (limit.with != QUERN__NO_LIMIT)
+        quern__write_quoted(printer, " with ", quern__components_type(components, limit.with)->name);
+    if (limit.without != QUERN__NO_LIMIT)
+        quern__write_quoted(printer, " without ", quern__components_type(components, limit.without)->name);
+}
+
 static void write_access(quern__printer *printer, const quern__system *system)
 {
     const quern_world *world = system->plan->world;
@@ -68,10 +80,9 @@ static void write_access(quern__printer *printer, const quern__system *system)
         quern__print(printer, "%s", next(&separator));
         write_term(printer, world, &system->query.terms[i]);
     }
-    for (uint32_t i = 0; i < QUERN_MAX_COMPONENTS; i++) {
-        if (!quern__bitset_has(system->access.lookups, i)) continue;
-        quern__print(printer, "%slook up", next(&separator));
-        quern__write_quoted(printer, " ", quern__components_type(&world->storage.components, i)->name);
+    for (uint32_t i = 0; i < system->access.lookups.count; i++) {
+        quern__print(printer, "%s", next(&separator));
+        write_lookup(printer, world, &system->access.lookups.list[i]);
     }
     for (uint32_t i = 0; i < system->access.resource_count; i++) {
         const quern__resource_use *use = &system->access.resources[i];
@@ -188,18 +199,22 @@ static void write_company(quern__printer *printer, const quern__pass *pass)
     static const char *const words[] = {[QUERN__ALONE_EXCLUSIVE] = "exclusive",
                                         [QUERN__ALONE_MAIN_THREAD] = "main thread",
                                         [QUERN__ALONE_RESOURCE] = "serial: writes resource",
+                                        [QUERN__ALONE_LOOKUP] = "serial: looks up and writes",
                                         [QUERN__ALONE_SERIAL] = "serial",
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
                                         [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
-    uint32_t resource;
-    quern__alone alone = quern__facts_alone(pass, &resource);
+    uint32_t index;
+    quern__alone alone = quern__facts_alone(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
         write_count(printer, pass->systems.count, "system");
         if (pass->systems.count > 1) quern__print(printer, " fused");
     } else
         quern__print(printer, "alone, %s", words[alone]);
     if (alone == QUERN__ALONE_RESOURCE)
-        quern__write_quoted(printer, " ", pass->plan->world->resources.list.items[resource].type.name);
+        quern__write_quoted(printer, " ", pass->plan->world->resources.list.items[index].type.name);
+    if (alone == QUERN__ALONE_LOOKUP)
+        quern__write_quoted(printer, " ",
+                            quern__components_type(&pass->plan->world->storage.components, index)->name);
     if (pass->lane_count > 1) quern__print(printer, ", %u lanes", pass->lane_count);
 }
 

@@ -83,18 +83,21 @@ quern_commands *quern_context_commands(quern_context *context)
     return context->commands;
 }
 
+static const char lookup_write_name[] = "quern_context_lookup_write";
+
 /* Logs what the system did, what it had declared, and remembers it for the result of the frame. Once per
  * callback: what is wrong for one row is so for all. */
 static void refuse_lookup(quern_context *context, const char *component, const char *function)
 {
     if (context->scope.refused != QUERN_OK) return;
+    const bool writes = function == lookup_write_name;
     char declared[256];
-    quern__access_list_lookups(&context->system->access, context->schedule->plan.world, declared,
-                               sizeof declared);
+    quern__lookups_list(&context->system->access.lookups, context->schedule->plan.world, writes, declared,
+                        sizeof declared);
     context->scope.refused =
         quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
-                         "%s: system '%s' looked up '%s' without declaring it (its lookups: %s)", function,
-                         context->system->name, component, declared);
+                         "%s: system '%s' looked up '%s' without declaring it (its %slookups: %s)",
+                         function, context->system->name, component, writes ? "write " : "", declared);
 }
 
 static void refuse_resource(quern_context *context, const char *resource, bool writes)
@@ -122,19 +125,35 @@ static void *refuse_handle(quern_context *context, const char *what, const char 
     return NULL;
 }
 
-/* Whether the system may look at the component of any entity; its index. */
+/* Whether the system may look at the component, of which entities; its index. limit: NULL, of any. */
 static inline bool may_look_up(quern_context *context, quern_component component, const char *function,
-                               uint32_t *out_index)
+                               uint32_t *out_index, const quern__limit **out_limit)
 {
     const quern__components *components = &context->schedule->plan.world->storage.components;
+    const quern__lookups *lookups = &context->system->access.lookups;
+    *out_limit = NULL;
     if (quern__components_check(components, component) != QUERN_OK) {
         (void)refuse_handle(context, "component", function);
         return false;
     }
     *out_index = quern__component_index(component);
-    if (QUERN__LIKELY(quern__bitset_has(context->system->access.lookups, *out_index))) return true;
+    if (QUERN__LIKELY(quern__bitset_has(lookups->unlimited, *out_index))) return true;
+    const quern__lookup *lookup = quern__lookups_find(lookups, *out_index);
+    if (lookup != NULL) {
+        *out_limit = &lookup->limit;
+        return true;
+    }
     refuse_lookup(context, quern__components_type(components, *out_index)->name, function);
     return false;
+}
+
+/* Where a living entity is, if it is within the limit, which may be NULL; else NULL. */
+static inline const quern__record *find_within(const quern__storage *storage, quern_entity entity,
+                                               const quern__limit *limit)
+{
+    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (QUERN__LIKELY(limit == NULL) || record == NULL) return record;
+    return quern__limit_holds(*limit, quern__storage_archetype_of(storage, record)) ? record : NULL;
 }
 
 /* Whether it is a tag, which is declared like any component but has no value to look up: that is said. For
@@ -159,13 +178,59 @@ const void *quern_context_lookup(quern_context *context, quern_entity entity, qu
     if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
+    const quern__limit *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
-    if (!may_look_up(context, component, function, &index)) return NULL;
-    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (!may_look_up(context, component, function, &index, &limit)) return NULL;
+    const quern__record *record = find_within(storage, entity, limit);
     const void *value = NULL;
     if (QUERN__LIKELY(record != NULL))
         value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
     if (QUERN__UNLIKELY(value == NULL)) (void)refuse_tag(context, index, function);
+    return value;
+}
+
+/* What the system may write counts as written as soon as it has a pointer. It runs while nobody else
+ * looks at these versions (sched/schedule/access.h), as with its views. */
+static void note_lookup_write(quern_context *context, const quern__archetype *archetype, uintptr_t location,
+                              uint32_t index)
+{
+    const quern_schedule *schedule = context->schedule;
+    const uint32_t slot = quern__chunk_of(location)->index;
+    const uint32_t column = quern__archetype_column(archetype, index);
+    const bool is_exclusive = quern__system_is(context->system, QUERN_SYSTEM_EXCLUSIVE);
+    uint64_t *versions = quern__versions_of(&archetype->versions, slot);
+    if (versions != NULL)
+        versions[1 + column] =
+            is_exclusive ? *archetype->versions.clock : schedule->version_base + context->system->position;
+    if (!QUERN_CHECKS) return;
+    if (is_exclusive)
+        quern__storage_note_set(&schedule->plan.world->storage, index);
+    else
+        quern__guards_lend(context, archetype, slot, column);
+}
+
+void *quern_context_lookup_write(quern_context *context, quern_entity entity, quern_component component)
+{
+    const char *const function = lookup_write_name;
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
+    if (quern__components_check(&storage->components, component) != QUERN_OK)
+        return refuse_handle(context, "component", function);
+    const uint32_t index = quern__component_index(component);
+    const quern__lookups *lookups = &context->system->access.lookups;
+    if (!quern__bitset_has(lookups->written, index)) {
+        refuse_lookup(context, quern__components_type(&storage->components, index)->name, function);
+        return NULL;
+    }
+    const bool is_unlimited = quern__bitset_has(lookups->unlimited, index);
+    const quern__record *record =
+        find_within(storage, entity, is_unlimited ? NULL : &quern__lookups_find(lookups, index)->limit);
+    if (record == NULL) return NULL;
+    const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
+    void *value = quern__storage_value(archetype, record->location, index);
+    if (value != NULL) note_lookup_write(context, archetype, record->location, index);
     return value;
 }
 
@@ -187,14 +252,19 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     static const char function[] = "quern_context_lookup_many";
     const quern__plain_context *plain = plain_of(context);
     uint32_t index;
+    const quern__limit *limit;
     if (plain != NULL)
         (void)refuse_plain(plain, function, "the component of any entity");
     else if (!(QUERN_CHECKS && is_foreign(context, function)) &&
-             may_look_up(context, component, function, &index) && !refuse_tag(context, index, function) &&
+             may_look_up(context, component, function, &index, &limit) &&
+             !refuse_tag(context, index, function) &&
              !refuse_null_list(context, entities, count, "entities", function) &&
-             !refuse_null_list(context, out_values, count, "out_values", function))
-        return quern__find_many(&context->schedule->plan.world->storage, NULL, index, entities, count,
-                                out_values);
+             !refuse_null_list(context, out_values, count, "out_values", function)) {
+        const quern__storage *storage = &context->schedule->plan.world->storage;
+        if (limit != NULL)
+            return quern__find_many(storage, NULL, index, limit, entities, count, out_values);
+        return quern__find_many(storage, NULL, index, NULL, entities, count, out_values);
+    }
     if (count > 0 && out_values != NULL) memset(out_values, 0, count * sizeof *out_values);
     return 0;
 }
@@ -206,9 +276,10 @@ bool quern_context_has(quern_context *context, quern_entity entity, quern_compon
     if (plain != NULL) return refuse_plain(plain, function, "the component of any entity") != NULL;
     const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
+    const quern__limit *limit;
     if (QUERN_CHECKS && is_foreign(context, function)) return false;
-    if (!may_look_up(context, component, function, &index)) return false;
-    const quern__record *record = quern__entities_find(&storage->entities, entity);
+    if (!may_look_up(context, component, function, &index, &limit)) return false;
+    const quern__record *record = find_within(storage, entity, limit);
     return record != NULL && quern__archetype_has(quern__storage_archetype_of(storage, record), index);
 }
 

@@ -22,6 +22,7 @@ struct quern_context {
     uint32_t part;              /* of the system's streams: see frame.h */
     bool has_stream;            /* the recorder is set to this callback's stream */
     bool is_busy;               /* callbacks of a pass are under way */
+    struct quern__guard *lent;  /* guards of what the callback looked up to write; see guard.h */
     const char *refused_system; /* the last that was refused something in this frame, or NULL */
 };
 

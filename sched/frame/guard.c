@@ -76,7 +76,8 @@ static void note_reached(quern_schedule *schedule)
     for (; guards->system_count < schedule->plan.systems.count; guards->system_count++) {
         const quern__access *access = &schedule->plan.systems.items[guards->system_count]->access;
         for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-            guards->reached[word] |= access->reads[word] | access->anywhere[word] | access->above[word];
+            guards->reached[word] |= access->reads[word] | access->upward[word] | access->above[word] |
+                                     access->lookups.unlimited[word] | access->lookups.limited[word];
         guards->are_whole = false;
     }
 }
@@ -156,6 +157,33 @@ void quern__guards_renew(quern_context *context, const quern__archetype *archety
                           : hash_column(archetype, slot, column);
         guard->holder = context->system;
     }
+}
+
+void quern__guards_lend(quern_context *context, const quern__archetype *archetype, uint32_t slot,
+                        uint32_t column)
+{
+    quern__guard *guard = guard_at(context->schedule, archetype, slot, column);
+    if (guard->archetype != NULL) return;
+    /* what its view writes may be in the middle of this column */
+    const uint32_t index = archetype->columns[column].component_index;
+    const bool may_differ = quern__bitset_has(context->system->access.writes, index);
+    if (!may_differ && guard->hash != hash_column(archetype, slot, column))
+        context->refused_system = report(context->schedule, archetype, column, guard);
+    guard->archetype = archetype;
+    guard->slot = slot;
+    guard->column = column;
+    guard->next_lent = context->lent;
+    context->lent = guard;
+}
+
+void quern__guards_take_back(quern_context *context)
+{
+    for (quern__guard *guard = context->lent; guard != NULL; guard = guard->next_lent) {
+        guard->hash = hash_column(guard->archetype, guard->slot, guard->column);
+        guard->holder = context->system;
+        guard->archetype = NULL;
+    }
+    context->lent = NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- all at once */

@@ -8,13 +8,13 @@
  *
  * While the passes of a segment run, a column changes only under views that may write it. So each column
  * that some system of the schedule can reach, in each chunk of the world, bears a guard, the sum of the
- * hashes of its values. A guard is renewed after each call that may write its column, and looked at before
- * the next call that has the column, and, whatever the segment touches, when the segment ends. One that
- * does not fit was broken while nobody had a view.
+ * hashes of its values. A guard is renewed after each call that may write its column, by its view or by
+ * a lookup, and looked at before the next call that has the column, and, whatever the segment touches,
+ * when the segment ends. One that does not fit was broken while nobody had a view.
  *
- * A view of a part of a chunk, as for one depth or one target, may be one of hundreds, so it hashes its own
- * rows only: their values are taken out of the sum before the call and put back after it. Then a broken
- * guard is found by the next view of the whole chunk, or when the segment ends.
+ * A view of a part of a chunk, as for one depth or one target, may be one of hundreds, so it hashes its
+ * own rows only: their values are taken out of the sum before the call and put back after it. Then a
+ * broken guard is found by the next view of the whole chunk, or when the segment ends.
  *
  * Guards go on from segment to segment and from frame to frame. They are made anew where values change by
  * right:
@@ -23,8 +23,8 @@
  *     frame of another schedule has run; else those of the components that a call has written, or has given
  *     out a pointer to write to that is still good (quern__hands). The others are looked at.
  *
- * Threads: a guard is written by calls that may write its column, and read by calls that have it; conflicts
- * keep these apart. */
+ * Threads: a guard is written by calls that may write its column, and read by calls that have it;
+ * conflicts keep these apart. */
 
 #include "core/base/array.h"
 #include "core/base/bitset.h"
@@ -38,6 +38,11 @@ typedef struct quern__guard {
     uint64_t hash;
     const struct quern__system
         *holder; /* the last that might write; NULL: none since the archetype is known */
+    /* While a callback has a pointer into the column that it looked up to write: where the column is,
+     * and the next of the guards that it keeps open so. */
+    const quern__archetype *archetype; /* NULL: no callback has */
+    uint32_t slot, column;
+    struct quern__guard *next_lent;
 } quern__guard;
 
 /* Of one archetype, by chunk and column. */
@@ -78,6 +83,13 @@ void quern__guards_check(struct quern_context *context, const quern__archetype *
                          const struct quern_view *view);
 void quern__guards_renew(struct quern_context *context, const quern__archetype *archetype,
                          const struct quern_view *view, bool was_refused);
+
+/* A callback gets a pointer into this column, to write: looks at its guard. */
+void quern__guards_lend(struct quern_context *context, const quern__archetype *archetype, uint32_t slot,
+                        uint32_t column);
+
+/* After the callback: renews these guards. */
+void quern__guards_take_back(struct quern_context *context);
 
 /* After a segment: looks at all guards. */
 void quern__guards_look(struct quern_schedule *schedule);

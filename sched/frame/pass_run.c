@@ -121,6 +121,7 @@ IN_TWO_KINDS void begin_systems(const quern__pass *pass, quern_context *context,
             system->begin(context);
             if (is_told) tell_call(context, 0, 0);
         }
+        if (QUERN_CHECKS) quern__guards_take_back(context);
         quern__context_note_refusal(context);
     }
 }
@@ -132,6 +133,7 @@ IN_TWO_KINDS void end_systems(const quern__pass *pass, quern_context *context, c
         if (!system->is_active || system->end == NULL) continue;
         enter_call(context, system, QUERN__PART_FIRST_VIEW + system->view_count);
         system->end(context);
+        if (QUERN_CHECKS) quern__guards_take_back(context);
         if (is_told) tell_call(context, 0, 0);
         quern__context_note_refusal(context);
     }
@@ -187,11 +189,14 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 /* --------------------------------------------------------------------------------------- calls on views */
 
 /* A build with checks notices a write through a column declared read, const cast away: nobody may write
- * those while the view is worked on, so their bytes must be the same afterwards. */
-static uint64_t hash_read_column(const quern_view *view, uint32_t term)
+ * those while the view is worked on, so their bytes must be the same afterwards; but for the system
+ * itself, of what it looks up to write. */
+static uint64_t hash_read_column(const quern_context *context, const quern_view *view, uint32_t term)
 {
     const quern_view_column *column = &view->columns[term];
-    if (column->access != QUERN_READ || column->offset_bytes == 0) return 0;
+    const uint32_t index = quern__component_index(view->query->terms[term].component);
+    const bool may_change = quern__bitset_has(context->system->access.lookups.written, index);
+    if (column->access != QUERN_READ || column->offset_bytes == 0 || may_change) return 0;
     return quern__hash_bytes(0, quern__view_column_at(view, term),
                              (size_t)view->count * column->size_bytes);
 }
@@ -211,10 +216,10 @@ static void call_checked(quern_context *context, quern_kernel *run, const quern_
     const uint32_t term_count = view->term_count;
     uint64_t before[QUERN_MAX_TERMS];
     for (uint32_t i = 0; i < term_count; i++)
-        before[i] = hash_read_column(view, i);
+        before[i] = hash_read_column(context, view, i);
     run(context, view);
     for (uint32_t i = 0; i < term_count; i++)
-        if (before[i] != hash_read_column(view, i)) report_write(context, i);
+        if (before[i] != hash_read_column(context, view, i)) report_write(context, i);
 }
 
 /* In a build with checks this is one call of all runs: what it compares is the whole chunk. */
@@ -275,6 +280,7 @@ IN_TWO_KINDS void make_call(const quern__pass_table *table, const quern__pass_ca
     if (QUERN_CHECKS) quern__guards_check(context, table->archetype, view);
     bool was_refused = call_run(context, call->run, view, is_told);
     if (QUERN_CHECKS) quern__guards_renew(context, table->archetype, view, was_refused);
+    if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
 /* The systems of the table, or those of one lane, on one chunk. */
@@ -402,8 +408,8 @@ IN_TWO_KINDS void run_deep(const quern__pass *pass, quern_context *context, cons
 
 /* ------------------------------------------------------------------------------------- rows of one target */
 
-/* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one call.
- * */
+/* Of a system with a target term. It is alone in its pass, so its tables are its matches, each with one
+ * call. */
 IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t end, quern_context *context,
                              const bool is_told)
 {
@@ -454,6 +460,7 @@ IN_TWO_KINDS void run_once(const quern__pass *pass, quern_context *context, cons
     enter_call(context, system, QUERN__PART_FIRST_VIEW);
     if (is_told) begin_calls(context);
     call_run(context, system->run, &view, is_told);
+    if (QUERN_CHECKS) quern__guards_take_back(context);
 }
 
 /* Of a stage; of the one item of a serial pass, chunks. */

@@ -10,7 +10,7 @@ static void add_terms(quern__access *access, const quern_system_def *def, uint32
     for (uint32_t i = 0; i < term_count; i++) {
         if (def->terms[i].reach != QUERN_REACH_ROW) {
             const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
-            quern__bitset_add(is_level ? access->above : access->anywhere,
+            quern__bitset_add(is_level ? access->above : access->upward,
                               quern__component_index(def->terms[i].component));
             quern__bitset_add(access->reads, quern__term_index(&def->terms[i]));
             continue;
@@ -20,31 +20,6 @@ static void add_terms(quern__access *access, const quern_system_def *def, uint32
         if (is_read) quern__bitset_add(access->reads, index);
         if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
     }
-}
-
-static bool is_end_of_lookups(const void *list, uint32_t i)
-{
-    return quern_component_is_null(((const quern_component *)list)[i]);
-}
-
-static quern_result add_lookups(quern__access *access, const quern_world *world,
-                                const quern_system_def *def)
-{
-    uint32_t count = 0;
-    quern_result result =
-        quern__list_count(def->lookups, QUERN_MAX_ACCESS, is_end_of_lookups, "lookup", NULL, &count);
-    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
-        result = quern__components_check(&world->storage.components, def->lookups[i]);
-        if (result != QUERN_OK) return quern__name_element(result, "lookup", i);
-        uint32_t index = quern__component_index(def->lookups[i]);
-        if (quern__bitset_has(access->lookups, index))
-            return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT,
-                               "system '%s' declares the lookup of '%s' twice; once is enough", def->name,
-                               quern__components_type(&world->storage.components, index)->name);
-        quern__bitset_add(access->lookups, index);
-        quern__bitset_add(access->anywhere, index);
-    }
-    return result;
 }
 
 static bool is_end_of_relations(const void *list, uint32_t i)
@@ -114,7 +89,7 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
 {
     *access = (quern__access){.levels = def->levels};
     add_terms(access, def, term_count);
-    quern_result result = add_lookups(access, world, def);
+    quern_result result = quern__lookups_init(&access->lookups, world, def);
     if (result == QUERN_OK) result = add_relations(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);
 }
@@ -148,12 +123,6 @@ static void list_components(const uint64_t *components, const quern_world *world
     list_end(text, text_bytes);
 }
 
-void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
-                                size_t text_bytes)
-{
-    list_components(access->lookups, world, text, text_bytes);
-}
-
 void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes)
 {
@@ -175,13 +144,46 @@ void quern__access_list_resources(const quern__access *access, const quern_world
 
 /* ----------------------------------------------------------------------------------------- conflicts */
 
-uint32_t quern__access_self_conflict(const quern__access *access)
+/* Whether all rows of the terms lie beyond the limit: one excludes what the other asks for. */
+static bool is_beyond(quern__limit limit, const quern_term *terms, uint32_t term_count)
 {
-    for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++) {
-        uint64_t both = access->lookups[word] & access->writes[word];
-        if (both != 0) return word * 64 + quern__bitset_take_lowest(&both);
+    for (uint32_t i = 0; i < term_count; i++) {
+        if (terms[i].reach != QUERN_REACH_ROW) continue;
+        const uint32_t index = quern__component_index(terms[i].component);
+        if (terms[i].match == QUERN_MATCH_NONE && index == limit.with) return true;
+        if (terms[i].match == QUERN_MATCH_ALL && index == limit.without) return true;
+    }
+    return false;
+}
+
+uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
+                                     uint32_t term_count)
+{
+    for (uint32_t i = 0; i < access->lookups.count; i++) {
+        const quern__lookup *lookup = &access->lookups.list[i];
+        if (quern__bitset_has(access->writes, lookup->index) &&
+            !is_beyond(lookup->limit, terms, term_count))
+            return lookup->index;
     }
     return QUERN_MAX_COMPONENTS;
+}
+
+/* The first component that `a` writes by a lookup and `b` reads by an up-term. */
+static uint32_t meet_upward(const quern__access *a, const quern__access *b, uint32_t first)
+{
+    for (uint32_t i = first; i < QUERN_MAX_COMPONENTS; i++)
+        if (quern__bitset_has(a->lookups.written, i) &&
+            (quern__bitset_has(b->upward, i) || quern__bitset_has(b->above, i)))
+            return i;
+    return QUERN_MAX_COMPONENTS;
+}
+
+uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)
+{
+    const uint32_t in_lookups = quern__lookups_meet(&a->lookups, &b->lookups, first);
+    const uint32_t above_b = meet_upward(a, b, first), above_a = meet_upward(b, a, first);
+    const uint32_t above = above_a < above_b ? above_a : above_b;
+    return in_lookups < above ? in_lookups : above;
 }
 
 quern__conflict quern__access_meet(const quern__access *a, const quern__access *b)
@@ -192,6 +194,9 @@ quern__conflict quern__access_meet(const quern__access *a, const quern__access *
             continue;
         return (quern__conflict){.kind = QUERN__CONFLICT_RESOURCE, .index = a->resources[i].index};
     }
+    const uint32_t elsewhere = quern__access_meet_elsewhere(a, b, 0);
+    if (elsewhere < QUERN_MAX_COMPONENTS)
+        return (quern__conflict){.kind = QUERN__CONFLICT_LOOKUP, .index = (uint16_t)elsewhere};
     return (quern__conflict){.kind = QUERN__NO_CONFLICT};
 }
 
@@ -203,13 +208,20 @@ bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b
     return both != 0;
 }
 
-bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
+/* Whether `b` might read of other entities what `a` writes through its terms, or write what it reads. */
+static bool may_reach(const quern__access *a, const quern__access *b)
 {
     uint64_t both = 0;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
-        both |= (a->writes[word] & (b->anywhere[word] | b->above[word])) |
-                (b->writes[word] & (a->anywhere[word] | a->above[word]));
+        both |= (a->writes[word] & (b->upward[word] | b->above[word] | b->lookups.unlimited[word] |
+                                    b->lookups.limited[word])) |
+                (a->reads[word] & b->lookups.written[word]);
     return both != 0;
+}
+
+bool quern__access_may_look_up(const quern__access *a, const quern__access *b)
+{
+    return may_reach(a, b) || may_reach(b, a);
 }
 
 bool quern__access_may_meet(const quern__access *a, const quern__access *b)
@@ -218,10 +230,14 @@ bool quern__access_may_meet(const quern__access *a, const quern__access *b)
 }
 
 quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
-                                           bool a_is_first)
+                                           bool a_is_first, const quern__archetype *archetype)
 {
-    if (!quern__bitset_has(a->writes, index)) return QUERN__NO_CONFLICT;
-    if (quern__bitset_has(b->anywhere, index)) return QUERN__CONFLICT_LOOKUP;
+    const bool is_written = quern__bitset_has(a->writes, index);
+    const bool is_met =
+        is_written || (quern__bitset_has(a->reads, index) && quern__bitset_has(b->lookups.written, index));
+    if (is_met && quern__lookups_reach(&b->lookups, index, archetype)) return QUERN__CONFLICT_LOOKUP;
+    if (!is_written) return QUERN__NO_CONFLICT;
+    if (quern__bitset_has(b->upward, index)) return QUERN__CONFLICT_LOOKUP;
     if (!quern__bitset_has(b->above, index)) return QUERN__NO_CONFLICT;
     return a_is_first && quern_relation_equal(a->levels, b->levels) ? QUERN__CONFLICT_LEVEL
                                                                     : QUERN__CONFLICT_LOOKUP;
@@ -239,7 +255,7 @@ quern__conflict quern__access_meet_on(const quern__access *a, const quern__acces
     quern__conflict strongest = {.kind = QUERN__NO_CONFLICT};
     for (uint32_t i = 0; i < archetype->component_count; i++) {
         const uint16_t index = archetype->component_indices[i];
-        quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first);
+        quern__conflict_kind kind = quern__access_reaches(a, b, index, a_is_first, archetype);
         if (kind == QUERN__NO_CONFLICT && b_matches && meet_in_rows(a, b, index))
             kind = QUERN__CONFLICT_COMPONENT;
         if (kind > strongest.kind) strongest = (quern__conflict){.kind = (uint8_t)kind, .index = index};

@@ -8,17 +8,15 @@
  * Two systems conflict when one writes what the other touches *and the two can meet*:
  *   resource   both declare it, one of them to write
  *   component  both match some archetype that has it, and one of them writes it there
- *   lookup     one writes it in some archetype that it matches; the other reads it from any entity, by a
- *              lookup or an up-term
- * The last two depend on the archetypes there are. A conflict once found stays, though its archetype may
- * be removed, so only new archetypes have to be looked at. */
+ *   lookup     one writes it in some archetype that it matches, and the other reads it from any entity, by
+ *              a lookup that reaches that archetype or by an up-term; or the other writes it by a lookup,
+ *              and the first reads it there
+ *   lookups    one writes it by a lookup, and the other looks it up or reads it by an up-term
+ * The second and the third depend on the archetypes there are. A conflict once found stays, though its
+ * archetype may be removed, so only new archetypes have to be looked at. What two lookups reach they reach
+ * in archetypes that neither system matches: there, only limits that exclude each other count. */
 
-#include "core/base/bitset.h"
-#include "core/storage/archetype.h"
-
-#include <quern/schedule.h>
-
-enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+#include "sched/schedule/lookup.h"
 
 typedef struct quern__resource_use {
     uint16_t index;
@@ -28,19 +26,19 @@ typedef struct quern__resource_use {
 typedef struct quern__access {
     uint64_t reads[QUERN__COMPONENT_WORDS];     /* through terms; written and filtered ones, too */
     uint64_t writes[QUERN__COMPONENT_WORDS];    /* through terms */
-    uint64_t lookups[QUERN__COMPONENT_WORDS];   /* declared */
     uint64_t relations[QUERN__COMPONENT_WORDS]; /* declared, by their components */
-    uint64_t anywhere[QUERN__COMPONENT_WORDS];  /* read from any entity: by lookups and by up-terms, */
-    uint64_t above[QUERN__COMPONENT_WORDS]; /* but for up-terms by the relation whose levels it goes by */
-    quern_relation levels;                  /* that one, or null */
+    uint64_t upward[QUERN__COMPONENT_WORDS];    /* read by up-terms, */
+    uint64_t above[QUERN__COMPONENT_WORDS];     /* but for those by the relation whose levels it goes by */
+    quern_relation levels;                      /* that one, or null */
+    quern__lookups lookups;
     quern__resource_use resources[QUERN_MAX_ACCESS];
     uint32_t resource_count;
 } quern__access;
 
-/* Why two systems must keep their order, from the weakest to the strongest. The first three are *local*: what
- * one system does to a chunk must come before what the other does to the same chunk, and nothing more, where
- * both go level by level if the conflict is over that. All others ask for the whole of one system before any
- * of the other. */
+/* Why two systems must keep their order, from the weakest to the strongest. The first three are *local*:
+ * what one system does to a chunk must come before what the other does to the same chunk, and nothing
+ * more, where both go level by level if the conflict is over that. All others ask for the whole of one
+ * system before any of the other. */
 typedef enum quern__conflict_kind {
     QUERN__NO_CONFLICT,
     QUERN__CONFLICT_ORDER, /* before/after of systems whose terms share components */
@@ -75,15 +73,15 @@ quern_access quern__access_to_resource(const quern__access *access, uint32_t res
 void quern__access_list_relations(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes);
 
-void quern__access_list_lookups(const quern__access *access, const quern_world *world, char *text,
-                                size_t text_bytes);
 void quern__access_list_resources(const quern__access *access, const quern_world *world, char *text,
                                   size_t text_bytes);
 
-/* A component that the system looks up and writes through its own terms, or QUERN_MAX_COMPONENTS. */
-uint32_t quern__access_self_conflict(const quern__access *access);
+/* A component that the system writes through its own terms, def's, and looks up of entities that may be
+ * among those that it matches, or QUERN_MAX_COMPONENTS. */
+uint32_t quern__access_self_conflict(const quern__access *access, const quern_term *terms,
+                                     uint32_t term_count);
 
-/* What does not depend on archetypes: resources. */
+/* What does not depend on archetypes: resources, and lookups of both. */
 quern__conflict quern__access_meet(const quern__access *a, const quern__access *b);
 
 /* Whether there is an archetype on which they might meet: one writes a component that the other touches. */
@@ -95,9 +93,15 @@ bool quern__access_terms_may_meet(const quern__access *a, const quern__access *b
 /* Whether there is an archetype on which one would write what the other looks up. */
 bool quern__access_may_look_up(const quern__access *a, const quern__access *b);
 
-/* Over a component that `a` writes and `b` reads of other entities: LOOKUP or LEVEL; or there is no conflict. a_is_first: in the order of systems. */
+/* Over a component that `a` touches through its terms in an archetype, and `b` reads or writes of other
+ * entities: LOOKUP or LEVEL; or there is no conflict. a_is_first: in the order of systems. archetype
+ * NULL: in some archetype. */
 quern__conflict_kind quern__access_reaches(const quern__access *a, const quern__access *b, uint32_t index,
-                                           bool a_is_first);
+                                           bool a_is_first, const quern__archetype *archetype);
+
+/* The first component from `first` on that one of them writes by a lookup, and the other reads or writes of
+ * other entities that may be the same; or QUERN_MAX_COMPONENTS. */
+uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first);
 
 /* What arises when `a` matches an archetype: b's lookups and, if b matches it as well, both one's terms. */
 quern__conflict quern__access_meet_on(const quern__access *a, const quern__access *b, bool a_is_first,

@@ -82,12 +82,16 @@ static quern_result check_target(const quern__system *system)
 
 static quern_result check_self_conflict(const quern__system *system, const quern_world *world)
 {
-    uint32_t component = quern__access_self_conflict(&system->access);
-    if (component == QUERN_MAX_COMPONENTS || quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return QUERN_OK;
+    uint32_t component =
+        quern__access_self_conflict(&system->access, system->query.terms, system->query.term_count);
+    if (component == QUERN_MAX_COMPONENTS) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_SCHEDULE_CONFLICT,
-        "system '%s' looks up '%s', which its own views write at the same time: write to another "
-        "component, or make it QUERN_SYSTEM_SERIAL",
+        "system '%s' looks up '%s', which its own views write at the same time: limit the lookup to "
+        "entities that the terms exclude (.with and quern_term_without), write to another component, or "
+        "make "
+        "it QUERN_SYSTEM_SERIAL",
         system->name, quern__components_type(&world->storage.components, component)->name);
 }
 
@@ -128,8 +132,8 @@ static quern_result add_rules(quern__system *system, const char *const *names, b
     return QUERN_OK;
 }
 
-/* Writing a resource alone, running on one thread, or going over the children of one entity means running one
- * view after another. */
+/* Writing a resource alone or entities that are in no view, running on one thread, or going over the
+ * children of one entity means running one view after another. */
 static uint32_t implied_flags(const quern__query *query, const quern__access *access, uint32_t flags)
 {
     if (query->target != NULL) flags |= QUERN_SYSTEM_SERIAL;
@@ -137,6 +141,8 @@ static uint32_t implied_flags(const quern__query *query, const quern__access *ac
     if ((flags & QUERN_SYSTEM_MAIN_THREAD) != 0) flags |= QUERN_SYSTEM_SERIAL;
     for (uint32_t i = 0; i < access->resource_count; i++)
         if (access->resources[i].access == QUERN_WRITE) flags |= QUERN_SYSTEM_SERIAL;
+    for (uint32_t i = 0; i < access->lookups.count; i++)
+        if (access->lookups.list[i].writes) flags |= QUERN_SYSTEM_SERIAL;
     return flags;
 }
 

@@ -188,11 +188,24 @@ static uint64_t read_target(const flow_system *system, uint64_t hash, const flow
 {
     hash = flow_mix(hash + hands->is_alive(hands->self, target));
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
-        if (!system->lookups[type]) continue;
-        const uint64_t *words = hands->lookup(hands->self, target, type);
+        if (!system->lookups[type].used) continue;
+        const uint64_t *words = hands->lookup(hands->self, target, system, type);
         if (words != NULL) hash = read_value(hash, hands, type, words);
     }
     return hash;
+}
+
+/* Of an entity that is in no view, or in any. */
+static void write_target(const flow_system *system, uint64_t hash, const flow_hands *hands,
+                         quern_entity target)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if (!system->lookups[type].writes) continue;
+        uint64_t *words = hands->lookup_write(hands->self, target, system, type);
+        for (uint32_t i = flow_types[type].link_count; words != NULL && i < flow_types[type].word_count;
+             i++)
+            words[i] += hash ^ i;
+    }
 }
 
 /* A concurrent resource takes sums only, since the order is open. */
@@ -237,6 +250,7 @@ flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_
     uint64_t hash = read_row(system, flow_mix(system->salt + moment), hands, row, &target);
     hash = read_target(system, hash, hands, target);
     hash = use_resources(system, hash, hands, row->entity);
+    write_target(system, hash, hands, target);
     write_row(system, hash, row, target);
     actor who = {system, hands, hash, row->entity, target};
     if (roll(&who, 1000) < system->change_permille) change_something(&who);
@@ -257,7 +271,8 @@ uint64_t flow_moment_between(uint64_t frame, uint64_t seen)
     return flow_mix(frame ^ flow_mix(seen));
 }
 
-/* Looks at what callbacks without a view can see: resources, and the entities in them. */
+/* Looks at what callbacks without a view can see: resources, and the entities in them, which they may
+ * write. */
 static uint64_t look_around(const flow_system *system, uint64_t hash, const flow_hands *hands)
 {
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
@@ -265,6 +280,7 @@ static uint64_t look_around(const flow_system *system, uint64_t hash, const flow
         const uint64_t *words = hands->resource(hands->self, i, false);
         hash = flow_mix(hash ^ relative(hands, words[0]) ^ words[1]);
         hash = read_target(system, hash, hands, (quern_entity){words[0]});
+        write_target(system, hash, hands, (quern_entity){words[0]});
     }
     return hash;
 }

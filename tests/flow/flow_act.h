@@ -18,7 +18,8 @@ typedef struct flow_hands {
     void (*add)(void *self, quern_entity entity, uint32_t type, const uint64_t *value);
     void (*set)(void *self, quern_entity entity, uint32_t type, const uint64_t *value);
     void (*remove)(void *self, quern_entity entity, uint32_t type);
-    const uint64_t *(*lookup)(void *self, quern_entity entity, uint32_t type);
+    const uint64_t *(*lookup)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
+    uint64_t *(*lookup_write)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);
     uint64_t *(*resource)(void *self, uint32_t index, bool writes);
     void (*flush)(void *self); /* NULL where there is none */

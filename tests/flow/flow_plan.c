@@ -64,7 +64,30 @@ static bool is_serial(const flow_system *system)
     bool serial = system->flags != 0;
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
         serial |= system->resources[i] == QUERN_WRITE;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        serial |= system->lookups[type].writes;
     return serial;
+}
+
+static void choose_limit(flow_lookup *lookup, uint32_t type, random_source *random)
+{
+    lookup->with = lookup->without = FLOW_TYPE_COUNT;
+    if (random_chance(random, 30)) lookup->with = random_below(random, FLOW_TYPE_COUNT);
+    if (random_chance(random, 30)) lookup->without = random_below(random, FLOW_TYPE_COUNT);
+    if (lookup->without == type || lookup->without == lookup->with) lookup->without = FLOW_TYPE_COUNT;
+}
+
+/* Limits the lookup to entities that the views leave out. False: they leave out none. */
+static bool limit_to_others(const flow_system *system, flow_lookup *lookup)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        if (!term->used || (term->match != QUERN_MATCH_NONE && term->match != QUERN_MATCH_ALL)) continue;
+        lookup->with = term->match == QUERN_MATCH_NONE ? type : FLOW_TYPE_COUNT;
+        lookup->without = term->match == QUERN_MATCH_ALL ? type : FLOW_TYPE_COUNT;
+        return true;
+    }
+    return false;
 }
 
 /* A system whose views run side by side must not look up what they write. */
@@ -72,8 +95,13 @@ static void choose_lookups(flow_system *system, random_source *random)
 {
     for (uint32_t i = random_below(random, 3); i > 0; i--) {
         uint32_t type = random_below(random, FLOW_TYPE_COUNT);
+        flow_lookup lookup = {.used = true};
         bool writes = system->terms[type].used && system->terms[type].access == QUERN_WRITE;
-        if (!writes || is_serial(system)) system->lookups[type] = true;
+        lookup.writes = flow_types[type].word_count > 0 && random_chance(random, 15);
+        choose_limit(&lookup, type, random);
+        const bool is_apart = !writes || lookup.writes || is_serial(system) ||
+                              (limit_to_others(system, &lookup) && lookup.without != type);
+        if (is_apart && !system->lookups[type].used) system->lookups[type] = lookup;
     }
 }
 
@@ -278,6 +306,12 @@ bool flow_system_matches(const flow_system *system, uint32_t set)
         has_any |= term->match == QUERN_MATCH_ANY && has;
     }
     return has_any || !wants_any;
+}
+
+bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set)
+{
+    return (lookup->with == FLOW_TYPE_COUNT || (set >> lookup->with & 1) != 0) &&
+           (lookup->without == FLOW_TYPE_COUNT || (set >> lookup->without & 1) == 0);
 }
 
 static bool lists(const uint32_t *items, uint32_t count, uint32_t wanted)

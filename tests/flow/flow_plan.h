@@ -44,12 +44,18 @@ typedef struct flow_term {
     quern_access access;
 } flow_term;
 
+/* A type that a system looks up: of entities with the type `with`, and without the other one. */
+typedef struct flow_lookup {
+    bool used, writes;
+    uint32_t with, without; /* FLOW_TYPE_COUNT: no limit */
+} flow_lookup;
+
 typedef struct flow_system {
     char name[16];
     uint32_t phase;
     uint32_t flags; /* quern_system_flags */
     flow_term terms[FLOW_TYPE_COUNT];
-    bool lookups[FLOW_TYPE_COUNT];
+    flow_lookup lookups[FLOW_TYPE_COUNT];
     quern_access resources[FLOW_RESOURCE_COUNT];
     uint32_t before[FLOW_MAX_RULES], after[FLOW_MAX_RULES]; /* systems */
     uint32_t before_count, after_count;
@@ -122,6 +128,9 @@ static inline double flow_seconds(uint64_t ticks)
 
 /* Whether entities with that set of types (a bit each) come to its views. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
+
+/* Whether an entity with that set may be looked up. */
+bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set);
 
 /* Whether before and after, directly, want the first to run before the second. */
 bool flow_plan_must_precede(const flow_plan *plan, uint32_t first, uint32_t second);

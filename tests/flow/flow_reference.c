@@ -108,11 +108,17 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
     naive_change(world_of(self), entity, changed.set, changed.words);
 }
 
-static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
+static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
-    const naive_entity *found = naive_find(world_of(self), entity);
+    naive_entity *found = naive_find(world_of(self), entity);
     if (found == NULL || (found->set >> type & 1) == 0 || flow_types[type].word_count == 0) return NULL;
+    if (!flow_lookup_reaches(&system->lookups[type], found->set)) return NULL;
     return found->words + flow_types[type].first_word;
+}
+
+static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+{
+    return look_up_to_write(self, entity, system, type);
 }
 
 static bool is_alive(void *self, quern_entity entity)
@@ -152,6 +158,7 @@ static flow_hands recording_hands(grip *it)
                         .set = record_put,
                         .remove = record_remove,
                         .lookup = look_up,
+                        .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
                         .resource = use_resource,
                         .flush = flush_world,
@@ -167,6 +174,7 @@ static flow_hands immediate_hands(grip *it)
                         .set = put_now,
                         .remove = remove_now,
                         .lookup = look_up,
+                        .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
                         .resource = use_resource,
                         .first_bits = first_bits(it->reference)};

@@ -73,9 +73,10 @@ static void record_remove(void *self, quern_entity entity, uint32_t type)
     quern_commands_remove(commands_of(it), entity, it->subject->components[type]);
 }
 
-static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
+static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
+    (void)system;
     grip *it = self;
     quern_component component = it->subject->components[type];
     const bool has = quern_context_has(it->context, entity, component);
@@ -87,6 +88,13 @@ static const uint64_t *look_up(void *self, quern_entity entity, uint32_t type)
     const bool agree = count == 2u * has && values[0] == value && values[1] == NULL && values[2] == value;
     if (!agree) abort(); /* on any thread, where assertions would be lost */
     return value;
+}
+
+static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+{
+    grip *it = self;
+    (void)system;
+    return quern_context_lookup_write(it->context, entity, it->subject->components[type]);
 }
 
 static bool is_alive(void *self, quern_entity entity)
@@ -111,6 +119,7 @@ static flow_hands recording_hands(grip *it)
                         .set = record_set,
                         .remove = record_remove,
                         .lookup = look_up,
+                        .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
                         .resource = use_resource,
                         .first_bits = it->subject->first.bits};
@@ -161,6 +170,7 @@ static flow_hands immediate_hands(grip *it)
                         .set = set_now,
                         .remove = remove_now,
                         .lookup = look_up,
+                        .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
                         .resource = use_resource,
                         .first_bits = it->subject->first.bits};
@@ -189,6 +199,7 @@ static void flush_world(void *self)
 static flow_hands hands_between(flow_hands hands)
 {
     hands.lookup = NULL;
+    hands.lookup_write = NULL;
     hands.is_alive = is_alive_now;
     hands.resource = use_resource_now;
     hands.flush = flush_world;
@@ -340,10 +351,21 @@ static void create_entities(flow_subject *subject)
     subject->first = first;
 }
 
+static void add_lookup(quern_system_def *def, const flow_subject *subject, uint32_t type,
+                       const flow_lookup *lookup)
+{
+    quern_lookup *end = lookup->writes ? def->write_lookups : def->lookups;
+    while (!quern_component_is_null(end->component))
+        end++;
+    end->component = subject->components[type];
+    if (lookup->with < FLOW_TYPE_COUNT) end->with = subject->components[lookup->with];
+    if (lookup->without < FLOW_TYPE_COUNT) end->without = subject->components[lookup->without];
+}
+
 static void add_access(quern_system_def *def, flow_subject *subject, flow_player *player)
 {
     const flow_system *system = player->system;
-    uint32_t term_count = 0, lookup_count = 0, resource_count = 0;
+    uint32_t term_count = 0, resource_count = 0;
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
         if (term->used) {
@@ -351,7 +373,7 @@ static void add_access(quern_system_def *def, flow_subject *subject, flow_player
             quern_term made = quern_term_make(subject->components[type], term->match, term->access);
             def->terms[term_count++] = term->changed ? quern_term_changed(made) : made;
         }
-        if (system->lookups[type]) def->lookups[lookup_count++] = subject->components[type];
+        if (system->lookups[type].used) add_lookup(def, subject, type, &system->lookups[type]);
     }
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
         if (system->resources[i] != QUERN_NO_ACCESS)

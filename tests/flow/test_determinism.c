@@ -292,6 +292,8 @@ static bool is_parallel(const flow_system *system)
     bool writes_alone = false;
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++)
         writes_alone |= system->resources[i] == QUERN_WRITE;
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        writes_alone |= system->lookups[type].writes;
     return system->flags == 0 && flow_system_has_terms(system) && !writes_alone;
 }
 
@@ -309,7 +311,8 @@ static bool looks_up_writes(const flow_system *looker, const flow_system *writer
 {
     for (uint32_t i = 0; i < FLOW_SET_COUNT; i++)
         for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
-            if (looker->lookups[type] && writes(writer, type) && (plan.sets[i] >> type & 1) != 0 &&
+            if (looker->lookups[type].used && writes(writer, type) && (plan.sets[i] >> type & 1) != 0 &&
+                flow_lookup_reaches(&looker->lookups[type], plan.sets[i]) &&
                 flow_system_matches(writer, plan.sets[i]))
                 return true;
     return false;

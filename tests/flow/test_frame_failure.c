@@ -206,7 +206,7 @@ static quern_result add_looker(uint32_t phase)
     def.phase = phase;
     def.terms[0] = quern_term_changed(quern_term_read(types[0]));
     def.terms[1] = quern_term_optional(types[5], QUERN_WRITE);
-    def.lookups[0] = types[4];
+    def.lookups[0].component = types[4];
     def.user_data = (void *)(uintptr_t)phase;
     return quern_schedule_add_system(schedule, &def, NULL);
 }

@@ -385,7 +385,7 @@ static void add_looker(const char *name, quern_kernel *run)
 {
     quern_system_def def = system_def(name, run);
     def.terms[0] = quern_term_read(copy);
-    def.lookups[0] = number;
+    def.lookups[0].component = number;
     setup_system(schedule, &def);
 }
 
@@ -981,7 +981,7 @@ static quern_system make_late(const char *name, quern_kernel *run, quern_term a,
     def.terms[0] = a;
     def.terms[1] = b;
     def.phase = 1;
-    if (looks_up) def.lookups[0] = number;
+    if (looks_up) def.lookups[0].component = number;
     return setup_system(schedule, &def);
 }
 

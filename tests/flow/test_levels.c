@@ -778,11 +778,11 @@ Test(levels, only_by_its_own_levels_may_a_system_write_what_it_reads_of_targets)
     assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
                    quern_schedule_add_system(schedule, &def, &system));
     def.levels = parent;
-    def.lookups[0] = number;
+    def.lookups[0].component = number;
     assert_refused(world, QUERN_ERROR_SCHEDULE_CONFLICT,
                    quern_schedule_add_system(schedule, &def, &system));
     assert_message_has("looks up 'number'");
-    def.lookups[0] = (quern_component){0};
+    def.lookups[0].component = (quern_component){0};
     def.terms[2] = quern_term_up_nearest(number, parent);
     setup_system(schedule, &def);
     close_world();

@@ -575,7 +575,7 @@ static void add_witnesses(quern_schedule *schedule, const quern_term *term)
     setup_system(schedule, &change);
     quern_system_def witness = system_def("witness", look_for_changes);
     witness.terms[0] = term[0];
-    witness.lookups[0] = number;
+    witness.lookups[0].component = number;
     setup_system(schedule, &witness);
     witness.name = "later";
     witness.after[0] = "change";
@@ -627,7 +627,7 @@ Test(playback, the_next_phase_sees_the_changes)
     set.user_data = see.user_data = (void *)(uintptr_t)5;
     not_yet.user_data = (void *)(uintptr_t)1000;
     see.phase = 1;
-    see.lookups[0] = not_yet.lookups[0] = number;
+    see.lookups[0].component = not_yet.lookups[0].component = number;
     setup_system(schedule, &set);
     setup_system(schedule, &not_yet);
     setup_system(schedule, &see);

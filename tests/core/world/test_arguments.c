@@ -389,7 +389,7 @@ Test(arguments, of_lists_in_a_system)
     const quern_system_def good = system_def("new", idle_run);
     quern_system_def bad[] = {good, good, good, good, good};
     bad[0].terms[3] = quern_term_read(number);
-    bad[1].lookups[3] = number;
+    bad[1].lookups[3].component = number;
     bad[2].resources[3] = (quern_resource_access){{1}, QUERN_READ};
     bad[3].before[3] = bad[4].after[3] = "idle";
     for (uint32_t i = 0; i < COUNT_OF(bad); i++) {

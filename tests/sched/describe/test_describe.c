@@ -124,7 +124,7 @@ static void add_user(const char *name, quern_component component, quern_resource
 static void add_looker(const char *name, quern_component read, quern_component looked_up)
 {
     quern_system_def def = reader_def(name, read);
-    def.lookups[0] = looked_up;
+    def.lookups[0].component = looked_up;
     setup_system(schedule, &def);
 }
 
@@ -202,7 +202,7 @@ Test(describe, every_kind_of_access_is_named)
     def.terms[6] = quern_term_any(kinds[3], QUERN_NO_ACCESS);
     def.terms[7] = quern_term_any(kinds[4], QUERN_WRITE);
     def.terms[8] = quern_term_changed(quern_term_read(kinds[5]));
-    def.lookups[0] = health;
+    def.lookups[0].component = health;
     def.resources[0] = (quern_resource_access){score, QUERN_READ};
     def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
     setup_system(schedule, &def);
@@ -287,10 +287,10 @@ Test(describe, all_causes_of_an_edge_are_named)
     def.terms[2] = quern_term_read(health);
     def.resources[0] = (quern_resource_access){score, QUERN_READ};
     def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
-    def.lookups[0] = mass;
+    def.lookups[0].component = mass;
     setup_system(schedule, &def);
     def.name = "b";
-    def.lookups[0] = position;
+    def.lookups[0].component = position;
     def.terms[0] = quern_term_write(velocity);
     def.terms[1] = quern_term_read(health);
     def.terms[2] = quern_term_write(mass);
@@ -755,7 +755,8 @@ Test(describe_json, a_system_with_all_it_declares)
     quern_term terms[] = {quern_term_changed(quern_term_read(position)), quern_term_without(velocity)};
     quern_system_def def = system_def("rich", idle_run);
     memcpy(def.terms, terms, 2 * sizeof terms[0]);
-    def.lookups[0] = health;
+    def.lookups[0].component = health;
+    def.write_lookups[0] = (quern_lookup){setup_component(world, "mass", 4, 4), .with = health};
     def.resources[0] = (quern_resource_access){score, QUERN_READ};
     def.resources[1] = (quern_resource_access){clock_resource, QUERN_WRITE_CONCURRENT};
     def.condition = always;
@@ -769,7 +770,7 @@ Test(describe_json, a_system_with_all_it_declares)
     assert_member_text(system, "name", "rich");
     assert_number(system, "lane", 1);
     assert_flag(system, "enabled", false);
-    assert_flag(system, "serial", false);
+    assert_flag(system, "serial", true);
     assert_flag(system, "main_thread", false);
     assert_flag(system, "exclusive", false);
     assert_flag(system, "condition", true);
@@ -790,6 +791,12 @@ Test(describe_json, a_system_with_all_it_declares)
     assert_member_text(second, "access", "none");
     assert_flag(second, "changed", false);
     cr_assert_str_eq(item(member(system, "lookups"), 0)->valuestring, "health");
+    cr_assert_str_eq(item(member(system, "write_lookups"), 0)->valuestring, "mass");
+    const cJSON *limit = item(member(system, "lookup_limits"), 0);
+    assert_count(system, "lookup_limits", 1);
+    assert_member_text(limit, "component", "mass");
+    assert_member_text(limit, "with", "health");
+    cr_assert(cJSON_IsNull(member(limit, "without")));
     assert_member_text(item(member(system, "resources"), 1), "resource", "clock");
     assert_member_text(item(member(system, "resources"), 1), "access", "write_concurrent");
     assert_count(system, "not_in", 0);

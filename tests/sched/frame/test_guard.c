@@ -219,7 +219,7 @@ Test(guard, so_is_a_pointer_from_a_lookup)
     if (!quern_has_checks()) return;
     quern_system_def def = system_def("look up", NULL);
     def.begin = look_up;
-    def.lookups[0] = position;
+    def.lookups[0].component = position;
     setup_system(schedule, &def);
     add_system("use", use, 2, 0);
     use_frame = 0;

@@ -210,10 +210,10 @@ Test(messages, of_schedules)
         quern_schedule_add_system(schedule, &def, NULL),
         "quern_schedule_add_system: system 'other': after 0: a system needs a name, and this one is empty");
     def.after[0] = NULL;
-    def.lookups[0] = unknown;
+    def.lookups[0].component = unknown;
     SAYS(quern_schedule_add_system(schedule, &def, NULL),
          "quern_schedule_add_system: system 'other': lookup 0: component handle ");
-    def.lookups[0] = (quern_component){0};
+    def.lookups[0].component = (quern_component){0};
     SAYS(quern_schedule_describe(schedule, QUERN_DESCRIBE_TEXT, quern_sink_file(NULL)),
          "quern_schedule_describe: the sink has no function to write");
     def.before[0] = "nobody";

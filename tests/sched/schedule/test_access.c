@@ -54,7 +54,7 @@ static quern_system_def def_of(const declares *what, const char *name)
 {
     quern_system_def def = system_def(name, idle_run);
     memcpy(def.terms, what->terms, sizeof what->terms);
-    def.lookups[0] = what->lookup;
+    def.lookups[0].component = what->lookup;
     def.resources[0] = what->resource;
     return def;
 }
@@ -466,7 +466,7 @@ static quern_system add_offender(quern_schedule *schedule, quern_kernel *run)
     def.terms[0] = quern_term_read(position);
     def.terms[1] = quern_term_with(velocity);
     def.resources[0] = (quern_resource_access){score, QUERN_READ};
-    def.lookups[0] = tag;
+    def.lookups[0].component = tag;
     return setup_system(schedule, &def);
 }
 
@@ -697,7 +697,7 @@ Test(access, many_lookups_at_once_find_what_each_finds)
     }
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", look_up_many_at_once);
-    def.lookups[0] = position;
+    def.lookups[0].component = position;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);
@@ -720,7 +720,7 @@ static void assert_list_refused(quern_kernel *run, const char *what)
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", run);
     def.terms[0] = quern_term_read(position);
-    def.lookups[0] = position;
+    def.lookups[0].component = position;
     setup_system(schedule, &def);
     capture_reports(&reports);
     must_not_run(schedule, NULL, QUERN_ERROR_UNDECLARED_ACCESS);
@@ -745,8 +745,8 @@ Test(access, a_lookup_of_a_wrong_handle_or_an_absent_component_is_null_and_no_of
     quern_schedule *schedule = setup_schedule(world);
     quern_system_def def = system_def("seek", look_up_wrong_handles);
     def.terms[0] = quern_term_read(position);
-    def.lookups[0] = position;
-    def.lookups[1] = velocity;
+    def.lookups[0].component = position;
+    def.lookups[1].component = velocity;
     setup_system(schedule, &def);
     must_run(schedule, NULL);
     quern_schedule_destroy(schedule);

@@ -42,7 +42,7 @@ static void must(quern_result result)
 /* What a system declares, in short; lists end with a zero. */
 typedef struct declares {
     quern_term terms[4];
-    quern_component lookups[2];
+    quern_lookup lookups[2], write_lookup;
     quern_resource_access resource;
     const char *after;
     quern_relation levels;
@@ -64,6 +64,7 @@ static quern_system add_to(quern_schedule *target, const char *name, const decla
     quern_system_def def = system_def(name, idle_run);
     memcpy(def.terms, what->terms, sizeof what->terms);
     def.lookups[0] = what->lookups[0];
+    def.write_lookups[0] = what->write_lookup;
     def.resources[0] = what->resource;
     def.after[0] = what->after;
     def.levels = what->levels;
@@ -131,7 +132,7 @@ Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
 Test(fuse, filters_on_changes_are_reads)
 {
     declares filters = TERMS(quern_term_changed(READS(position)));
-    declares looks = {.terms = {quern_term_changed(READS(velocity))}, .lookups = {position}};
+    declares looks = {.terms = {quern_term_changed(READS(velocity))}, .lookups = {{position}}};
     cr_assert(fuses_either_way(filters, TERMS(WRITES(position))));
     cr_assert(fuses_either_way(filters, looks));
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
@@ -146,7 +147,7 @@ Test(fuse, filters_on_changes_are_reads)
 
 Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
 {
-    declares looks = {.terms = {READS(velocity)}, .lookups = {position}};
+    declares looks = {.terms = {READS(velocity)}, .lookups = {{position}}};
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position), WRITES(velocity))));
     cr_assert(fuses_either_way(looks, TERMS(READS(position))));
@@ -175,7 +176,7 @@ Test(fuse, levels_of_one_relation_keep_a_writer_before_a_reader_of_targets)
     cr_assert_not(fuses_either_way(writes, reads), "it reads of others than levels keep apart");
     reads.terms[0] = quern_term_up_nearest_optional(position, parent);
     cr_assert(fuses(writes, reads));
-    reads.lookups[0] = position;
+    reads.lookups[0].component = position;
     cr_assert_not(fuses_either_way(writes, reads), "of any entity");
 }
 
@@ -255,7 +256,7 @@ Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
     cr_assert_not(fuses(TERMS(WRITES(position)), DECLARES(.terms = {WRITES(velocity)}, .after = "a")));
     cr_assert_not(fuses(TERMS(READS(position)), DECLARES(.terms = {READS(position)}, .after = "a")),
                   "nobody writes, so it is about something else");
-    declares looks = {.terms = {WRITES(velocity)}, .lookups = {position}, .after = "a"};
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{position}}, .after = "a"};
     cr_assert_not(fuses(TERMS(WRITES(position)), looks));
 }
 
@@ -270,7 +271,7 @@ Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 {
     quern_component rage = setup_component(world, "rage", 8, 8); /* that nobody has */
     declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_WRITE)}};
-    declares looks = {.terms = {WRITES(velocity)}, .lookups = {rage}};
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{rage}}};
     cr_assert(fuses(writes, looks), "nothing to meet on");
     looks.after = "a";
     cr_assert_not(fuses(writes, looks), "their terms share nothing");
@@ -281,7 +282,7 @@ Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
 {
     quern_system move = add("move", TERMS(WRITES(position)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
     quern_system push = add("push", TERMS(WRITES(position), READS(velocity)));
     quern_system heal = add("heal", TERMS(WRITES(health)));
     cr_assert_not(are_fused(move, seek));
@@ -293,7 +294,7 @@ Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
 Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
 {
     quern_system move = add("move", TERMS(WRITES(position)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
     quern_system draw = add("draw", TERMS(READS(position), READS(velocity)));
     cr_assert(are_fused(seek, draw));
     cr_assert_not(are_fused(move, draw));
@@ -302,7 +303,7 @@ Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
 Test(fuse, a_free_system_joins_the_pass_it_shares_most_components_with)
 {
     quern_system move = add("move", TERMS(WRITES(position), READS(health)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {position}));
+    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
     quern_system draw = add("draw", TERMS(READS(position), READS(health)));
     cr_assert_not(are_fused(move, seek));
     cr_assert(are_fused(move, draw));
@@ -325,7 +326,7 @@ Test(fuse, many_systems_share_one_pass)
 Test(fuse, an_archetype_that_brings_a_lookup_conflict_splits_a_pass)
 {
     quern_system writer = add("writer", TERMS(WRITES(position), quern_term_with(tag)));
-    quern_system looker = add("looker", DECLARES(.terms = {READS(velocity)}, .lookups = {position}));
+    quern_system looker = add("looker", DECLARES(.terms = {READS(velocity)}, .lookups = {{position}}));
     quern_system other = add("other", TERMS(READS(velocity)));
     cr_assert(are_fused(writer, looker));
     quern_component both[] = {position, tag};
@@ -367,7 +368,7 @@ Test(fuse, shuffled_passes_keep_apart_what_must_be_apart)
     for (uint32_t style = 0; style < STYLE_COUNT; style++) {
         quern_schedule *shuffled = setup_schedule_as(world, schedule_style(style), 1);
         declares writes = TERMS(WRITES(position)), serial = {.flags = QUERN_SYSTEM_SERIAL};
-        declares looks = {.terms = {WRITES(velocity)}, .lookups = {position}};
+        declares looks = {.terms = {WRITES(velocity)}, .lookups = {{position}}};
         serial.terms[0] = READS(position);
         quern_system writer = add_to(shuffled, "writer", &writes),
                      looker = add_to(shuffled, "looker", &looks);

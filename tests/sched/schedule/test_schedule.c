@@ -151,18 +151,18 @@ static void unknown_match(quern_system_def *def)
 
 static void lookup_after_the_end(quern_system_def *def)
 {
-    def->lookups[1] = position;
+    def->lookups[1].component = position;
 }
 
 static void unknown_lookup(quern_system_def *def)
 {
-    def->lookups[0] = component_unregistered(position);
+    def->lookups[0].component = component_unregistered(position);
 }
 
 static void lookup_of_own_write(quern_system_def *def)
 {
     use_term(def, quern_term_write(position));
-    def->lookups[0] = position;
+    def->lookups[0].component = position;
 }
 
 static void null_resource(quern_system_def *def)
@@ -241,7 +241,7 @@ static void infinite_interval(quern_system_def *def)
 
 static void same_lookup_twice(quern_system_def *def)
 {
-    def->lookups[0] = def->lookups[1] = position;
+    def->lookups[0].component = def->lookups[1].component = position;
 }
 
 static bool always(quern_context *context)
@@ -616,7 +616,7 @@ static void read_all(quern_context *context, const quern_view *view)
     for (uint32_t i = 0; i < view->term_count; i++)
         cr_assert_not_null(quern_view_read(view, i));
     for (uint32_t i = 0; i < QUERN_MAX_ACCESS; i++) {
-        cr_assert_not_null(quern_context_lookup(context, view->entities[0], greedy.lookups[i]));
+        cr_assert_not_null(quern_context_lookup(context, view->entities[0], greedy.lookups[i].component));
         cr_assert_not_null(quern_context_resource(context, greedy.resources[i].resource));
     }
     run_count++;
@@ -624,15 +624,17 @@ static void read_all(quern_context *context, const quern_view *view)
 
 Test(schedule, a_system_takes_32_terms_lookups_and_resources)
 {
+    quern_component components[QUERN_MAX_ACCESS];
     greedy = system_def("greedy", read_all);
     for (uint32_t i = 0; i < QUERN_MAX_ACCESS; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%u", i);
-        greedy.lookups[i] = setup_component(world, name, 8, 8);
-        greedy.terms[i] = quern_term_read(greedy.lookups[i]);
+        components[i] = setup_component(world, name, 8, 8);
+        greedy.lookups[i].component = components[i];
+        greedy.terms[i] = quern_term_read(components[i]);
         greedy.resources[i] = (quern_resource_access){setup_counter(world, name), QUERN_READ};
     }
-    setup_entity_with(world, greedy.lookups, QUERN_MAX_ACCESS);
+    setup_entity_with(world, components, QUERN_MAX_ACCESS);
     setup_system(schedule, &greedy);
     must_run(schedule, NULL);
     cr_assert_eq(run_count, 1u);

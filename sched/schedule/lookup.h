@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SCHEDULE_LOOKUP_H
+#define QUERN_SCHED_SCHEDULE_LOOKUP_H
+
+/* What a system declares to look up, of entities that need not be in its views. */
+
+#include "core/base/bitset.h"
+#include "core/storage/limit.h"
+
+#include <quern/schedule.h>
+
+enum { QUERN__COMPONENT_WORDS = QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS) };
+
+typedef struct quern__lookup {
+    uint16_t index; /* of the component */
+    quern__limit limit;
+    bool writes;
+} quern__lookup;
+
+typedef struct quern__lookups {
+    uint64_t unlimited[QUERN__COMPONENT_WORDS]; /* of any entity; also those that it may write */
+    uint64_t limited[QUERN__COMPONENT_WORDS];
+    uint64_t written[QUERN__COMPONENT_WORDS]; /* limited or not */
+    quern__lookup list[2 * QUERN_MAX_ACCESS]; /* those that it reads, then those that it writes */
+    uint32_t count;
+} quern__lookups;
+
+/* Reads the lookups out of a definition. Errors: INVALID_ARGUMENT, UNKNOWN_COMPONENT,
+ * DUPLICATE_COMPONENT. */
+quern_result quern__lookups_init(quern__lookups *lookups, const quern_world *world,
+                                 const quern_system_def *def);
+
+/* The lookup of the component, or NULL. */
+const quern__lookup *quern__lookups_find(const quern__lookups *lookups, uint32_t component_index);
+
+/* Whether entities of the archetype, which has the component, may be looked up. archetype NULL: of some. */
+static inline bool quern__lookups_reach(const quern__lookups *lookups, uint32_t component_index,
+                                        const quern__archetype *archetype)
+{
+    if (quern__bitset_has(lookups->unlimited, component_index)) return true;
+    if (!quern__bitset_has(lookups->limited, component_index)) return false;
+    return archetype == NULL ||
+           quern__limit_holds(quern__lookups_find(lookups, component_index)->limit, archetype);
+}
+
+/* A component that one of them writes and the other looks up, too, where limits do not exclude that it
+ * is of the same entity; the first one from `first` on, or QUERN_MAX_COMPONENTS. */
+uint32_t quern__lookups_meet(const quern__lookups *a, const quern__lookups *b, uint32_t first);
+
+/* What they are, for messages: "'position', 'velocity' (with 'turret')", or "none". */
+void quern__lookups_list(const quern__lookups *lookups, const quern_world *world, bool written, char *text,
+                         size_t text_bytes);
+
+#endif

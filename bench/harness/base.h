@@ -10,7 +10,8 @@
 
 #include <quern/bench.h>
 
-enum { QUERN__BENCH_MAX_SAMPLES = 1000 }; /* of one subject in one case */
+enum { QUERN__BENCH_MAX_SAMPLES = 1000 };   /* of one subject in one case */
+enum { QUERN__BENCH_MAX_PASSES = 1 << 24 }; /* in one sample */
 
 /* The name that messages begin with; "bench" until it is set. It is not copied. */
 void quern__bench_set_program(const char *name);

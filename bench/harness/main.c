@@ -213,6 +213,7 @@ static void measure_all(program *bench)
         .repeat_count = options->repeat_count,
         .warm_up_count = options->warm_up_count,
         .placement_count = options->placement_count,
+        .most_passes = options->most_passes,
         .time_s = options->time_s,
         .frames = options->frames,
         .counter_source = counter_source,

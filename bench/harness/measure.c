@@ -25,7 +25,6 @@ enum { SETTLE_NS = 1000000 };
 
 enum {
     ENOUGH_NS = 5000000, /* for a sample, when the workload leaves the number of passes to us */
-    MAX_PASSES = 1 << 24,
     FRAME_BATCHES = 5,
     FRAMES_NS = 300000000, /* to spend on single frames of one subject */
     MIN_BATCH_FRAMES = 4,
@@ -142,9 +141,11 @@ static void run_begin(subject_run *run, const quern_bench_subject *subject)
         run->counters[i] = NAN;
 }
 
-static void set_passes(bench_session *session, uint32_t pass_count)
+static void set_passes(bench_session *session, uint32_t wanted_count)
 {
     const bool fresh = session->workload->fresh;
+    const uint32_t most = session->settings->most_passes;
+    const uint32_t pass_count = wanted_count < most ? wanted_count : most;
     for (uint32_t i = 0; i < session->run_count; i++) {
         session->runs[i].round_count = fresh ? pass_count : 1;
         session->runs[i].pass_count = fresh ? 1 : pass_count;
@@ -159,7 +160,7 @@ static void find_pass_count(bench_session *session)
         const uint64_t time_ns = sample_ns(&session->runs[0], (round_options){0});
         for (uint32_t i = 1; i < session->run_count; i++)
             sample_ns(&session->runs[i], (round_options){0});
-        if (time_ns >= ENOUGH_NS || pass_count >= MAX_PASSES) return;
+        if (time_ns >= ENOUGH_NS || pass_count >= session->settings->most_passes) return;
     }
 }
 

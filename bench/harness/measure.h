@@ -15,6 +15,7 @@ typedef struct quern__bench_settings {
     uint32_t repeat_count;
     uint32_t warm_up_count;   /* rounds in each placement */
     uint32_t placement_count; /* at least 1; each gives one sample at least */
+    uint32_t most_passes;     /* in a sample */
     double time_s;            /* go on taking samples for this long */
     bool frames;
     const quern_hardware_source *counter_source; /* NULL: count nothing */

@@ -42,6 +42,7 @@ static const char help_text[] =
     "      --placements N    set each case up so many times, since it matters where data come to lie; "
     "default 3\n"
     "      --warm-up N       rounds in each of them that are not counted; default 2\n"
+    "      --passes N        no more passes than N in a sample: to see that all runs, not to measure\n"
     "      --pin             keep each case to as many processors as it has threads\n"
     "      --frames          time single frames, too, where a pass is a frame\n"
     "      --counters        count cycles, instructions and misses, where the system allows it\n"
@@ -73,6 +74,7 @@ static const char help_text[] =
 enum {
     OPTION_WARM_UP = 256,
     OPTION_PLACEMENTS,
+    OPTION_PASSES,
     OPTION_PIN,
     OPTION_FRAMES,
     OPTION_COUNTERS,
@@ -104,6 +106,7 @@ static const struct option long_options[] = {
     {"exclude", required_argument, NULL, 'x'},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"placements", required_argument, NULL, OPTION_PLACEMENTS},
+    {"passes", required_argument, NULL, OPTION_PASSES},
     {"pin", no_argument, NULL, OPTION_PIN},
     {"frames", no_argument, NULL, OPTION_FRAMES},
     {"counters", no_argument, NULL, OPTION_COUNTERS},
@@ -316,6 +319,8 @@ static bool apply_numbers(const option_parser *parser, int option)
     case OPTION_PLACEMENTS:
         return parse_number(parser, "--placements", optarg, 1, QUERN__BENCH_MAX_SAMPLES,
                             &options->placement_count);
+    case OPTION_PASSES:
+        return parse_number(parser, "--passes", optarg, 1, QUERN__BENCH_MAX_PASSES, &options->most_passes);
     default:
         return parse_noise(parser);
     }
@@ -421,7 +426,7 @@ static bool check_given_once(const option_parser *parser)
 static bool check_load(const option_parser *parser)
 {
     static const int measuring[] = {
-        'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PIN,
+        'r',           's',          OPTION_WARM_UP,  OPTION_PLACEMENTS, OPTION_PASSES,  OPTION_PIN,
         OPTION_FRAMES, OPTION_TRACE, OPTION_FORECAST, OPTION_COUNTERS,   OPTION_PROFILE,
     };
     if (parser->options->load == NULL) return true;
@@ -504,6 +509,7 @@ bool quern__bench_options_parse(quern__bench_options *options, const quern_bench
         .repeat_count = DEFAULT_REPEAT_COUNT,
         .warm_up_count = DEFAULT_WARM_UP_COUNT,
         .placement_count = DEFAULT_PLACEMENT_COUNT,
+        .most_passes = QUERN__BENCH_MAX_PASSES,
         .noise = default_noise,
     };
     unsigned seen_count[OPTION_END] = {0};

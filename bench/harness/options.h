@@ -36,7 +36,8 @@ typedef struct quern__bench_options {
     uint32_t repeat_count;
     uint32_t warm_up_count;
     uint32_t placement_count;
-    double time_s; /* of each case, at least; 0: as long as the samples take */
+    uint32_t most_passes; /* in a sample */
+    double time_s;        /* of each case, at least; 0: as long as the samples take */
     bool pin;
     bool frames;
     bool counters;

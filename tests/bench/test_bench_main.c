@@ -294,6 +294,19 @@ Test(bench_main, passes_are_found_out_and_the_same_for_all)
     cr_expect_not(diaries[0].wrong_order || diaries[1].wrong_order);
 }
 
+Test(bench_main, passes_may_be_limited)
+{
+    cr_expect_eq(call("-w plain -t 1 -r 4 --warm-up 1 --placements 1 --passes 2 --json=@"),
+                 QUERN_BENCH_EXIT_OK);
+    expect_diaries_agree(2 * 5, 5);
+    cr_expect_eq(call("-w fresh -t 1 -r 4 --warm-up 1 --placements 1 --passes 2 --json=@"),
+                 QUERN_BENCH_EXIT_OK);
+    expect_diaries_agree(2 * 5, 2 * 5);
+    cr_expect_eq(call("-w found -t 1 -r 3 --warm-up 0 --placements 1 --passes 2 --json=@"),
+                 QUERN_BENCH_EXIT_OK);
+    cr_expect_eq(diaries[0].pass_count, 1u + 2u + 3u * 2u, "tried with one and with two");
+}
+
 Test(bench_main, single_frames_are_timed_when_asked_for)
 {
     cr_expect_eq(call("-w found -t 1 -r 3 --frames --json=@"), QUERN_BENCH_EXIT_OK);

@@ -11,7 +11,7 @@
 
 TestSuite(bench_options, .timeout = 60);
 
-enum { MAX_WORDS = 16, LINE_BYTES = 512 };
+enum { MAX_WORDS = 20, LINE_BYTES = 512 };
 
 static const quern_bench_workload iter = {.name = "iter", .summary = "walks"};
 static const quern_bench_workload destroy = {
@@ -74,15 +74,21 @@ Test(bench_options, lists_of_numbers)
 
 Test(bench_options, how_to_measure)
 {
-    cr_assert(
-        parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --pin --counters --frames --noise 3 --compare b"),
-        "%s", message);
+    cr_assert(parse("-r 25 -s 0.5 --warm-up 0 --placements 4 --passes 5 --pin --counters --frames --noise "
+                    "3 --compare b"),
+              "%s", message);
     cr_expect_eq(options.repeat_count, 25);
     cr_expect_eq(options.time_s, 0.5);
     cr_expect_eq(options.warm_up_count, 0);
     cr_expect_eq(options.placement_count, 4);
+    cr_expect_eq(options.most_passes, 5);
     cr_expect(options.pin && options.counters && options.frames);
     cr_assert_float_eq(options.noise, 0.03, 1e-12);
+}
+
+Test(bench_options, a_sample_has_a_pass)
+{
+    expect_refusal("--passes 0", "--passes: '0'");
 }
 
 Test(bench_options, where_results_go)
@@ -120,9 +126,9 @@ Test(bench_options, comparing)
 
 Test(bench_options, what_loading_would_not_do_is_refused)
 {
-    static const char *const refused[] = {"--repeat 3",     "--time 1",    "--warm-up 1", "--placements 1",
-                                          "--pin",          "--frames",    "--profile",   "--counters",
-                                          "--trace t.json", "--forecast 4"};
+    static const char *const refused[] = {"--repeat 3", "--time 1",       "--warm-up 1", "--placements 1",
+                                          "--passes 1", "--pin",          "--frames",    "--profile",
+                                          "--counters", "--trace t.json", "--forecast 4"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char line[LINE_BYTES];
         snprintf(line, sizeof line, "%s --load now.jsonl", refused[i]);

@@ -42,4 +42,34 @@ static inline uint32_t quern__bitset_list(const uint64_t *words, uint32_t word_c
     return count;
 }
 
+/* Neighbouring members. */
+typedef struct quern__bit_run {
+    uint32_t first, count;
+} quern__bit_run;
+
+/* The first run behind the one given, which is 0 and 0 in the beginning. False after the last. */
+static inline bool quern__bitset_next_run(const uint64_t *words, uint32_t word_count, quern__bit_run *run)
+{
+    const uint32_t end = 64 * word_count;
+    uint32_t bit = run->first + run->count;
+    uint64_t rest = 0;
+    if (bit < end) rest = words[bit / 64] >> bit % 64 << bit % 64;
+    while (bit < end && rest == 0) {
+        bit = (bit / 64 + 1) * 64;
+        if (bit < end) rest = words[bit / 64];
+    }
+    if (bit >= end) return false;
+    run->first = bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
+    bit = run->first;
+    rest = ~words[bit / 64] >> bit % 64 << bit % 64;
+    while (rest == 0) {
+        bit = (bit / 64 + 1) * 64;
+        if (bit >= end) break;
+        rest = ~words[bit / 64];
+    }
+    const uint32_t run_end = bit < end ? bit / 64 * 64 + (uint32_t)__builtin_ctzll(rest) : end;
+    run->count = run_end - run->first;
+    return true;
+}
+
 #endif

@@ -146,7 +146,7 @@ static uintptr_t next_arrival(quern__edit_group *leader, const quern__archetype_
     return at;
 }
 
-/* Values that replaced others, in rows that stay or have been moved. */
+/* Values that replaced others, in rows that stay or have been moved there. */
 static void tell_written(const quern__chunk_edits *edits, const quern__sequence *sequence,
                          uintptr_t location, uint32_t count)
 {
@@ -156,7 +156,8 @@ static void tell_written(const quern__chunk_edits *edits, const quern__sequence 
         const quern__column *column = archetype->columns;
         while (column->offset_bytes != fill->target_offset_bytes)
             column++;
-        if (fill->replaces) quern__rows_written(archetype, location, count, column->component_index);
+        if (fill->replaces)
+            quern__rows_written_from(archetype, sequence->source, location, count, column->component_index);
     }
 }
 

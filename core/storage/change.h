@@ -126,9 +126,10 @@ static inline void quern__note_column(const quern__archetype *archetype, uintptr
     quern__versions_note_column(&archetype->versions, quern__chunk_of(location)->index, column);
 }
 
-/* The component of the entities in these rows has values that somebody gave to it. */
-static inline void quern__on_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
-                                     uint32_t component_index)
+/* The component of the entities in these rows has values that somebody gave to it. source: where they were
+ * before, the same archetype where they have not moved. */
+static inline void quern__on_written(const quern__archetype *archetype, const quern__archetype *source,
+                                     uintptr_t first, uint32_t count, uint32_t component_index)
 {
     assert(quern__is_run(archetype, first, count));
     (void)count;
@@ -136,7 +137,8 @@ static inline void quern__on_written(const quern__archetype *archetype, uintptr_
     const uint32_t column = quern__archetype_column(archetype, component_index);
     if (column >= QUERN__COLUMN_TAG) return;
     quern__note_column(archetype, first, column);
-    if (archetype->first_watch != NULL) quern__watches_written(archetype, first, count, component_index);
+    if (archetype->first_watch != NULL)
+        quern__watches_written(archetype, source, first, count, component_index);
 }
 
 /* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
@@ -228,7 +230,15 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
 static inline void quern__rows_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
                                        uint32_t component_index)
 {
-    quern__on_written(archetype, first, count, component_index);
+    quern__on_written(archetype, archetype, first, count, component_index);
+}
+
+/* The same after a move from the source, for a value that replaced one that was carried. */
+static inline void quern__rows_written_from(const quern__archetype *archetype,
+                                            const quern__archetype *source, uintptr_t first, uint32_t count,
+                                            uint32_t component_index)
+{
+    quern__on_written(archetype, source, first, count, component_index);
 }
 
 /* A pointer to write the component's value in this row was given out. Whether it is used nobody hears; so

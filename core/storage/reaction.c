@@ -58,7 +58,7 @@ static void lay_out_copies(quern__watch *watch)
         const uint32_t index = quern__component_index(term->component);
         const uint32_t column = quern__archetype_column(archetype, index);
         watch->columns[i] =
-            (quern_view_column){.access = (uint8_t)(has_access(term) ? term->access : QUERN_NO_ACCESS),
+            (quern_view_column){.access = (uint8_t)(has_access(term) ? QUERN_READ : QUERN_NO_ACCESS),
                                 .present = column != QUERN__COLUMN_NONE,
                                 .is_checked = QUERN_CHECKS};
         if (!has_access(term) || column >= QUERN__COLUMN_TAG) continue;
@@ -473,12 +473,13 @@ void quern__watches_move_to(const quern__archetype *target, uintptr_t to, const 
     }
 }
 
-void quern__watches_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
-                            uint32_t component_index)
+void quern__watches_written(const quern__archetype *archetype, const quern__archetype *source,
+                            uintptr_t first, uint32_t count, uint32_t component_index)
 {
     for (quern__watch *watch = archetype->first_watch; watch != NULL; watch = watch->next) {
         const quern__reaction *reaction = watch->reaction;
         if (!asks_for(reaction, QUERN_ON_SET)) continue;
+        if (source != archetype && quern__watch_of(source, reaction) == NULL) continue; /* it came */
         for (uint32_t i = 0; i < reaction->term_count; i++)
             if (has_access(&reaction->terms[i]) &&
                 quern__component_index(reaction->terms[i].component) == component_index)

@@ -155,6 +155,9 @@ quern_result quern__reaction_take(struct quern__storage *storage, quern__reactio
 /* What was taken has been seen: destroys the copies, and keeps their memory for others. */
 void quern__reaction_done(struct quern__storage *storage, quern__reaction *reaction);
 
+/* What was taken is pending again. The structure has not changed since. */
+void quern__reaction_put_back(struct quern__storage *storage, quern__reaction *reaction);
+
 /* Forgets what is pending for the reaction. */
 void quern__reaction_drop(struct quern__storage *storage, quern__reaction *reaction);
 
@@ -188,7 +191,8 @@ void quern__watches_move_from(const quern__archetype *source, uintptr_t from,
 void quern__watches_move_to(const quern__archetype *target, uintptr_t to, const quern__archetype *source,
                             uint32_t count);
 
-void quern__watches_written(const quern__archetype *archetype, uintptr_t first, uint32_t count,
-                            uint32_t component_index);
+/* source: where the rows were before, the same archetype where they have not moved. */
+void quern__watches_written(const quern__archetype *archetype, const quern__archetype *source,
+                            uintptr_t first, uint32_t count, uint32_t component_index);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/storage/reaction.h"
 
+#include "core/base/bitset.h"
 #include "core/storage/storage.h"
 
 static const quern__plane_kind plane_kinds[] = {QUERN__PLANE_ADDED, QUERN__PLANE_SET};
@@ -164,6 +165,55 @@ void quern__reaction_done(quern__storage *storage, quern__reaction *reaction)
     taken->removed.count = 0;
     taken->rows.count = 0;
     taken->words.count = 0;
+}
+
+/* ------------------------------------------------------------------------------------------ put back */
+
+static void put_back_rows(const quern__taken *taken, const quern__taken_rows *rows, quern__watch *watch)
+{
+    uint32_t planes[KIND_COUNT];
+    find_planes(watch, planes);
+    const uint32_t plane = planes[rows->kind == QUERN_ON_ADDED ? 0 : 1];
+    const quern__chunk *chunk = rows->archetype->slots[rows->slot].chunk;
+    const uint64_t *words = taken->words.items + rows->first_word;
+    quern__bit_run run = {0};
+    while (quern__bitset_next_run(words, row_words(watch), &run))
+        quern__plane_set_run(rows->archetype->planes, plane, quern__location_make(chunk, run.first),
+                             run.count);
+    watch->is_pending = true;
+}
+
+/* Blocks of one watch, which had room for them before. */
+static void put_back_blocks(const quern__taken_block *blocks, uint32_t count)
+{
+    quern__watch *watch = blocks[0].watch;
+    quern__removed *removed = &watch->removed;
+    assert(removed->count == 0 && removed->blocks.count + count <= removed->blocks.capacity);
+    memmove(removed->blocks.items + count, removed->blocks.items,
+            removed->blocks.count * sizeof *removed->blocks.items);
+    for (uint32_t i = 0; i < count; i++) {
+        removed->blocks.items[i] = blocks[i].memory;
+        removed->count += blocks[i].count;
+    }
+    removed->blocks.count += count;
+    watch->handed_count -= count;
+}
+
+void quern__reaction_put_back(quern__storage *storage, quern__reaction *reaction)
+{
+    quern__taken *taken = &reaction->taken;
+    for (uint32_t i = 0; i < taken->rows.count; i++) {
+        const quern__taken_rows *rows = &taken->rows.items[i];
+        put_back_rows(taken, rows, quern__watch_of(rows->archetype, reaction));
+    }
+    for (uint32_t first = 0, end; first < taken->removed.count; first = end) {
+        for (end = first + 1; end < taken->removed.count; end++)
+            if (taken->removed.items[end].watch != taken->removed.items[first].watch) break;
+        put_back_blocks(&taken->removed.items[first], end - first);
+    }
+    if (taken->rows.count + taken->removed.count > 0)
+        reaction->is_pending = storage->reactions.is_pending = true;
+    taken->rows.count = taken->words.count = taken->removed.count = 0;
 }
 
 void quern__reaction_drop(quern__storage *storage, quern__reaction *reaction)

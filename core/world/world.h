@@ -47,6 +47,7 @@ struct quern_world {
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     uint32_t user_count;                    /* queries, getters and schedules that hold on to the world */
+    struct quern_schedule *first_schedule;  /* in the order of creation; not looked into here */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* of the definition */

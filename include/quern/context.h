@@ -111,6 +111,10 @@ QUERN_API uint32_t quern_context_partial_count(const quern_context *context);
  * bits at every thread count. NULL, without a message, after the last, and outside of end. */
 QUERN_API const void *quern_context_partial_at(const quern_context *context, uint32_t ordinal);
 
+/** Returns what happened to the rows of a reaction's view, in run: QUERN_ON_ADDED, QUERN_ON_SET or
+ * QUERN_ON_REMOVED, one of those in its reacts_to. 0 elsewhere. */
+QUERN_API uint32_t quern_context_reaction(const quern_context *context);
+
 /** Returns user_data of the system, or as given to the call. */
 QUERN_API void *quern_context_user_data(const quern_context *context);
 

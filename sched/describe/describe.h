@@ -141,6 +141,15 @@ void quern__write_name(quern__printer *printer, const char *name);
 /* before, then the name in single quotation marks. */
 void quern__write_quoted(quern__printer *printer, const char *before, const char *name);
 
+/* What a reaction may react to. */
+enum { QUERN__REACTION_WORDS = 4 };
+typedef struct quern__reaction_word {
+    quern_reaction_kind kind;
+    const char *word;
+} quern__reaction_word;
+
+extern const quern__reaction_word quern__reaction_words[QUERN__REACTION_WORDS];
+
 /* In whole nanoseconds; at most 1e9 seconds. */
 uint64_t quern__seconds_to_ns(double seconds);
 

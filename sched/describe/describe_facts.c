@@ -53,7 +53,7 @@ static void gather_rules(quern__facts *facts)
 bool quern__facts_is_accidental(const quern__facts *facts, const quern__system *earlier,
                                 const quern__system *later)
 {
-    if (earlier->phase != later->phase) return false;
+    if (earlier->phase != later->phase || !quern__system_meets(earlier, later)) return false;
     bool must_keep_order = is_exclusive(earlier) || is_exclusive(later) ||
                            conflict_of(earlier, later).kind != QUERN__NO_CONFLICT;
     return must_keep_order &&
@@ -277,6 +277,7 @@ static bool is_deep(const quern__system *system, const quern__archetype *archety
 static uint64_t calls_of(const quern__system *system)
 {
     if (system->query.term_count == 0) return 1;
+    if (system->reaction != NULL) return system->step_view_count; /* in the last frame */
     uint64_t count = 0;
     for (uint32_t i = 0; i < system->query.matches.count; i++) {
         const quern__archetype *archetype = system->query.matches.items[i].archetype;
@@ -290,6 +291,7 @@ static uint64_t calls_of(const quern__system *system)
  * all those of the last. */
 static uint64_t calls_in_turn(const quern__system *system)
 {
+    if (system->reaction != NULL) return system->step_view_count > 0;
     uint64_t count = 0;
     bool is_seen[QUERN__LEVEL_COUNT] = {false};
     for (uint32_t i = 0; i < system->query.matches.count; i++) {

@@ -200,8 +200,22 @@ static void put_levels(quern__json *out, const quern__plan *plan, const quern__r
         quern__json_null(out, "levels");
 }
 
+static void put_reaction(quern__json *out, const quern__system *system)
+{
+    if (system->reaction == NULL) {
+        quern__json_null(out, "reacts_to");
+        return;
+    }
+    quern__json_open(out, "reacts_to", '[');
+    for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
+        if ((system->reacts_to & quern__reaction_words[i].kind) != 0)
+            quern__json_text(out, NULL, quern__reaction_words[i].word);
+    quern__json_close(out, ']');
+}
+
 static void put_traits(quern__json *out, const quern__system *system)
 {
+    put_reaction(out, system);
     quern__json_count(out, "lane", system->lane + 1);
     quern__json_flag(out, "enabled", system->enabled);
     quern__json_flag(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
@@ -310,6 +324,23 @@ static void put_phase(quern__json *out, const quern__facts *facts, const quern__
     quern__json_close(out, '}');
 }
 
+/* The segments of a round; null: there are no reactions. */
+static void put_reactions(quern__json *out, const quern__facts *facts)
+{
+    const quern__plan *plan = &facts->schedule->plan;
+    if (plan->reaction_count == 0) {
+        quern__json_null(out, "reactions");
+        return;
+    }
+    quern__json_open(out, "reactions", '{');
+    quern__json_count(out, "max_rounds", plan->max_reaction_rounds);
+    quern__json_open(out, "segments", '[');
+    for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
+        put_segment(out, facts, i);
+    quern__json_close(out, ']');
+    quern__json_close(out, '}');
+}
+
 static void put_accidents(quern__json *out, const quern__facts *facts)
 {
     const quern_schedule *schedule = facts->schedule;
@@ -342,6 +373,7 @@ void quern__describe_json(quern__printer *printer, const quern__facts *facts)
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
         put_phase(&out, facts, &schedule->plan.phases[i]);
     quern__json_close(&out, ']');
+    put_reactions(&out, facts);
     put_accidents(&out, facts);
     quern__json_close(&out, '}');
 }

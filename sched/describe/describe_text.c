@@ -97,8 +97,19 @@ static const char *relation_name(const quern_world *world, const quern__relation
     return quern__relation_name(&world->storage, relation);
 }
 
+/* "; reacts to added, removed" */
+static void write_reaction(quern__printer *printer, const quern__system *system)
+{
+    const char *separator = "; reacts to ";
+    for (uint32_t i = 0; i < QUERN__REACTION_WORDS; i++)
+        if ((system->reacts_to & quern__reaction_words[i].kind) != 0)
+            quern__print(printer, "%s%s", next(&separator), quern__reaction_words[i].word);
+    quern__write_quoted(printer, "; of phase ", system->plan->phases[system->phase].name);
+}
+
 static void write_traits(quern__printer *printer, const quern__system *system)
 {
+    if (system->reaction != NULL) write_reaction(printer, system);
     if (system->pass->lane_count > 1) quern__print(printer, "; lane %u", system->lane + 1);
     if (system->levels != NULL)
         quern__write_quoted(printer, "; levels of ", relation_name(system->plan->world, system->levels));
@@ -279,6 +290,17 @@ static void write_phase(quern__printer *printer, const quern__facts *facts, cons
         write_segment(printer, facts, i);
 }
 
+static void write_reactions(quern__printer *printer, const quern__facts *facts)
+{
+    const quern__plan *plan = &facts->schedule->plan;
+    if (plan->reaction_count == 0) return;
+    quern__print(printer, "reactions, in at most ");
+    write_count(printer, plan->max_reaction_rounds, "round");
+    quern__print(printer, " after each sync point\n");
+    for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count; i++)
+        write_segment(printer, facts, i);
+}
+
 static void write_accidents(quern__printer *printer, const quern__facts *facts)
 {
     const char *heading = "order by registration alone\n";
@@ -303,6 +325,7 @@ void quern__describe_text(quern__printer *printer, const quern__facts *facts)
     const quern_schedule *schedule = facts->schedule;
     for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
         write_phase(printer, facts, &schedule->plan.phases[i]);
+    write_reactions(printer, facts);
     write_accidents(printer, facts);
     quern__print(printer, "frame: ");
     write_load(printer, facts, facts->load);

@@ -404,6 +404,12 @@ const void *quern_context_partial_at(const quern_context *context, uint32_t ordi
     return quern__system_partial(context->system, ordinal);
 }
 
+uint32_t quern_context_reaction(const quern_context *context)
+{
+    if (is_foreign(context, "quern_context_reaction")) return 0;
+    return plain_of(context) != NULL ? 0 : context->reaction;
+}
+
 void *quern_context_user_data(const quern_context *context)
 {
     if (is_foreign(context, "quern_context_user_data")) return NULL;

@@ -20,6 +20,7 @@ struct quern_context {
     quern__callback_kind callback;
     const void *thread;         /* that calls its callbacks now, or NULL; in builds with QUERN_CHECKS */
     uint32_t part;              /* of the system's streams: see frame.h */
+    uint32_t reaction;          /* what happened to the rows of the view, a quern_reaction_kind; or 0 */
     bool has_stream;            /* the recorder is set to this callback's stream */
     bool is_busy;               /* callbacks of a pass are under way */
     struct quern__guard *lent;  /* guards of what the callback looked up to write; see guard.h */

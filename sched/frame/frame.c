@@ -5,6 +5,7 @@
 #include "core/world/target.h"
 #include "core/world/world_commands.h"
 #include "sched/frame/context.h"
+#include "sched/frame/react.h"
 #include "sched/frame/sync.h"
 #include "sched/frame/workers.h"
 #include "sched/jobs/graph.h"
@@ -12,6 +13,7 @@
 #include "sched/jobs/thread.h"
 #include "sched/schedule/compile.h"
 #include "sched/schedule/levels.h"
+#include "sched/schedule/reacting.h"
 
 #include <float.h>
 
@@ -22,7 +24,7 @@
  *     each phase, once, or as often as its fixed step fits; each segment of it:
  *         RUN           passes as a graph, on all threads
  *         EXCLUSIVE     one system, alone, on the caller
- *         SYNC          commands are applied
+ *         SYNC          commands are applied; then reactions run, in rounds (react.h), as segments, too
  *     finish            what went wrong without ending the frame is told */
 
 /* ----------------------------------------------------------------------------------------- segments */
@@ -52,6 +54,14 @@ static bool is_idle(const quern__segment *segment)
     return true;
 }
 
+/* Reactions are called on views or not at all. */
+static bool has_items(const quern__segment *segment)
+{
+    for (uint32_t i = 0; i < segment->passes.count; i++)
+        if (segment->passes.items[i]->item_count > 0) return true;
+    return false;
+}
+
 /* Whether the depths of entities on the last level of relations are as they were; their rows may be where
  * they were, and those that they belong to others. */
 static bool are_depths_known(const quern__segment *segment)
@@ -72,23 +82,25 @@ static bool are_targets_known(const quern__segment *segment)
     return true;
 }
 
-/* Counts what there is to do. Holds for later frames, too, until rows come, go or move. */
+/* Counts what there is to do. Holds for later frames, too, until rows come, go or move; not for reactions,
+ * which have something else to do each time. */
 static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
 {
     uint64_t version = schedule->plan.world->storage.structure_version + 1;
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
-        are_depths_known(segment) && are_targets_known(segment))
+        !segment->reacts && are_depths_known(segment) && are_targets_known(segment))
         return QUERN_OK;
     segment->prepared_version = 0;
     segment->has_targets = false;
     segment->has_depths = false;
     for (uint32_t i = 0; i < segment->passes.count; i++) {
         quern__pass *pass = segment->passes.items[i];
-        quern_result result = quern__pass_prepare(pass, thread_count);
+        quern_result result =
+            segment->reacts ? quern__reacting_prepare(pass) : quern__pass_prepare(pass, thread_count);
         if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
         if (result != QUERN_OK) return result;
-        segment->has_depths |= quern__levels_has_depths(pass);
+        segment->has_depths |= !segment->reacts && quern__levels_has_depths(pass);
         segment->has_targets |= pass->systems.items[0]->query.target != NULL;
     }
     if (segment->graph != NULL) {
@@ -96,7 +108,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         if (result != QUERN_OK) return result;
     }
     number_streams(schedule, segment);
-    segment->is_idle = is_idle(segment);
+    segment->is_idle = segment->reacts ? !has_items(segment) : is_idle(segment);
     segment->prepared_version = version;
     segment->prepared_threads = thread_count;
     return QUERN_OK;
@@ -117,7 +129,7 @@ static quern_result start_segment(quern_schedule *schedule, quern__segment *segm
     return QUERN_OK;
 }
 
-/* A phase with a fixed step adds up; of others, what was prepared tells. */
+/* A phase with a fixed step adds up, and so do reactions; of others, what was prepared tells. */
 static void count_views(const quern_schedule *schedule, const quern__segment *segment)
 {
     for (uint32_t i = segment->first; i < segment->end; i++) {
@@ -130,7 +142,8 @@ static void count_views(const quern_schedule *schedule, const quern__segment *se
 
 static void finish_segment(quern_schedule *schedule, const quern__segment *segment)
 {
-    if (schedule->plan.phases[segment->phase].step_seconds > 0) count_views(schedule, segment);
+    if (segment->reacts || schedule->plan.phases[segment->phase].step_seconds > 0)
+        count_views(schedule, segment);
     for (uint32_t i = 0; i < segment->passes.count; i++)
         quern__pass_finish(segment->passes.items[i], schedule->version_base);
 }
@@ -198,9 +211,20 @@ static quern_result run_sync(quern_schedule *schedule, quern__flush_report *repo
     return result;
 }
 
-static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
-                                quern__flush_report *report)
+/* What was taken goes back where the segment does not run, so that nothing is lost. */
+static quern_result run_reactions(quern_schedule *schedule, quern__segment *segment)
 {
+    if (!quern__reacting_is_due(&schedule->plan, segment)) return QUERN_OK;
+    const quern_result result = segment->kind == QUERN__SEGMENT_RUN ? run_graph(schedule, segment)
+                                                                    : run_exclusive(schedule, segment);
+    quern__reacting_finish(&schedule->plan, segment, result == QUERN_OK);
+    return result;
+}
+
+quern_result quern__frame_run_segment(quern_schedule *schedule, quern__segment *segment,
+                                      quern__flush_report *report)
+{
+    if (segment->reacts && segment->first < segment->end) return run_reactions(schedule, segment);
     switch (segment->kind) {
     case QUERN__SEGMENT_RUN:
         return run_graph(schedule, segment);
@@ -209,7 +233,8 @@ static quern_result run_segment(quern_schedule *schedule, quern__segment *segmen
     case QUERN__SEGMENT_SYNC:
         break;
     }
-    return run_sync(schedule, report);
+    const quern_result result = run_sync(schedule, report);
+    return result != QUERN_OK || segment->reacts ? result : quern__react(schedule, report);
 }
 
 /* ------------------------------------------------------------------------------------------- phases */
@@ -243,7 +268,7 @@ static quern_result run_phase(quern_schedule *schedule, const quern__phase *phas
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
-        result = run_segment(schedule, &schedule->plan.segments.items[i], report);
+        result = quern__frame_run_segment(schedule, &schedule->plan.segments.items[i], report);
     return result;
 }
 
@@ -259,45 +284,51 @@ static quern_result run_steps(quern_schedule *schedule, quern__phase *phase, que
     return result;
 }
 
+/* What an earlier frame could not apply; and then reactions. */
+static quern_result catch_up(quern_schedule *schedule, quern__flush_report *report)
+{
+    const quern_result result = quern__sync(schedule, report);
+    return result == QUERN_OK ? quern__react(schedule, report) : result;
+}
+
 /* Errors stop the frame; the report collects what does not. */
 static quern_result run_phases(quern_schedule *schedule, quern__flush_report *report)
 {
     quern_result result = quern__sync_world(schedule, report);
-    if (result == QUERN_OK)
-        result = quern__sync(schedule, report); /* what an earlier frame could not apply */
+    if (result == QUERN_OK) result = catch_up(schedule, report);
     for (uint32_t i = 0; i < schedule->plan.phase_count && result == QUERN_OK; i++) {
         quern__phase *phase = &schedule->plan.phases[i];
         result = phase->step_seconds > 0 ? run_steps(schedule, phase, report)
                                          : run_phase(schedule, phase, report);
     }
-    for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
-        quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
     return result;
 }
 
 /* ------------------------------------------------------------------------------------------- frame */
 
-/* Costs nothing for each system, but where it was asked to time them, or the last frame had commands. */
-static void start_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds, uint64_t start_ns)
+/* Of a frame, or of reactions between frames. */
+static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds)
 {
     schedule->jobs = jobs;
     schedule->caller_index = jobs != NULL ? quern__jobs_current_worker(jobs)->index : 0;
     schedule->delta_seconds = delta_seconds;
-    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
-    quern__playback_start_frame(&schedule->playback);
-    const quern__observed_frame frame = {.jobs = jobs,
-                                         .thread_count = jobs != NULL ? jobs->thread_count : 1,
-                                         .worker_count = jobs != NULL ? jobs->worker_count : 1,
-                                         .caller_index = schedule->caller_index,
-                                         .frame_index = schedule->frame_index,
-                                         .begin_ns = start_ns};
-    schedule->observer->calls->begin_frame(schedule->observer, &frame);
-    schedule->is_observed = schedule->observer->is_looking;
+    schedule->is_observed = false;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
+    quern__react_start(schedule);
+}
+
+/* Costs nothing for each system, but where it was asked to time them, or the last frame had commands. */
+static void start_frame(quern_schedule *schedule, const quern__observed_frame *frame)
+{
+    schedule->stats = (quern_frame_stats){.frame_index = schedule->frame_index};
+    quern__playback_start_frame(&schedule->playback);
+    schedule->observer->calls->begin_frame(schedule->observer, frame);
+    schedule->is_observed = schedule->observer->is_looking;
     for (uint32_t i = 0; i < schedule->plan.systems.count && schedule->has_command_counts; i++)
         schedule->plan.systems.items[i]->command_count = 0;
     schedule->has_command_counts = false;
+    quern__react_start_frame(schedule);
 }
 
 static quern_result fail_refused(unsigned long long frame, const char *system_name)
@@ -328,6 +359,12 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
             report->refused_result == QUERN_ERROR_LIMIT
                 ? "more archetypes than the world can have (QUERN_MAX_ARCHETYPES)"
                 : "more components or bytes than one entity can have");
+    if (schedule->is_reaction_cut)
+        return quern__fail(
+            QUERN_ERROR_LIMIT,
+            "frame %llu: reactions caused each other for %u rounds, and what was left to react to "
+            "was dropped: %s. Break the cycle, or raise max_reaction_rounds of the schedule",
+            frame, schedule->plan.max_reaction_rounds, schedule->reaction_trail);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts[i].refused_system != NULL)
             return fail_refused(frame, schedule->contexts[i].refused_system);
@@ -346,32 +383,66 @@ static quern_result check_run(const quern_schedule *schedule, double delta_secon
                        "%s: this schedule is running a frame; call it between frames", function);
 }
 
+typedef quern_result frame_part(quern_schedule *schedule, quern__flush_report *report);
+
+/* With the world locked. */
+static quern_result run_locked(quern_schedule *schedule, frame_part *part)
+{
+    quern__flush_report report = {0};
+    schedule->is_running = true;
+    quern__world_set_locked(schedule->plan.world, true);
+    if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
+    const quern_result result = part(schedule, &report);
+    for (uint32_t i = 0; i < schedule->worker_count && result != QUERN_OK; i++)
+        quern__commands_close(&schedule->recorders[i]); /* what is kept is counted */
+    if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
+        quern__guards_break(schedule);
+    quern__world_set_locked(schedule->plan.world, false);
+    schedule->is_running = false;
+    return result == QUERN_OK ? finish_frame(schedule, &report) : result;
+}
+
+static quern_result prepare_run(quern_schedule *schedule, const quern_jobs *jobs)
+{
+    const quern_result result = quern__compile(&schedule->plan);
+    return result == QUERN_OK ? quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1) : result;
+}
+
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,
                               uint64_t start_ns, const char *function)
 {
-    quern_result result = quern__compile(&schedule->plan);
-    if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1);
+    quern_result result = prepare_run(schedule, jobs);
     if (result == QUERN_OK)
         result = schedule->observer->calls->prepare(schedule->observer, schedule->worker_count);
     const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
     if (result == QUERN_OK && is_outside) result = quern__jobs_enter(jobs, function);
     if (result != QUERN_OK) return result;
-    start_frame(schedule, jobs, delta_seconds, start_ns);
-    schedule->is_running = true;
-    quern__world_set_locked(schedule->plan.world, true);
-    quern__flush_report report = {0};
-    if (QUERN_CHECKS) quern__guards_resume(schedule, "before");
-    result = run_phases(schedule, &report);
-    if (QUERN_CHECKS && (result != QUERN_OK || !quern__guards_close(schedule)))
-        quern__guards_break(schedule);
-    quern__world_set_locked(schedule->plan.world, false);
-    schedule->is_running = false;
-    if (result == QUERN_OK) result = finish_frame(schedule, &report);
+    start_run(schedule, jobs, delta_seconds);
+    const quern__observed_frame frame = {.jobs = jobs,
+                                         .thread_count = jobs != NULL ? jobs->thread_count : 1,
+                                         .worker_count = jobs != NULL ? jobs->worker_count : 1,
+                                         .caller_index = schedule->caller_index,
+                                         .frame_index = schedule->frame_index,
+                                         .begin_ns = start_ns};
+    start_frame(schedule, &frame);
+    result = run_locked(schedule, run_phases);
     if (schedule->is_observed) schedule->observer->calls->end_frame(schedule->observer);
     if (is_outside)
         quern__jobs_leave(jobs); /* this worker, and its track, may be another thread's from here */
     schedule->frame_index++;
     schedule->stats.time_ns = quern__clock_ns() - start_ns;
+    return result;
+}
+
+quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function)
+{
+    quern_result result = prepare_run(schedule, jobs);
+    const bool is_outside = jobs != NULL && quern__jobs_current_worker(jobs) == NULL;
+    if (result == QUERN_OK && is_outside) result = quern__jobs_enter(jobs, function);
+    if (result != QUERN_OK) return result;
+    start_run(schedule, jobs, 0);
+    result = run_locked(schedule, catch_up);
+    if (is_outside) quern__jobs_leave(jobs);
     return result;
 }
 

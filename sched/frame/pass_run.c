@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/pass_run.h"
 #include "core/base/hash.h"
 #include "core/world/target.h"
 #include "core/world/up.h"
@@ -114,7 +115,7 @@ IN_TWO_KINDS void begin_systems(const quern__pass *pass, quern_context *context,
 {
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        if (!system->enabled) continue;
+        if (!system->enabled || (system->reaction != NULL && system->view_count == 0)) continue;
         enter_call(context, system, QUERN__PART_BEGIN);
         if (quern__system_is_gated(system)) system->is_active = opens(system, context, is_told);
         if (system->is_active && system->begin != NULL) {
@@ -244,6 +245,31 @@ IN_TWO_KINDS bool call_run(quern_context *context, quern_kernel *run, const quer
     if (context->scope.refused == QUERN_OK) return false;
     quern__context_note_refusal(context);
     return true;
+}
+
+/* For reactions, which have views of their own: see pass_run.h. */
+
+void quern__pass_enter_call(quern_context *context, const quern__system *system, uint32_t part)
+{
+    enter_call(context, system, part);
+}
+
+void quern__pass_begin_calls(const quern_context *context)
+{
+    begin_calls(context);
+}
+
+void quern__pass_call_view(quern_context *context, quern_kernel *run, const quern_view *view, bool is_told)
+{
+    call_run(context, run, view, is_told);
+}
+
+void quern__pass_call_rows(quern_context *context, const quern__archetype *archetype, quern_kernel *run,
+                           const quern_view *view, bool is_told)
+{
+    if (QUERN_CHECKS) quern__guards_check(context, archetype, view);
+    const bool was_refused = call_run(context, run, view, is_told);
+    if (QUERN_CHECKS) quern__guards_renew(context, archetype, view, was_refused);
 }
 
 enum { ALL_LANES = UINT32_MAX };
@@ -469,7 +495,9 @@ IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t 
 {
     const quern__pass *pass = stage->pass;
     chunks_run *const run = is_told ? run_told_chunks : run_chunks;
-    if (pass->kind == QUERN__PASS_ONCE)
+    if (pass->reacts)
+        quern__pass_react(stage, begin, end, context, is_told);
+    else if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context, is_told);
     else if (stage->is_deep)
         run_deep(pass, context, is_told);

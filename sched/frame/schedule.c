@@ -32,6 +32,23 @@ static quern_result check_phases(const char *const *names, uint32_t *out_count)
     return result;
 }
 
+/* Behind the last of the world's schedules. */
+static quern_schedule **last_link(quern_world *world)
+{
+    quern_schedule **link = &world->first_schedule;
+    while (*link != NULL)
+        link = &(*link)->next_schedule;
+    return link;
+}
+
+static void unlink_schedule(const quern_schedule *schedule)
+{
+    quern_schedule **link = &schedule->plan.world->first_schedule;
+    while (*link != schedule)
+        link = &(*link)->next_schedule;
+    *link = schedule->next_schedule;
+}
+
 quern_result quern_schedule_create(quern_world *world, const quern_schedule_def *def,
                                    quern_schedule **out_schedule)
 {
@@ -63,6 +80,9 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
                                           .fuse = !def->no_fuse,
                                           .shuffle_seed = def->shuffle_seed,
                                           .prefetch = def->prefetch,
+                                          .max_reaction_rounds = def->max_reaction_rounds > 0
+                                                                     ? def->max_reaction_rounds
+                                                                     : QUERN_DEFAULT_REACTION_ROUNDS,
                                           .own_cache_bytes = quern__own_cache_bytes(),
                                           .shared_cache_bytes = quern__shared_cache_bytes()},
                                  .timing = def->timing};
@@ -77,6 +97,7 @@ quern_result quern_schedule_create(quern_world *world, const quern_schedule_def 
     }
     quern__playback_init(&schedule->playback, &world->storage);
     world->user_count++;
+    *last_link(world) = schedule;
     *out_schedule = schedule;
     return QUERN_OK;
 }
@@ -91,6 +112,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     }
     const quern_allocator *allocator = &schedule->plan.world->storage.allocator;
     schedule->plan.world->user_count--;
+    unlink_schedule(schedule);
     schedule->observer->calls->destroy(schedule->observer);
     quern__compile_release(&schedule->plan);
     quern__workers_release(schedule);
@@ -166,6 +188,7 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     system->index = schedule->plan.systems.count;
     schedule->plan.systems.items[schedule->plan.systems.count++] = system;
     if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;
+    schedule->plan.reaction_count += system->reaction != NULL;
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;
@@ -270,7 +293,7 @@ quern_result quern_schedule_get_system_stats(const quern_schedule *schedule, que
     quern_result result = find_checked(schedule, handle, "quern_schedule_get_system_stats", &system);
     if (result != QUERN_OK) return result;
     if (out_stats == NULL) return quern__fail_null("quern_schedule_get_system_stats", "out_stats");
-    bool has_steps = schedule->plan.phases[system->phase].step_seconds > 0;
+    bool has_steps = system->reaction != NULL || schedule->plan.phases[system->phase].step_seconds > 0;
     *out_stats = (quern_system_stats){
         .name = system->name,
         .phase = system->phase,

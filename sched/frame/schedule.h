@@ -36,6 +36,13 @@ struct quern_schedule {
     quern__playback playback;
     quern__guards guards; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;
+
+    /* rounds of reactions: see react.h */
+    bool has_reacted;         /* in this frame, or the last */
+    bool is_reaction_cut;     /* there were too many, in this frame */
+    char reaction_trail[512]; /* who ran in the last of these: "'a' -> 'b' -> 'a'" */
+
+    quern_schedule *next_schedule; /* of the world's */
 };
 
 /* quern_schedule_compile, for another public function, which messages name. */

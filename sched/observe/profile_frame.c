@@ -114,6 +114,17 @@ static void take_samples(const quern__profiler *profiler, quern__system *system)
     system->sampled_ns += take_times(profiler, system, QUERN__TIME_VIEWS, &system->views_seen_ns);
 }
 
+/* Reactions may have run in any of the frame's rounds. */
+static bool took_part(const quern__system *system)
+{
+    return system->reaction != NULL ? system->step_view_count > 0 : system->is_active;
+}
+
+static double rows_of(const quern__system *system)
+{
+    return (double)(system->reaction != NULL ? system->step_entity_count : system->entity_count) + 1;
+}
+
 /* Divides what the jobs took by the samples; by rows where there are none yet. */
 static void divide_pass(const quern__profiler *profiler, const quern__pass *pass)
 {
@@ -124,15 +135,15 @@ static void divide_pass(const quern__profiler *profiler, const quern__pass *pass
         if (profiler->is_learning) take_samples(profiler, system);
         system->profile_ns =
             has_hooks ? take_times(profiler, system, QUERN__TIME_HOOKS, &system->hooks_seen_ns) : 0;
-        if (!system->is_active) continue;
+        if (!took_part(system)) continue;
         sampled_ns += (double)system->sampled_ns;
-        rows += (double)system->entity_count + 1;
+        rows += rows_of(system);
     }
     for (uint32_t i = 0; i < pass->systems.count; i++) {
         quern__system *system = pass->systems.items[i];
-        if (!system->is_active) continue;
-        const double share = sampled_ns > 0 ? (double)system->sampled_ns / sampled_ns
-                                            : ((double)system->entity_count + 1) / rows;
+        if (!took_part(system)) continue;
+        const double share =
+            sampled_ns > 0 ? (double)system->sampled_ns / sampled_ns : rows_of(system) / rows;
         system->profile_ns += (uint64_t)((double)pass->frame_ns * share);
     }
 }

@@ -20,11 +20,15 @@ static void release_segments(quern__plan *plan)
     plan->segments.count = 0;
 }
 
+/* Stands for a phase where segments are those of a round of reactions. */
+enum { REACTIONS = QUERN_MAX_PHASES };
+
 static void segment_add(quern__plan *plan, quern__segment_kind kind, uint32_t phase, uint32_t first,
                         uint32_t end)
 {
-    plan->segments.items[plan->segments.count++] =
-        (quern__segment){.kind = kind, .phase = phase, .first = first, .end = end};
+    const bool reacts = phase == REACTIONS;
+    plan->segments.items[plan->segments.count++] = (quern__segment){
+        .kind = kind, .phase = reacts ? 0 : phase, .reacts = reacts, .first = first, .end = end};
 }
 
 /* Cuts the phase's part of the order, [first, end), at its exclusive systems. */
@@ -52,20 +56,23 @@ static quern_result create_graphs(quern__plan *plan)
 
 static quern_result compile_segments(quern__plan *plan)
 {
-    uint32_t most = 3 * plan->order.count + 2 * plan->phase_count;
+    uint32_t most = 3 * plan->order.count + 2 * plan->phase_count + 2;
     if (!quern__array_reserve(quern__plan_allocator(plan), &plan->segments, most))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the segments of a schedule");
     uint32_t first = 0;
     for (uint32_t i = 0; i < plan->phase_count; i++) {
         quern__phase *phase = &plan->phases[i];
         uint32_t end = first;
-        while (end < plan->order.count && plan->order.items[end]->phase == i)
+        while (end < plan->order.count && plan->order.items[end]->phase == i &&
+               plan->order.items[end]->reaction == NULL)
             end++;
         phase->first_segment = plan->segments.count;
         cut_phase(plan, i, first, end);
         phase->end_segment = plan->segments.count;
         first = end;
     }
+    plan->first_reaction_segment = plan->segments.count;
+    if (first < plan->order.count) cut_phase(plan, REACTIONS, first, plan->order.count);
     return create_graphs(plan);
 }
 

@@ -2,11 +2,10 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/schedule/conflict.h"
 
-/* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. Sync points
- * stand between phases. */
+/* The entry of a pair whose conflict may still be found, or found to be stronger, or NULL. */
 static quern__conflict *open_pair(const quern__plan *plan, const quern__system *a, const quern__system *b)
 {
-    if (a == b || a->phase != b->phase) return NULL;
+    if (a == b || !quern__system_meets(a, b)) return NULL;
     bool in_order = a->position < b->position;
     quern__conflict *conflict = quern__plan_conflict(plan, in_order ? a->position : b->position,
                                                      in_order ? b->position : a->position);

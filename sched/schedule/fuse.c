@@ -39,6 +39,7 @@ static bool pass_add(quern__pass *pass, quern__system *system)
     pass->has_end |= system->end != NULL;
     pass->has_partials |= system->partial_bytes > 0;
     pass->has_filters |= system->query.filter_count > 0;
+    pass->reacts |= system->reaction != NULL;
     if (system->levels != NULL) pass->levels = system->levels;
     for (uint32_t word = 0; word < QUERN__COMPONENT_WORDS; word++)
         pass->touched[word] |= system->access.reads[word];

@@ -38,6 +38,12 @@ static quern_result add_rule(quern__plan *plan, order_graph *graph, const quern_
             "systems of one phase",
             system->name, plan->phases[system->phase].name, word, other->name,
             plan->phases[other->phase].name);
+    if (!quern__system_meets(system, other))
+        return quern__fail(
+            QUERN_ERROR_SCHEDULE_CONFLICT,
+            "system '%s' is to run %s '%s', and one of them alone is a reaction: reactions run "
+            "at sync points, and are ordered among themselves",
+            system->name, word, other->name);
     uint32_t first = rule->is_before ? system->index : other->index;
     uint32_t second = rule->is_before ? other->index : system->index;
     quern__bitset_add(predecessors_of(graph, second), first);
@@ -75,13 +81,16 @@ static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
 }
 
-/* Appends the phase's systems to the order: always the first by registration that nothing holds back. */
-static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase)
+/* Appends the phase's systems, or its reactions, to the order: always the first by registration that nothing
+ * holds back. */
+static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase, bool reacts)
 {
     for (;;) {
         uint32_t stuck = UINT32_MAX, next = UINT32_MAX;
         for (uint32_t i = 0; i < graph->count && next == UINT32_MAX; i++) {
-            if (plan->systems.items[i]->phase != phase || graph->placed[i]) continue;
+            const quern__system *system = plan->systems.items[i];
+            const bool is_meant = system->phase == phase && (system->reaction != NULL) == reacts;
+            if (!is_meant || graph->placed[i]) continue;
             if (is_ready(graph, i))
                 next = i;
             else
@@ -104,7 +113,9 @@ static quern_result order_systems(quern__plan *plan, order_graph *graph)
             result = add_rule(plan, graph, system, &system->rules.items[k]);
     }
     for (uint32_t phase = 0; phase < plan->phase_count && result == QUERN_OK; phase++)
-        result = order_phase(plan, graph, phase);
+        result = order_phase(plan, graph, phase, false);
+    for (uint32_t phase = 0; phase < plan->phase_count && result == QUERN_OK; phase++)
+        result = order_phase(plan, graph, phase, true);
     return result;
 }
 

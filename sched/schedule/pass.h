@@ -64,6 +64,7 @@ typedef struct quern__stage {
     uint32_t first_chunk, chunk_count; /* on the walk */
     uint32_t item_count;
     bool is_deep;  /* the last level, which is one item: see levels.h */
+    bool is_gone;  /* of reactions: copies of what is gone, see reacting.h */
     uint32_t task; /* in the capture of this frame */
 } quern__stage;
 
@@ -74,6 +75,26 @@ typedef struct quern__deep_run {
     uint16_t first_row, count;
 } quern__deep_run;
 
+/* A chunk to whose rows something happened, and the calls on it, see reacting.h. */
+typedef struct quern__reacting_chunk {
+    uint32_t table, chunk_index;
+    uint32_t first_call, end_call; /* in the pass's reacting_calls */
+} quern__reacting_chunk;
+
+/* The rows of a chunk that come to one system for one reason, as views with one ordinal. */
+typedef struct quern__reacting_call {
+    const quern__pass_call *call;
+    const quern__taken_rows *rows;
+    uint32_t ordinal;
+} quern__reacting_call;
+
+/* Copies of what is gone: a view of one system. */
+typedef struct quern__reacting_gone {
+    const quern__system *system;
+    const quern__taken_block *block;
+    uint32_t ordinal;
+} quern__reacting_gone;
+
 typedef struct quern__pass {
     struct quern__plan *plan;
     quern__pass_kind kind;
@@ -83,6 +104,7 @@ typedef struct quern__pass {
     uint32_t lane_count;
     bool has_begin, has_end;                 /* something to do before the first item, after the last */
     bool has_partials, has_filters;          /* some system's */
+    bool reacts;                             /* its systems are reactions: see reacting.h */
     quern__relation *levels;                 /* by which some system goes; or NULL */
     uint32_t begin_node, run_node, end_node; /* in the graph of its segment; equal where one is missing */
     uint32_t run_node_count; /* from run_node on, one per stage; behind them none are left */
@@ -110,6 +132,12 @@ typedef struct quern__pass {
     QUERN__ARRAY(uint32_t) deep_slots;        /* scratch; the next two as well */
     QUERN__ARRAY(quern__sort_item) deep_rows;
     QUERN__ARRAY(quern__sort_item) sort_scratch;
+
+    /* prepared, of a pass of reactions */
+    QUERN__ARRAY(quern__reacting_gone) reacting_gone;
+    QUERN__ARRAY(quern__reacting_chunk) reacting_chunks;
+    QUERN__ARRAY(quern__reacting_call) reacting_calls;
+    QUERN__ARRAY(quern_entity) reacting_handles; /* of the rows of an exclusive one, in order */
 
     /* observed: see sched/observe/profile.h */
     QUERN__ARRAY(uint32_t)

@@ -22,6 +22,7 @@ typedef enum quern__segment_kind {
 typedef struct quern__segment {
     quern__segment_kind kind;
     uint32_t phase;
+    bool reacts;         /* it is of a round of reactions, and its phase means nothing */
     uint32_t first, end; /* systems, by position in the order of execution */
 
     /* of a RUN or EXCLUSIVE */
@@ -57,13 +58,16 @@ typedef struct quern__plan {
     size_t shared_cache_bytes;             /* of all cores together */
     QUERN__ARRAY(quern__system *) systems; /* in the order of registration; they never move */
     uint32_t up_count;                     /* the most up-terms of a system */
+    uint32_t reaction_count;               /* systems that are reactions */
+    uint32_t max_reaction_rounds;          /* after one sync point */
 
     /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
     bool is_compiled;
     uint64_t compiled_version;               /* of the storage's archetypes */
     QUERN__ARRAY(quern__system *) order;     /* of execution */
     QUERN__ARRAY(quern__conflict) conflicts; /* [later * systems + earlier], by position */
-    QUERN__ARRAY(quern__segment) segments;
+    QUERN__ARRAY(quern__segment) segments;   /* of all phases, then of a round of reactions */
+    uint32_t first_reaction_segment;
 } quern__plan;
 
 static inline const quern_allocator *quern__plan_allocator(const quern__plan *plan)

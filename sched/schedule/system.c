@@ -43,12 +43,48 @@ static quern_result check_shape(const quern_system_def *def, uint32_t phase_coun
 static quern_result check_exclusive(const quern_system_def *def, uint32_t term_count)
 {
     if ((def->flags & QUERN_SYSTEM_EXCLUSIVE) == 0) return QUERN_OK;
-    if (term_count == 0 && def->partial_bytes == 0) return QUERN_OK;
+    if ((term_count == 0 || def->reacts_to != 0) && def->partial_bytes == 0) return QUERN_OK;
     return quern__fail(
         QUERN_ERROR_INVALID_ARGUMENT,
         "system '%s' is exclusive and has terms or partial results: it gets the whole world, and "
         "iterates queries of its own",
         def->name);
+}
+
+/* What a reaction cannot have, or NULL. */
+static const char *unfit_for_reaction(const quern_system_def *def, uint32_t term_count)
+{
+    if (term_count == 0) return "no terms: they say what it reacts to";
+    if (def->interval_seconds > 0) return "an interval: it runs when something happens";
+    if (def->levels.bits != 0) return "levels: its views are of rows, whatever their level";
+    for (uint32_t i = 0; i < term_count; i++) {
+        const quern_term *term = &def->terms[i];
+        if (term->changed) return "a change filter: ask for QUERN_ON_SET";
+        if (term->by_target) return "a target term: look at the target in its views";
+        if ((def->reacts_to & QUERN_ON_REMOVED) == 0) continue;
+        if (term->reach != QUERN_REACH_ROW)
+            return "an up-term, and reacts to QUERN_ON_REMOVED: what is gone has no target";
+        if (term->access == QUERN_WRITE && def->reacts_to == QUERN_ON_REMOVED)
+            return "a term to write, and reacts to QUERN_ON_REMOVED alone: its views are copies, to read";
+    }
+    return NULL;
+}
+
+static quern_result check_reaction(const quern_system_def *def, uint32_t term_count)
+{
+    const uint32_t known = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED | QUERN_ON_PRESENT;
+    if (def->reacts_to == 0) return QUERN_OK;
+    if ((def->reacts_to & ~known) != 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' reacts to unknown kinds %#x",
+                           def->name, def->reacts_to);
+    if ((def->reacts_to & QUERN_ON_PRESENT) != 0 && (def->reacts_to & QUERN_ON_ADDED) == 0)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "system '%s' reacts to QUERN_ON_PRESENT without QUERN_ON_ADDED, as which they come", def->name);
+    const char *unfit = unfit_for_reaction(def, term_count);
+    if (unfit == NULL) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "system '%s' is a reaction and has %s", def->name,
+                       unfit);
 }
 
 static quern_result check_levels(const quern_world *world, const quern_system_def *def, uint32_t term_count,
@@ -157,6 +193,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         .end = def->end,
         .condition = def->condition,
         .interval_seconds = def->interval_seconds,
+        .reacts_to = def->reacts_to,
         .user_data = def->user_data,
         .partial_bytes = def->partial_bytes,
         .partial_stride_bytes = quern__align_up(def->partial_bytes, PARTIAL_ALIGNMENT_BYTES),
@@ -176,7 +213,13 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         result = check_up_conflict(system, world, def->levels);
     if (result == QUERN_OK) result = add_rules(system, def->before, true);
     if (result == QUERN_OK) result = add_rules(system, def->after, false);
-    return result;
+    if (result != QUERN_OK || def->reacts_to == 0) return result;
+    const quern__reaction_def reaction = {.kinds = def->reacts_to,
+                                          .terms = system->query.terms,
+                                          .term_count = system->query.term_count,
+                                          .matches = quern__query_matches,
+                                          .query = &system->query};
+    return quern__reaction_add(&world->storage, &reaction, &system->reaction);
 }
 
 quern_result quern__system_create(quern_world *world, const quern_system_def *def, uint32_t phase_count,
@@ -185,6 +228,7 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
     uint32_t term_count = 0;
     quern_result result = check_shape(def, phase_count, &term_count);
     if (result == QUERN_OK) result = check_exclusive(def, term_count);
+    if (result == QUERN_OK) result = check_reaction(def, term_count);
     if (result != QUERN_OK) return result;
     quern__system *system =
         quern__allocate(&world->storage.allocator, sizeof *system, _Alignof(quern__system));
@@ -201,6 +245,7 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
 void quern__system_destroy(quern__system *system)
 {
     const quern_allocator *allocator = &system->query.storage->allocator;
+    quern__reaction_remove(system->query.storage, system->reaction);
     quern__array_release(allocator, &system->rules);
     quern__array_release(allocator, &system->partners);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);

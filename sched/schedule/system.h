@@ -5,6 +5,7 @@
 
 /* A system: its checked definition, its query, and its state in the frame that runs. */
 
+#include "core/storage/reaction.h"
 #include "core/world/query.h"
 #include "sched/jobs/atomic.h"
 #include "sched/schedule/access.h"
@@ -28,8 +29,10 @@ typedef struct quern__system {
     double interval_seconds; /* 0: every frame */
     void *user_data;
     quern__access access;
-    quern__query query;      /* without terms: no archetype matches, and run is called once */
-    quern__relation *levels; /* by which it goes level by level; or NULL */
+    quern__query query;        /* without terms: no archetype matches, and run is called once */
+    quern__relation *levels;   /* by which it goes level by level; or NULL */
+    uint32_t reacts_to;        /* quern_reaction_kind, combined; 0: it is no reaction */
+    quern__reaction *reaction; /* what it is to react to; NULL: it is none */
     QUERN__ARRAY(quern__order_rule) rules;
 
     /* compiled */
@@ -46,6 +49,7 @@ typedef struct quern__system {
     uint32_t view_count;
     uint32_t first_deep_ordinal; /* of its views in the last level */
     uint64_t entity_count;
+    uint32_t next_rows;     /* of a reaction: the first of those taken that are not yet arranged */
     uint32_t serial_offset; /* of its streams' serials in those of the segment */
     size_t partial_bytes;   /* as declared */
     size_t partial_stride_bytes;
@@ -59,7 +63,7 @@ typedef struct quern__system {
     double elapsed_seconds; /* since it ran */
     double delta_seconds;   /* of this run */
     uint64_t command_count;
-    uint32_t step_view_count; /* over the steps of a phase with a fixed one */
+    uint32_t step_view_count; /* over the steps of a phase with a fixed one, or the rounds of reactions */
     uint64_t step_entity_count;
 
     uint32_t trace_name;
@@ -79,6 +83,15 @@ quern_result quern__system_create(quern_world *world, const quern_system_def *de
                                   quern__system **out_system);
 
 void quern__system_destroy(quern__system *system);
+
+/* Whether no sync point stands between them, so that they may have to keep an order. Reactions to one sync
+ * point run together, of whatever phase they are. */
+static inline bool quern__system_meets(const quern__system *system, const quern__system *other)
+{
+    if (system->reaction != NULL || other->reaction != NULL)
+        return system->reaction != NULL && other->reaction != NULL;
+    return system->phase == other->phase;
+}
 
 static inline bool quern__system_is(const quern__system *system, quern_system_flags flag)
 {

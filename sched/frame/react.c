@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/react.h"
+
+#include "sched/frame/frame.h"
+#include "sched/schedule/reacting.h"
+
+enum { TOLD_ROUNDS = 4 }; /* of a cycle */
+
+void quern__react_start(quern_schedule *schedule)
+{
+    schedule->reaction_trail[0] = '\0';
+    schedule->is_reaction_cut = false;
+}
+
+void quern__react_start_frame(quern_schedule *schedule)
+{
+    if (!schedule->has_reacted) return;
+    schedule->has_reacted = false;
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
+        if (system->reaction == NULL) continue;
+        system->step_view_count = 0;
+        system->step_entity_count = 0;
+    }
+}
+
+bool quern__react_is_due(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        const quern__system *system = schedule->plan.systems.items[i];
+        if (system->reaction != NULL && system->reaction->is_pending) return true;
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------------------------- trail */
+
+typedef bool reaction_choice(const quern__system *system);
+
+static bool has_run(const quern__system *system)
+{
+    return system->is_active;
+}
+
+static bool is_due(const quern__system *system)
+{
+    return system->reaction->is_pending;
+}
+
+/* Appends the reactions of a round: "'a', 'b' -> 'c'". */
+static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
+{
+    const quern__plan *plan = &schedule->plan;
+    char *trail = schedule->reaction_trail;
+    const char *separator = trail[0] != '\0' ? " -> " : "";
+    const uint32_t first = plan->order.count - plan->reaction_count;
+    for (uint32_t i = first; i < plan->order.count; i++) {
+        const quern__system *system = plan->order.items[i];
+        if (!is_meant(system)) continue;
+        quern__append(trail, sizeof schedule->reaction_trail, "%s'%s'", separator, system->name);
+        separator = ", ";
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- rounds */
+
+static quern_result run_round(quern_schedule *schedule, quern__flush_report *report)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = schedule->plan.first_reaction_segment;
+         i < schedule->plan.segments.count && result == QUERN_OK; i++)
+        result = quern__frame_run_segment(schedule, &schedule->plan.segments.items[i], report);
+    return result;
+}
+
+quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report)
+{
+    const uint32_t most = schedule->plan.max_reaction_rounds;
+    char *trail = schedule->reaction_trail;
+    for (uint32_t round = 0; quern__react_is_due(schedule); round++) {
+        if (round == most) {
+            if (!schedule->is_reaction_cut) tell_round(schedule, is_due);
+            schedule->is_reaction_cut = true;
+            quern__reacting_drop(&schedule->plan);
+            return QUERN_OK;
+        }
+        schedule->has_reacted = true;
+        const quern_result result = run_round(schedule, report);
+        if (result != QUERN_OK) return result;
+        if (round + TOLD_ROUNDS >= most && !schedule->is_reaction_cut) tell_round(schedule, has_run);
+    }
+    if (!schedule->is_reaction_cut) trail[0] = '\0';
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------- between frames */
+
+static const char function_name[] = "quern_world_react";
+
+static quern_result check_schedules(const quern_world *world, uint32_t *out_most)
+{
+    *out_most = 0;
+    for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule) {
+        const quern_result result = quern__schedule_check_idle(it, function_name);
+        if (result != QUERN_OK) return result;
+        if (it->plan.max_reaction_rounds > *out_most) *out_most = it->plan.max_reaction_rounds;
+    }
+    return QUERN_OK;
+}
+
+/* Each schedule, until it has nothing left; which may leave something to the ones before it. */
+static quern_result react_all(const quern_world *world, quern_jobs *jobs, bool *out_any)
+{
+    quern_result result = QUERN_OK;
+    *out_any = false;
+    for (quern_schedule *it = world->first_schedule; it != NULL && result == QUERN_OK;
+         it = it->next_schedule) {
+        if (!quern__react_is_due(it)) continue;
+        *out_any = true;
+        result = quern__frame_react(it, jobs, function_name);
+    }
+    return result;
+}
+
+static quern_result fail_between(const quern_world *world, uint32_t most)
+{
+    char names[384] = "";
+    for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule)
+        for (uint32_t i = 0; i < it->plan.systems.count; i++) {
+            const quern__system *system = it->plan.systems.items[i];
+            if (system->reaction == NULL || !system->reaction->is_pending) continue;
+            quern__append(names, sizeof names, "%s'%s'", names[0] != '\0' ? ", " : "", system->name);
+        }
+    for (const quern_schedule *it = world->first_schedule; it != NULL; it = it->next_schedule)
+        quern__reacting_drop(&it->plan);
+    return quern__fail(
+        QUERN_ERROR_LIMIT,
+        "reactions of several schedules caused each other %u times, and what was left to react to "
+        "was dropped: %s. Break the cycle, or raise max_reaction_rounds of a schedule",
+        most, names);
+}
+
+static quern_result react_until_quiet(const quern_world *world, quern_jobs *jobs)
+{
+    uint32_t most;
+    bool goes_on = true;
+    quern_result result = check_schedules(world, &most);
+    for (uint32_t turn = 0; goes_on && result == QUERN_OK; turn++) {
+        if (turn == most + 1) return fail_between(world, most);
+        result = react_all(world, jobs, &goes_on);
+    }
+    return result;
+}
+
+quern_result quern_world_react(quern_world *world, quern_jobs *jobs)
+{
+    if (world == NULL) return quern__fail_null(function_name, "world");
+    const quern_result result = quern__world_check_unlocked(world, function_name);
+    if (result != QUERN_OK) return result;
+    return quern__in_call(react_until_quiet(world, jobs), function_name);
+}

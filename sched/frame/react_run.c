@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/context.h"
+#include "sched/frame/frame.h"
+#include "sched/frame/pass_run.h"
+
+/* The items of a pass of reactions (sched/schedule/reacting.h). */
+
+/* Copies of what is gone: a view that lies in a block of the reaction instead of a chunk. */
+static void call_gone(const quern__reacting_gone *gone, quern_context *context, bool is_told)
+{
+    const quern__taken_block *block = gone->block;
+    const quern__system *system = gone->system;
+    if (!system->is_active) return;
+    const quern_view view = {.count = block->count,
+                             .ordinal = gone->ordinal,
+                             .entities = block->entities,
+                             .term_count = system->query.term_count,
+                             .chunk = block->memory,
+                             .columns = block->columns,
+                             .query = &system->query,
+                             .context = context};
+    context->reaction = QUERN_ON_REMOVED;
+    quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + gone->ordinal);
+    quern__pass_call_view(context, system->run, &view, is_told);
+}
+
+static const uint64_t *words_of(const quern__reacting_call *reacting)
+{
+    return reacting->call->system->reaction->taken.words.items + reacting->rows->first_word;
+}
+
+/* The rows of one system on one chunk: each run of neighbours is a view. */
+static void call_rows(const quern__pass_table *table, const quern__reacting_call *reacting,
+                      quern_context *context, bool is_told)
+{
+    const quern__pass_call *call = reacting->call;
+    const quern__archetype *archetype = table->archetype;
+    const quern__chunk_slot *slot = &archetype->slots[reacting->rows->slot];
+    if (!call->system->is_active) return;
+    const quern_entity *entities = quern__archetype_entities(archetype, slot->chunk);
+    quern_view view = {.ordinal = reacting->ordinal,
+                       .term_count = call->term_count,
+                       .chunk = (char *)slot->chunk,
+                       .columns = call->columns,
+                       .query = call->query,
+                       .context = context,
+                       .versions = quern__versions_of(&archetype->versions, reacting->rows->slot),
+                       .version = context->schedule->version_base + call->system->position};
+    context->reaction = reacting->rows->kind;
+    quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
+    quern__bit_run run = {0};
+    while (quern__bitset_next_run(words_of(reacting), QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
+        view.count = run.count;
+        view.first_row = run.first;
+        view.entities = entities + run.first;
+        quern__pass_call_rows(context, archetype, call->run, &view, is_told);
+    }
+}
+
+static void call_chunk(const quern__pass *pass, uint32_t item, quern_context *context, bool is_told)
+{
+    const quern__reacting_chunk *chunk = &pass->reacting_chunks.items[item];
+    for (uint32_t i = chunk->first_call; i < chunk->end_call; i++)
+        call_rows(&pass->tables.items[chunk->table], &pass->reacting_calls.items[i], context, is_told);
+}
+
+/* All that an exclusive reaction is called on in a round. By the time, rows may be anywhere. */
+static void call_exclusive(const quern__pass *pass, quern_context *context, bool is_told)
+{
+    static const quern_view_column no_columns[QUERN_MAX_TERMS];
+    const quern__system *system = pass->systems.items[0];
+    const quern_entity *handles = pass->reacting_handles.items;
+    for (uint32_t i = 0; i < pass->reacting_calls.count && system->is_active; i++) {
+        const quern__reacting_call *reacting = &pass->reacting_calls.items[i];
+        const quern_view view = {.count = reacting->rows->count,
+                                 .ordinal = reacting->ordinal,
+                                 .entities = handles,
+                                 .term_count = system->query.term_count,
+                                 .columns = no_columns,
+                                 .query = &system->query,
+                                 .context = context};
+        context->reaction = reacting->rows->kind;
+        quern__pass_enter_call(context, system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
+        quern__pass_call_view(context, system->run, &view, is_told);
+        handles += view.count;
+    }
+}
+
+static void call_item(const quern__stage *stage, uint32_t item, quern_context *context, bool is_told)
+{
+    if (stage->is_gone)
+        call_gone(&stage->pass->reacting_gone.items[item], context, is_told);
+    else
+        call_chunk(stage->pass, item, context, is_told);
+}
+
+/* For tests: another order of what may be in any order. */
+static uint32_t shuffled(const quern__stage *stage, uint32_t item)
+{
+    const uint64_t seed = stage->pass->plan->shuffle_seed;
+    if (seed == 0 || stage->pass->kind != QUERN__PASS_CHUNKS) return item;
+    return (stage->chunk_count - 1 - item + (uint32_t)(seed % stage->chunk_count)) % stage->chunk_count;
+}
+
+void quern__pass_react(const quern__stage *stage, uint32_t begin, uint32_t end, quern_context *context,
+                       bool is_told)
+{
+    const quern__pass *pass = stage->pass;
+    if (is_told) quern__pass_begin_calls(context);
+    if (!stage->is_gone && quern__system_is(pass->systems.items[0], QUERN_SYSTEM_EXCLUSIVE))
+        call_exclusive(pass, context, is_told);
+    else
+        for (uint32_t item = begin; item < end; item++)
+            call_item(stage, shuffled(stage, item), context, is_told);
+    context->reaction = 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/schedule/reacting.h"
+
+bool quern__reacting_is_due(const quern__plan *plan, const quern__segment *segment)
+{
+    for (uint32_t i = segment->first; i < segment->end; i++)
+        if (plan->order.items[i]->reaction->is_pending) return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------------------------------------- take */
+
+static quern_result fail_memory(const quern__pass *pass)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what reaction '%s' is to be shown",
+                       pass->systems.items[0]->name);
+}
+
+static quern_result take(const quern__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        quern__storage *storage = system->query.storage;
+        system->is_active = false;
+        system->view_count = system->next_rows = 0;
+        system->entity_count = 0;
+        if (!system->enabled) quern__reaction_drop(storage, system->reaction);
+        const quern_result result = quern__reaction_take(storage, system->reaction);
+        if (result != QUERN_OK) return quern__name_failure(result, system->name, NULL);
+    }
+    return QUERN_OK;
+}
+
+static uint32_t count_handles(const quern__taken *taken)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < taken->rows.count; i++)
+        count += taken->rows.items[i].count;
+    return count;
+}
+
+static bool reserve(quern__pass *pass)
+{
+    const quern_allocator *allocator = quern__plan_allocator(pass->plan);
+    uint32_t gone_count = 0, rows_count = 0, handle_count = 0;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__system *system = pass->systems.items[i];
+        const quern__taken *taken = &system->reaction->taken;
+        gone_count += taken->removed.count;
+        rows_count += taken->rows.count;
+        if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) handle_count += count_handles(taken);
+    }
+    return quern__array_reserve(allocator, &pass->reacting_gone, gone_count) &&
+           quern__array_reserve(allocator, &pass->reacting_chunks, rows_count) &&
+           quern__array_reserve(allocator, &pass->reacting_calls, rows_count) &&
+           quern__array_reserve(allocator, &pass->reacting_handles, handle_count);
+}
+
+/* ------------------------------------------------------------------------------------------- arrange */
+
+static void add_gone(quern__pass *pass, quern__system *system)
+{
+    const quern__taken *taken = &system->reaction->taken;
+    for (uint32_t i = 0; i < taken->removed.count; i++) {
+        pass->reacting_gone.items[pass->reacting_gone.count++] = (quern__reacting_gone){
+            .system = system, .block = &taken->removed.items[i], .ordinal = system->view_count++};
+        system->entity_count += taken->removed.items[i].count;
+    }
+}
+
+/* The system's first rows that are not arranged, or NULL. */
+static const quern__taken_rows *next_rows(const quern__system *system)
+{
+    const quern__taken *taken = &system->reaction->taken;
+    return system->next_rows < taken->rows.count ? &taken->rows.items[system->next_rows] : NULL;
+}
+
+static bool is_before(const quern__taken_rows *a, const quern__taken_rows *b)
+{
+    if (a->archetype != b->archetype) return a->archetype->index < b->archetype->index;
+    return a->slot < b->slot;
+}
+
+/* The first of all systems' rows, or NULL. */
+static const quern__taken_rows *first_rows(const quern__pass *pass)
+{
+    const quern__taken_rows *first = NULL;
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        const quern__taken_rows *rows = next_rows(pass->systems.items[i]);
+        if (rows != NULL && (first == NULL || is_before(rows, first))) first = rows;
+    }
+    return first;
+}
+
+static const quern__pass_call *find_call(const quern__pass *pass, const quern__pass_table *table,
+                                         const quern__system *system)
+{
+    const quern__pass_call *call = &pass->calls.items[table->first_call];
+    while (call->system != system)
+        call++;
+    return call;
+}
+
+static void copy_handles(quern__pass *pass, const quern__taken *taken, const quern__taken_rows *rows)
+{
+    const quern__archetype *archetype = rows->archetype;
+    const quern_entity *handles = quern__archetype_entities(archetype, archetype->slots[rows->slot].chunk);
+    quern__bit_run run = {0};
+    while (quern__bitset_next_run(taken->words.items + rows->first_word,
+                                  QUERN__BITSET_WORDS(archetype->row_capacity), &run)) {
+        memcpy(&pass->reacting_handles.items[pass->reacting_handles.count], handles + run.first,
+               run.count * sizeof *handles);
+        pass->reacting_handles.count += run.count;
+    }
+}
+
+static void add_call(quern__pass *pass, const quern__pass_table *table, quern__system *system)
+{
+    const quern__taken *taken = &system->reaction->taken;
+    const quern__taken_rows *rows = &taken->rows.items[system->next_rows++];
+    pass->reacting_calls.items[pass->reacting_calls.count++] = (quern__reacting_call){
+        .call = find_call(pass, table, system), .rows = rows, .ordinal = system->view_count++};
+    system->entity_count += rows->count;
+    if (quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE)) copy_handles(pass, taken, rows);
+}
+
+/* Of a chunk, those that were added and those that were set. */
+static void add_calls(quern__pass *pass, const quern__reacting_chunk *chunk, quern__system *system)
+{
+    const quern__pass_table *table = &pass->tables.items[chunk->table];
+    for (const quern__taken_rows *rows; (rows = next_rows(system)) != NULL;) {
+        if (rows->archetype != table->archetype || rows->slot != chunk->chunk_index) return;
+        add_call(pass, table, system);
+    }
+}
+
+/* Tables are ascending by archetype, as what was taken for each system is. */
+static void add_chunks(quern__pass *pass)
+{
+    uint32_t table = 0;
+    for (const quern__taken_rows *first; (first = first_rows(pass)) != NULL;) {
+        while (pass->tables.items[table].archetype != first->archetype)
+            table++;
+        quern__reacting_chunk *chunk = &pass->reacting_chunks.items[pass->reacting_chunks.count++];
+        *chunk = (quern__reacting_chunk){
+            .table = table, .chunk_index = first->slot, .first_call = pass->reacting_calls.count};
+        for (uint32_t i = 0; i < pass->systems.count; i++)
+            add_calls(pass, chunk, pass->systems.items[i]);
+        chunk->end_call = pass->reacting_calls.count;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- prepare */
+
+static void add_stage(quern__pass *pass, uint32_t count, bool is_gone)
+{
+    const bool is_serial = pass->kind == QUERN__PASS_SERIAL;
+    pass->stages[pass->stage_count++] = (quern__stage){.pass = pass,
+                                                       .chunk_count = count,
+                                                       .item_count = is_serial ? count > 0 : count,
+                                                       .is_gone = is_gone};
+    pass->chunk_count += count;
+    pass->item_count += pass->stages[pass->stage_count - 1].item_count;
+}
+
+quern_result quern__reacting_prepare(quern__pass *pass)
+{
+    const quern_result result = take(pass);
+    if (result != QUERN_OK) return result;
+    pass->reacting_gone.count = pass->reacting_chunks.count = 0;
+    pass->reacting_calls.count = pass->reacting_handles.count = 0;
+    if (!reserve(pass)) return fail_memory(pass);
+    for (uint32_t i = 0; i < pass->systems.count; i++)
+        add_gone(pass, pass->systems.items[i]);
+    add_chunks(pass);
+    pass->stage_count = pass->chunk_count = pass->item_count = 0;
+    if (pass->reacting_gone.count > 0) add_stage(pass, pass->reacting_gone.count, true);
+    add_stage(pass, pass->reacting_chunks.count, false);
+    for (uint32_t i = 0; i < pass->systems.count; i++) {
+        quern__system *system = pass->systems.items[i];
+        system->is_active = system->view_count > 0;
+        const quern_result reserved = quern__system_reserve_partials(system);
+        if (reserved != QUERN_OK) return reserved;
+    }
+    return QUERN_OK;
+}
+
+void quern__reacting_finish(const quern__plan *plan, const quern__segment *segment, bool has_run)
+{
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        const quern__system *system = plan->order.items[i];
+        if (has_run)
+            quern__reaction_done(system->query.storage, system->reaction);
+        else
+            quern__reaction_put_back(system->query.storage, system->reaction);
+    }
+}
+
+void quern__reacting_drop(const quern__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->systems.count; i++) {
+        const quern__system *system = plan->systems.items[i];
+        if (system->reaction != NULL) quern__reaction_drop(system->query.storage, system->reaction);
+    }
+}

@@ -1,0 +1,826 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/random.h"
+#include "tests/support/stress.h"
+
+#include <criterion/criterion.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Random programs with reactions, which record commands that cause further reactions, beside the most naive
+ * model of them: entities are a list, each sync point goes through all commands one by one, and looks at every
+ * entity to see what it was to each reaction before and after. At any number of threads, fused or not, in any
+ * order that is open, the world is that of the model after each frame: which entities there are, their values,
+ * and what each reaction was shown, row by row.
+ *
+ * What an entity does follows from its own number and history alone, and its commands are about itself, or
+ * create. So the order of rows, which the model does not know, makes no difference. */
+
+enum {
+    KINDS = 4, /* of components that come and go */
+    MAX_REACTIONS = 7,
+    MAX_ENTITIES = 60000,
+    START = 300,
+    FRAMES = 12,
+    MAX_OPS = 200000,
+    ALL_KINDS = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED
+};
+
+/* What every entity has. It is written by reactions, in their order. */
+typedef struct history {
+    uint64_t number, count, sum;
+} history;
+
+/* -------------------------------------------------------------------------------------------- the plan */
+
+typedef enum usage { UNUSED, READ, WRITE, WITH, WITHOUT, USE_COUNT } usage;
+
+typedef struct reaction_plan {
+    char name[16];
+    uint32_t kinds, phase, flags;
+    usage uses[KINDS];
+    bool keeps_history; /* writes to it, where there is something to write to */
+    bool has_condition, is_disabled_at_times;
+    uint32_t after; /* a reaction of its phase, or MAX_REACTIONS */
+    uint64_t salt;
+} reaction_plan;
+
+typedef struct plan {
+    uint64_t seed;
+    uint32_t count;
+    reaction_plan reactions[MAX_REACTIONS];
+} plan;
+
+static plan it;
+
+static uint64_t mix(uint64_t a, uint64_t b, uint64_t c)
+{
+    random_source random = {a * 0x9e3779b97f4a7c15ull ^ b * 0xbf58476d1ce4e5b9ull ^ c ^ it.seed << 32};
+    return random_next(&random);
+}
+
+static void make_reaction(reaction_plan *reaction, uint32_t i, random_source *random)
+{
+    *reaction = (reaction_plan){.kinds = 1 + (uint32_t)random_below(random, ALL_KINDS),
+                                .phase = (uint32_t)random_below(random, 2),
+                                .keeps_history = random_below(random, 4) > 0,
+                                .has_condition = random_below(random, 5) == 0,
+                                .is_disabled_at_times = random_below(random, 6) == 0,
+                                .after = MAX_REACTIONS,
+                                .salt = random_next(random)};
+    snprintf(reaction->name, sizeof reaction->name, "r%u", i);
+    if (random_below(random, 4) == 0) reaction->flags = QUERN_SYSTEM_SERIAL;
+    if (random_below(random, 8) == 0) reaction->flags = QUERN_SYSTEM_MAIN_THREAD;
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (random_below(random, 2) == 0) reaction->uses[k] = (usage)random_below(random, USE_COUNT);
+    if (reaction->kinds == QUERN_ON_REMOVED) {
+        reaction->keeps_history = false;
+        for (uint32_t k = 0; k < KINDS; k++)
+            if (reaction->uses[k] == WRITE) reaction->uses[k] = READ;
+    }
+    for (uint32_t k = 0; k < i; k++)
+        if (it.reactions[k].phase == reaction->phase && random_below(random, 3) == 0) reaction->after = k;
+}
+
+static void make_plan(uint64_t seed)
+{
+    random_source random = {seed * 1000003};
+    it = (plan){.seed = seed, .count = 2 + (uint32_t)random_below(&random, MAX_REACTIONS - 1)};
+    for (uint32_t i = 0; i < it.count; i++)
+        make_reaction(&it.reactions[i], i, &random);
+}
+
+static bool is_disabled(const reaction_plan *reaction, uint64_t frame)
+{
+    return reaction->is_disabled_at_times && mix(frame, reaction->salt, 1) % 3 == 0;
+}
+
+static bool is_open(const reaction_plan *reaction, uint64_t frame)
+{
+    return !reaction->has_condition || mix(frame, reaction->salt, 2) % 2 == 0;
+}
+
+/* In the order in which reactions run: by phase, then each as soon as what it is after has its place. As these
+ * stand before it anyway, that is the order of registration. */
+static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
+{
+    uint32_t count = 0;
+    for (uint32_t phase = 0; phase < 2; phase++)
+        for (uint32_t i = 0; i < it.count; i++)
+            if (it.reactions[i].phase == phase) places[count++] = i;
+    return count;
+}
+
+/* ------------------------------------------------------------------------------- what happens to one row */
+
+typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_CREATE } op_kind;
+
+typedef struct order {
+    op_kind kind;
+    uint32_t component;
+    uint64_t value;
+    uint64_t number; /* of the entity; of a create, of the new one */
+} order;
+
+enum { OPS_AT_ONCE = 3 };
+
+/* What an entity asks for, by a number that is mixed of all that it knows. Numbers of created entities are
+ * mixed of that, too: so who might ask for the same once more does not create. */
+static uint32_t list_ops(uint64_t number, uint64_t roll, uint32_t percent, bool creates,
+                         order out_ops[OPS_AT_ONCE])
+{
+    random_source random = {roll};
+    if (random_below(&random, 100) >= percent) return 0;
+    uint32_t count = 1 + (uint32_t)random_below(&random, OPS_AT_ONCE);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t what = random_below(&random, creates ? 20 : 18);
+        out_ops[i] = (order){.kind = what < 6    ? OP_SET
+                                     : what < 10 ? OP_ADD
+                                     : what < 17 ? OP_REMOVE
+                                     : what < 18 ? OP_DESTROY
+                                                 : OP_CREATE,
+                             .component = (uint32_t)random_below(&random, KINDS),
+                             .value = random_next(&random),
+                             .number = number};
+        if (out_ops[i].kind == OP_CREATE) out_ops[i].number = random_next(&random);
+    }
+    return count;
+}
+
+/* The components that an entity is created with. */
+static uint32_t first_set(uint64_t number)
+{
+    return (uint32_t)mix(number, 3, 3) % (1u << KINDS);
+}
+
+static uint64_t first_value(uint64_t number, uint32_t component)
+{
+    return mix(number, component, 4);
+}
+
+/* What a reaction makes of a row that it is shown: values that it may not see are not there. */
+static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t number,
+                    const uint64_t *const values[KINDS])
+{
+    uint64_t sum = mix(number, reaction->salt, kind);
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (values[k] != NULL) sum = mix(sum, *values[k], k);
+    return sum;
+}
+
+/* Fewer and fewer, so that it comes to an end. */
+static uint32_t percent_of(uint32_t kind)
+{
+    return kind == QUERN_ON_REMOVED ? 20 : kind == QUERN_ON_SET ? 15 : 30;
+}
+
+/* ------------------------------------------------------------------------------------------- the model */
+
+typedef struct being {
+    bool is_alive;
+    uint32_t set;
+    history history;
+    uint64_t values[KINDS];
+    bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* and not yet told */
+} being;
+
+/* What is gone, and not yet told. */
+typedef struct gone {
+    being was;
+    uint32_t reaction;
+} gone;
+
+typedef struct told {
+    uint64_t sum, count;
+} told;
+
+static being *entities, *before;
+static bool *is_touched;
+static uint32_t *written;
+static uint32_t entity_count;
+static gone *gone_list;
+static uint32_t gone_count;
+static order *ops;
+static uint32_t op_count;
+static told model_told[MAX_REACTIONS];
+static uint64_t most_rounds;
+
+static bool matches(const reaction_plan *reaction, const being *entity)
+{
+    if (!entity->is_alive) return false;
+    for (uint32_t k = 0; k < KINDS; k++) {
+        const bool has = (entity->set >> k & 1) != 0;
+        if (reaction->uses[k] == UNUSED) continue;
+        if (has != (reaction->uses[k] != WITHOUT)) return false;
+    }
+    return true;
+}
+
+static uint32_t accessed(const reaction_plan *reaction)
+{
+    uint32_t set = 0;
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (reaction->uses[k] == READ || reaction->uses[k] == WRITE) set |= 1u << k;
+    return set;
+}
+
+static uint32_t find_entity(uint64_t number)
+{
+    for (uint32_t i = 0; i < entity_count; i++)
+        if (entities[i].history.number == number) return i;
+    return UINT32_MAX;
+}
+
+static void add_entity(uint64_t number)
+{
+    cr_assert_lt(entity_count, (uint32_t)MAX_ENTITIES);
+    being *fresh = &entities[entity_count++];
+    *fresh = (being){.is_alive = true, .set = first_set(number), .history.number = number};
+    for (uint32_t k = 0; k < KINDS; k++)
+        fresh->values[k] = first_value(number, k);
+}
+
+static void apply_op(being *entity, const order *op, uint32_t *written_set)
+{
+    if (!entity->is_alive) return;
+    switch (op->kind) {
+    case OP_SET:
+    case OP_ADD:
+        entity->set |= 1u << op->component;
+        entity->values[op->component] = op->value;
+        *written_set |= 1u << op->component;
+        break;
+    case OP_REMOVE:
+        entity->set &= ~(1u << op->component);
+        *written_set &= ~(1u << op->component);
+        break;
+    case OP_DESTROY:
+        entity->is_alive = false;
+        break;
+    case OP_CREATE:
+        break;
+    }
+}
+
+/* What a change from one state to another is to each reaction. */
+static void notice(const being *was, being *is, uint32_t written_set)
+{
+    for (uint32_t i = 0; i < it.count; i++) {
+        const reaction_plan *reaction = &it.reactions[i];
+        const bool did = matches(reaction, was), does = matches(reaction, is);
+        if (does && !did) {
+            is->is_added[i] = (reaction->kinds & QUERN_ON_ADDED) != 0;
+            is->is_set[i] = false;
+        } else if (did && !does) {
+            if ((reaction->kinds & QUERN_ON_REMOVED) != 0 && !is->is_added[i])
+                gone_list[gone_count++] = (gone){.was = *was, .reaction = i};
+            is->is_added[i] = is->is_set[i] = false;
+        } else if (does && (written_set & accessed(reaction)) != 0) {
+            if ((reaction->kinds & QUERN_ON_SET) != 0 && !is->is_added[i]) is->is_set[i] = true;
+        }
+    }
+}
+
+/* All commands in order. Those that create come last, which nobody sees. */
+static void model_sync(void)
+{
+    memset(is_touched, 0, entity_count);
+    for (uint32_t i = 0; i < op_count; i++) {
+        if (ops[i].kind == OP_CREATE) continue;
+        const uint32_t index = find_entity(ops[i].number);
+        cr_assert_neq(index, UINT32_MAX);
+        if (!is_touched[index]) {
+            before[index] = entities[index];
+            written[index] = 0;
+            is_touched[index] = true;
+        }
+        apply_op(&entities[index], &ops[i], &written[index]);
+    }
+    for (uint32_t i = 0; i < entity_count; i++)
+        if (is_touched[i]) notice(&before[i], &entities[i], written[i]);
+    for (uint32_t i = 0; i < op_count; i++) {
+        if (ops[i].kind != OP_CREATE) continue;
+        add_entity(ops[i].number);
+        const being nothing = {.is_alive = false};
+        notice(&nothing, &entities[entity_count - 1], 0);
+    }
+    op_count = 0;
+}
+
+static void record(uint64_t number, uint64_t roll, uint32_t percent, bool creates)
+{
+    order fresh[OPS_AT_ONCE];
+    const uint32_t count = list_ops(number, roll, percent, creates, fresh);
+    cr_assert_leq(op_count + count, (uint32_t)MAX_OPS);
+    memcpy(ops + op_count, fresh, count * sizeof *fresh);
+    op_count += count;
+}
+
+static uint64_t see_entity(const reaction_plan *reaction, uint32_t kind, const being *entity)
+{
+    const uint64_t *values[KINDS] = {NULL};
+    for (uint32_t k = 0; k < KINDS; k++)
+        if ((accessed(reaction) >> k & 1) != 0) values[k] = &entity->values[k];
+    return see(reaction, kind, entity->history.number, values);
+}
+
+static void show_gone(uint32_t i, uint32_t first_count)
+{
+    const reaction_plan *reaction = &it.reactions[i];
+    for (uint32_t k = 0; k < first_count; k++) {
+        if (gone_list[k].reaction != i) continue;
+        const being *was = &gone_list[k].was;
+        const uint64_t seen = see_entity(reaction, QUERN_ON_REMOVED, was);
+        model_told[i].sum += seen;
+        model_told[i].count++;
+        const uint32_t index = find_entity(was->history.number);
+        if (entities[index].is_alive)
+            record(was->history.number, seen, percent_of(QUERN_ON_REMOVED), false);
+    }
+}
+
+static void show_row(uint32_t i, being *entity, uint32_t kind)
+{
+    const reaction_plan *reaction = &it.reactions[i];
+    const uint64_t seen = see_entity(reaction, kind, entity);
+    model_told[i].sum += seen;
+    model_told[i].count++;
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (reaction->uses[k] == WRITE) entity->values[k] += seen;
+    if (reaction->keeps_history) {
+        entity->history.count++;
+        entity->history.sum = mix(entity->history.sum, seen, entity->history.count);
+    }
+    record(entity->history.number, seen ^ entity->history.count, percent_of(kind), reaction->keeps_history);
+}
+
+static void show_rows(uint32_t i, const bool (*added)[MAX_REACTIONS], const bool (*set)[MAX_REACTIONS],
+                      uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (added[k][i])
+            show_row(i, &entities[k], QUERN_ON_ADDED);
+        else if (set[k][i])
+            show_row(i, &entities[k], QUERN_ON_SET);
+}
+
+static bool model_is_due(void)
+{
+    if (gone_count > 0) return true;
+    for (uint32_t k = 0; k < entity_count; k++)
+        for (uint32_t i = 0; i < it.count; i++)
+            if (entities[k].is_added[i] || entities[k].is_set[i]) return true;
+    return false;
+}
+
+static void model_round(uint64_t frame)
+{
+    static bool added[MAX_ENTITIES][MAX_REACTIONS], set[MAX_ENTITIES][MAX_REACTIONS];
+    uint32_t places[MAX_REACTIONS];
+    for (uint32_t k = 0; k < entity_count; k++) {
+        memcpy(added[k], entities[k].is_added, sizeof added[k]);
+        memcpy(set[k], entities[k].is_set, sizeof set[k]);
+        memset(entities[k].is_added, 0, sizeof added[k]);
+        memset(entities[k].is_set, 0, sizeof set[k]);
+    }
+    const uint32_t count = list_in_order(places), first_gone = gone_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const reaction_plan *reaction = &it.reactions[places[i]];
+        if (is_disabled(reaction, frame) || !is_open(reaction, frame)) continue;
+        show_gone(places[i], first_gone);
+        show_rows(places[i], (const bool(*)[MAX_REACTIONS])added, (const bool(*)[MAX_REACTIONS])set,
+                  entity_count);
+    }
+    gone_count = 0;
+    model_sync();
+}
+
+static void model_react(uint64_t frame)
+{
+    uint64_t rounds = 0;
+    for (; model_is_due(); rounds++)
+        model_round(frame);
+    if (rounds > most_rounds) most_rounds = rounds;
+}
+
+static uint64_t stir_roll(uint64_t number, uint64_t frame, uint32_t phase)
+{
+    return mix(number, frame * 2 + phase, 5);
+}
+
+static uint64_t call_roll(uint64_t number, uint64_t frame)
+{
+    return mix(number, frame, 6);
+}
+
+enum { STIR_PERCENT = 10, CALL_PERCENT = 10 };
+
+/* Calls between frames, each a change of its own. */
+static void model_call(uint64_t frame)
+{
+    const uint32_t count = entity_count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!entities[i].is_alive) continue;
+        const uint64_t number = entities[i].history.number;
+        record(number, call_roll(number, frame), CALL_PERCENT, true);
+        const uint32_t recorded = op_count;
+        order calls[OPS_AT_ONCE];
+        memcpy(calls, ops, recorded * sizeof *ops);
+        op_count = 0;
+        for (uint32_t k = 0; k < recorded; k++) {
+            ops[op_count++] = calls[k];
+            model_sync();
+        }
+    }
+}
+
+static void model_frame(uint64_t frame)
+{
+    model_react(frame);
+    for (uint32_t phase = 0; phase < 2; phase++) {
+        for (uint32_t i = 0; i < entity_count; i++)
+            if (entities[i].is_alive)
+                record(entities[i].history.number, stir_roll(entities[i].history.number, frame, phase),
+                       STIR_PERCENT, true);
+        model_sync();
+        model_react(frame);
+    }
+}
+
+static void open_model(void)
+{
+    entities = calloc(MAX_ENTITIES, sizeof *entities);
+    before = calloc(MAX_ENTITIES, sizeof *before);
+    is_touched = calloc(MAX_ENTITIES, sizeof *is_touched);
+    written = calloc(MAX_ENTITIES, sizeof *written);
+    gone_list = calloc(MAX_OPS, sizeof *gone_list);
+    ops = calloc(MAX_OPS, sizeof *ops);
+    entity_count = gone_count = op_count = 0;
+    most_rounds = 0;
+    memset(model_told, 0, sizeof model_told);
+}
+
+static void close_model(void)
+{
+    free(entities);
+    free(before);
+    free(is_touched);
+    free(written);
+    free(gone_list);
+    free(ops);
+}
+
+/* --------------------------------------------------------------------------------------- the real thing */
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_component history_type, types[KINDS];
+static quern_system handles[MAX_REACTIONS];
+static struct {
+    _Atomic uint64_t sum, count;
+} real_told[MAX_REACTIONS];
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static uint32_t list_first(uint64_t number, quern_component *components, const void **values,
+                           history *first, uint64_t *numbers)
+{
+    uint32_t count = 0;
+    *first = (history){.number = number};
+    components[count] = history_type;
+    values[count++] = first;
+    for (uint32_t k = 0; k < KINDS; k++) {
+        if ((first_set(number) >> k & 1) == 0) continue;
+        numbers[k] = first_value(number, k);
+        components[count] = types[k];
+        values[count++] = &numbers[k];
+    }
+    return count;
+}
+
+static void command(quern_commands *commands, quern_entity entity, const order *op)
+{
+    quern_component components[KINDS + 1];
+    const void *values[KINDS + 1];
+    history first;
+    uint64_t numbers[KINDS];
+    switch (op->kind) {
+    case OP_SET:
+        must(quern_commands_set(commands, entity, types[op->component], &op->value));
+        break;
+    case OP_ADD:
+        must(quern_commands_add(commands, entity, types[op->component], &op->value));
+        break;
+    case OP_REMOVE:
+        must(quern_commands_remove(commands, entity, types[op->component]));
+        break;
+    case OP_DESTROY:
+        must(quern_commands_destroy(commands, entity));
+        break;
+    case OP_CREATE: {
+        const uint32_t count = list_first(op->number, components, values, &first, numbers);
+        (void)quern_commands_create_with(commands, components, values, count);
+        break;
+    }
+    }
+}
+
+static void command_all(quern_context *context, quern_entity entity, uint64_t number, uint64_t roll,
+                        uint32_t percent, bool creates)
+{
+    order fresh[OPS_AT_ONCE];
+    const uint32_t count = list_ops(number, roll, percent, creates, fresh);
+    for (uint32_t i = 0; i < count; i++)
+        command(quern_context_commands(context), entity, &fresh[i]);
+}
+
+static void stir(quern_context *context, const quern_view *view)
+{
+    const uint32_t phase = (uint32_t)(uintptr_t)quern_context_user_data(context);
+    const uint64_t frame = quern_context_frame_index(context);
+    const history *histories = QUERN_COLUMN(view, 0, const history);
+    for (uint32_t row = 0; row < view->count; row++)
+        command_all(context, view->entities[row], histories[row].number,
+                    stir_roll(histories[row].number, frame, phase), STIR_PERCENT, true);
+}
+
+/* The terms: the history, then each component that is used. */
+static void react(quern_context *context, const quern_view *view)
+{
+    const reaction_plan *reaction = quern_context_user_data(context);
+    const uint32_t i = (uint32_t)(reaction - it.reactions), kind = quern_context_reaction(context);
+    const bool is_gone = kind == QUERN_ON_REMOVED;
+    const history *histories = QUERN_COLUMN(view, 0, const history);
+    cr_assert_not_null(histories);
+    cr_assert(kind != 0 && (kind & (kind - 1)) == 0 && (kind & reaction->kinds) != 0);
+    const uint64_t *columns[KINDS] = {NULL};
+    uint32_t terms[KINDS] = {0};
+    for (uint32_t k = 0, term = 1; k < KINDS; k++) {
+        if (reaction->uses[k] == UNUSED) continue;
+        terms[k] = term;
+        if (reaction->uses[k] == READ || reaction->uses[k] == WRITE)
+            columns[k] = QUERN_COLUMN(view, term, const uint64_t);
+        term++;
+    }
+    uint64_t sum = 0;
+    for (uint32_t row = 0; row < view->count; row++) {
+        const uint64_t *values[KINDS] = {NULL};
+        const history seen_history = histories[row];
+        for (uint32_t k = 0; k < KINDS; k++)
+            if (columns[k] != NULL) values[k] = columns[k] + row;
+        const uint64_t seen = see(reaction, kind, seen_history.number, values);
+        uint64_t count = seen_history.count;
+        sum += seen;
+        for (uint32_t k = 0; k < KINDS && !is_gone; k++)
+            if (reaction->uses[k] == WRITE) QUERN_COLUMN(view, terms[k], uint64_t)[row] += seen;
+        if (reaction->keeps_history && !is_gone) {
+            history *mine = QUERN_COLUMN(view, 0, history) + row;
+            count = ++mine->count;
+            mine->sum = mix(mine->sum, seen, mine->count);
+        }
+        if (is_gone && !quern_context_is_alive(context, view->entities[row])) continue;
+        command_all(context, view->entities[row], seen_history.number, is_gone ? seen : seen ^ count,
+                    percent_of(kind), !is_gone && reaction->keeps_history);
+    }
+    atomic_fetch_add_explicit(&real_told[i].sum, sum, memory_order_relaxed);
+    atomic_fetch_add_explicit(&real_told[i].count, view->count, memory_order_relaxed);
+}
+
+static bool condition(quern_context *context)
+{
+    const reaction_plan *reaction = quern_context_user_data(context);
+    return is_open(reaction, quern_context_frame_index(context));
+}
+
+static quern_term term_of(usage use, quern_component component)
+{
+    return use == READ    ? quern_term_read(component)
+           : use == WRITE ? quern_term_write(component)
+           : use == WITH  ? quern_term_with(component)
+                          : quern_term_without(component);
+}
+
+static void add_reaction(uint32_t i)
+{
+    reaction_plan *reaction = &it.reactions[i];
+    quern_system_def def = system_def(reaction->name, react);
+    uint32_t count = 0;
+    def.terms[count++] =
+        reaction->keeps_history ? quern_term_write(history_type) : quern_term_read(history_type);
+    for (uint32_t k = 0; k < KINDS; k++)
+        if (reaction->uses[k] != UNUSED) def.terms[count++] = term_of(reaction->uses[k], types[k]);
+    def.reacts_to = reaction->kinds;
+    def.phase = reaction->phase;
+    def.flags = reaction->flags;
+    def.user_data = reaction;
+    if (reaction->has_condition) def.condition = condition;
+    if (reaction->after < MAX_REACTIONS) def.after[0] = it.reactions[reaction->after].name;
+    handles[i] = setup_system(schedule, &def);
+}
+
+static void open_world(quern_schedule_def style)
+{
+    world = setup_world();
+    history_type = setup_component(world, "history", sizeof(history), 8);
+    for (uint32_t k = 0; k < KINDS; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "c%u", k);
+        types[k] = setup_component(world, name, 8, 8);
+    }
+    style.max_reaction_rounds = 64;
+    schedule = setup_schedule_as(world, style, 2);
+    for (uint32_t phase = 0; phase < 2; phase++) {
+        quern_system_def def = system_def(phase == 0 ? "stir" : "stir again", stir);
+        def.terms[0] = quern_term_read(history_type);
+        def.phase = phase;
+        def.user_data = (void *)(uintptr_t)phase;
+        setup_system(schedule, &def);
+    }
+    for (uint32_t i = 0; i < it.count; i++)
+        add_reaction(i);
+    for (uint32_t i = 0; i < MAX_REACTIONS; i++)
+        real_told[i].sum = real_told[i].count = 0;
+}
+
+static void create_now(uint64_t number)
+{
+    quern_component components[KINDS + 1];
+    const void *values[KINDS + 1];
+    history first;
+    uint64_t numbers[KINDS];
+    const uint32_t count = list_first(number, components, values, &first, numbers);
+    must(quern_entity_create_with(world, components, values, count, NULL));
+}
+
+static void call(quern_entity entity, const order *op)
+{
+    if (op->kind != OP_CREATE && !quern_entity_is_alive(world, entity)) return;
+    const bool has = op->kind != OP_CREATE && quern_entity_has(world, entity, types[op->component]);
+    switch (op->kind) {
+    case OP_ADD:
+        if (!has) {
+            must(quern_entity_add(world, entity, types[op->component], &op->value));
+            break;
+        }
+        /* fall through */
+    case OP_SET:
+        must(quern_entity_set(world, entity, types[op->component], &op->value));
+        break;
+    case OP_REMOVE:
+        if (has) must(quern_entity_remove(world, entity, types[op->component]));
+        break;
+    case OP_DESTROY:
+        must(quern_entity_destroy(world, entity));
+        break;
+    case OP_CREATE:
+        create_now(op->number);
+        break;
+    }
+}
+
+typedef struct row {
+    history history;
+    quern_entity entity;
+    uint32_t set;
+    uint64_t values[KINDS];
+} row;
+
+static int compare_rows(const void *a, const void *b)
+{
+    const uint64_t one = ((const row *)a)->history.number, other = ((const row *)b)->history.number;
+    return one < other ? -1 : one > other;
+}
+
+/* All entities of the world, by number. */
+static row *list_rows(uint32_t *out_count)
+{
+    const quern_term term = quern_term_read(history_type);
+    quern_query *query = setup_query(world, &term, 1);
+    row *rows = calloc((size_t)quern_query_count(query) + 1, sizeof *rows);
+    quern_query_iterator iterator = quern_query_iterate(query);
+    *out_count = 0;
+    while (quern_query_next(&iterator)) {
+        const history *histories = QUERN_COLUMN(&iterator.view, 0, const history);
+        for (uint32_t i = 0; i < iterator.view.count; i++) {
+            row *fresh = &rows[(*out_count)++];
+            *fresh = (row){.history = histories[i], .entity = iterator.view.entities[i]};
+            for (uint32_t k = 0; k < KINDS; k++) {
+                const uint64_t *value = quern_entity_get(world, fresh->entity, types[k]);
+                if (value == NULL) continue;
+                fresh->set |= 1u << k;
+                fresh->values[k] = *value;
+            }
+        }
+    }
+    quern_query_destroy(query);
+    qsort(rows, *out_count, sizeof *rows, compare_rows);
+    return rows;
+}
+
+static void call_between(uint64_t frame)
+{
+    uint32_t count;
+    row *rows = list_rows(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        order fresh[OPS_AT_ONCE];
+        const uint64_t number = rows[i].history.number;
+        const uint32_t op_number = list_ops(number, call_roll(number, frame), CALL_PERCENT, true, fresh);
+        for (uint32_t k = 0; k < op_number; k++)
+            call(rows[i].entity, &fresh[k]);
+    }
+    free(rows);
+}
+
+/* --------------------------------------------------------------------------------------------- together */
+
+static int compare_entities(const void *a, const void *b)
+{
+    const being *one = *(being *const *)a, *other = *(being *const *)b;
+    return one->history.number < other->history.number ? -1 : one->history.number > other->history.number;
+}
+
+static void compare(uint64_t frame)
+{
+    uint32_t count, alive_count = 0;
+    row *rows = list_rows(&count);
+    being **alive = calloc(entity_count + 1, sizeof *alive);
+    for (uint32_t i = 0; i < entity_count; i++)
+        if (entities[i].is_alive) alive[alive_count++] = &entities[i];
+    qsort(alive, alive_count, sizeof *alive, compare_entities);
+    for (uint32_t i = 0; i < it.count; i++) {
+        cr_assert_eq(real_told[i].count, model_told[i].count,
+                     "plan %llu, frame %llu, %s (%u): shown %llu rows, expected %llu",
+                     (unsigned long long)it.seed, (unsigned long long)frame, it.reactions[i].name,
+                     it.reactions[i].kinds, (unsigned long long)real_told[i].count,
+                     (unsigned long long)model_told[i].count);
+        cr_assert_eq(real_told[i].sum, model_told[i].sum, "plan %llu, frame %llu, %s (%u): other rows",
+                     (unsigned long long)it.seed, (unsigned long long)frame, it.reactions[i].name,
+                     it.reactions[i].kinds);
+    }
+    cr_assert_eq(count, alive_count, "plan %llu, frame %llu", (unsigned long long)it.seed,
+                 (unsigned long long)frame);
+    for (uint32_t i = 0; i < count; i++) {
+        cr_assert_eq(rows[i].history.number, alive[i]->history.number);
+        cr_assert_eq(rows[i].history.count, alive[i]->history.count);
+        cr_assert_eq(rows[i].history.sum, alive[i]->history.sum);
+        cr_assert_eq(rows[i].set, alive[i]->set, "plan %llu, frame %llu: entity %llx has %x, expected %x",
+                     (unsigned long long)it.seed, (unsigned long long)frame,
+                     (unsigned long long)rows[i].history.number, rows[i].set, alive[i]->set);
+        for (uint32_t k = 0; k < KINDS; k++)
+            if ((rows[i].set >> k & 1) != 0) cr_assert_eq(rows[i].values[k], alive[i]->values[k]);
+    }
+    free(alive);
+    free(rows);
+}
+
+static void play(uint32_t thread_count, quern_schedule_def style)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    open_model();
+    open_world(style);
+    for (uint64_t i = 1; i <= START; i++) {
+        create_now(i);
+        ops[op_count++] = (order){.kind = OP_CREATE, .number = i};
+        model_sync();
+    }
+    for (uint64_t frame = 0; frame < FRAMES; frame++) {
+        for (uint32_t i = 0; i < it.count; i++)
+            must(quern_schedule_set_enabled(schedule, handles[i], !is_disabled(&it.reactions[i], frame)));
+        call_between(frame);
+        model_call(frame);
+        must_run(schedule, jobs);
+        model_frame(frame);
+        assert_valid(world);
+        compare(frame);
+    }
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+    quern_jobs_destroy(jobs);
+    close_model();
+}
+
+Test(reacting, the_world_is_that_of_the_model_at_any_number_of_threads, .timeout = 600)
+{
+    const uint64_t first = stress_seed(1);
+    for (uint64_t seed = first; seed < first + 12; seed++) {
+        make_plan(seed);
+        for (uint32_t i = 0; i < POOL_COUNT; i++)
+            play(pool_threads[i], schedule_style((uint32_t)(seed + i) % STYLE_COUNT));
+    }
+}
+
+Test(reacting, the_world_is_that_of_the_model_fused_or_not_and_shuffled, .timeout = 600)
+{
+    for (uint64_t seed = 101; seed <= 108; seed++) {
+        make_plan(seed);
+        for (uint32_t i = 0; i < STYLE_COUNT; i++)
+            play(i % 2 == 0 ? 2 : 0, schedule_style(i));
+    }
+}

@@ -241,6 +241,13 @@ static bool advance(quern_query_iterator *iterator)
     return false;
 }
 
+/* Others may have the place of the addresses by now. */
+static void end_up_walk(quern_query_iterator *iterator)
+{
+    if (quern__ups_has_walk(iterator)) iterator->up_walk->number = 0;
+    iterator->up_walk = NULL;
+}
+
 /* Moves on to the next run of rows that up-terms let stay, in this chunk or a later one. */
 static bool advance_up(quern_query_iterator *iterator)
 {
@@ -248,8 +255,7 @@ static bool advance_up(quern_query_iterator *iterator)
     quern__ups_use_walk(iterator);
     while (!quern__up_next(iterator->query, &walk->rows, &iterator->view)) {
         if (!advance(iterator)) {
-            iterator->up_walk->number = 0;
-            iterator->up_walk = NULL;
+            end_up_walk(iterator);
             return false;
         }
         walk->rows = quern__up_find(iterator->query, walk->addresses, &iterator->view);
@@ -273,7 +279,8 @@ static bool may_go_on(quern_query_iterator *iterator)
         iterator->result = quern__fail(
             QUERN_ERROR_INVALID_ARGUMENT,
             "quern_query_next: %d other iterations of the query have begun since, and were not walked to "
-            "the end: a query with up-terms keeps addresses for so many (create another query)",
+            "the end: a query with up-terms keeps addresses for so many (end those that are left early by "
+            "quern_query_end, or create another query)",
             QUERN__UP_WALKS);
     return iterator->result == QUERN_OK;
 }
@@ -288,4 +295,12 @@ bool quern__query_next(quern_query_iterator *iterator)
     iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
     if (!may_go_on(iterator) || is_listed) return false;
     return iterator->up_walk == NULL ? advance(iterator) : advance_up(iterator);
+}
+
+void quern_query_end(quern_query_iterator *iterator)
+{
+    if (iterator == NULL) return;
+    if (iterator->up_walk != NULL) end_up_walk(iterator);
+    iterator->next_entry = iterator->end_entry;
+    iterator->match_index = UINT32_MAX; /* behind all matches, and all runs of rows */
 }

@@ -458,10 +458,18 @@ typedef struct quern_query_iterator {
 
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not
  * if it is refused: then there are no views, and result says why. Of a query with up-terms, eight
- * iterations may be under way at a time. A ninth takes the place of the one that has not moved for longest:
- * that one ends with INVALID_ARGUMENT when it moves on, and its addresses are no longer good. Errors:
- * NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive systems. */
+ * iterations may be under way at a time; one that is left early is under way until it is ended
+ * (quern_query_end) or the structure changes. A ninth takes the place of the one that has not moved for
+ * longest: that one ends with INVALID_ARGUMENT when it moves on, and its addresses are no longer good.
+ * Errors: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames and in exclusive
+ * systems. */
 QUERN_API quern_query_iterator quern_query_iterate(quern_query *query);
+
+/** Ends an iteration before its last view: quern_query_next returns false from then on, and the view is no
+ * longer good. Needed only where loops over queries with up-terms are left early while more than eight such
+ * iterations are nested or left. Without effect on one that has ended, and on NULL. Call it before the query
+ * is destroyed. Threads: that of the iteration. */
+QUERN_API void quern_query_end(quern_query_iterator *iterator);
 
 /* The part of quern_query_next that finds the next entry, or says why there is none. */
 QUERN_API bool quern__query_next(quern_query_iterator *iterator);

@@ -307,6 +307,8 @@ Test(arguments, of_queries)
     cr_assert_eq(none.result, QUERN_ERROR_NULL_ARGUMENT);
     cr_assert_not(quern_query_next(&none));
     REFUSED_VALUE(quern_query_next, NULL);
+    quern_query_end(&none);
+    quern_query_end(NULL);
     quern_query_destroy(NULL);
 }
 

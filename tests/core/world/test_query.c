@@ -264,6 +264,22 @@ Test(query, what_is_written_through_a_view_is_seen_by_get)
     quern_query_destroy(query);
 }
 
+/* The second walk over a structure goes along a list, the first does not. */
+Test(query, an_iteration_that_is_ended_has_no_more_views)
+{
+    for (uint32_t i = 0; i < 5; i++)
+        setup_entity_with(world, (quern_component[]){position, i % 2 == 0 ? velocity : health}, 2);
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(position)}, 1);
+    for (uint32_t walk = 0; walk < 3; walk++) {
+        quern_query_iterator it = quern_query_iterate(query);
+        cr_assert(quern_query_next(&it));
+        quern_query_end(&it);
+        cr_assert_not(quern_query_next(&it), "walk %u", walk);
+        cr_assert_eq(it.result, QUERN_OK);
+    }
+    quern_query_destroy(query);
+}
+
 Test(query, several_iterations_at_once_do_not_disturb_each_other)
 {
     create_of(1, 10);

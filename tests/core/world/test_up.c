@@ -305,6 +305,36 @@ Test(up, loops_that_are_left_early_are_taken_over)
     quern_query_destroy(query);
 }
 
+Test(up, loops_that_are_left_early_can_be_ended)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_up(number, parent)}, 1);
+    const uint64_t expected = sum_of_targets(query, false);
+    quern_query_iterator outer = quern_query_iterate(query);
+    cr_assert(quern_query_next(&outer));
+    for (uint32_t i = 0; i < 3 * WALKS; i++) {
+        quern_query_iterator left = quern_query_iterate(query);
+        cr_assert(quern_query_next(&left));
+        quern_query_end(&left);
+        quern_query_end(&left);
+        cr_assert_not(quern_query_next(&left));
+        must(left.result);
+    }
+    cr_assert(quern_query_next(&outer), "it has not moved, and keeps its place");
+    quern_query_iterator others[WALKS];
+    for (uint32_t i = 0; i < WALKS; i++) {
+        others[i] = quern_query_iterate(query);
+        cr_assert(quern_query_next(&others[i]));
+    }
+    quern_query_end(&outer); /* its place is another's by now, which goes on */
+    quern_query_iterator last = quern_query_iterate(query);
+    cr_assert(quern_query_next(&last), "takes the place of the first of them");
+    cr_assert_not(quern_query_next(&others[0]));
+    for (uint32_t i = 1; i < WALKS; i++)
+        cr_assert(quern_query_next(&others[i]));
+    cr_assert_eq(sum_of_targets(query, false), expected);
+    quern_query_destroy(query);
+}
+
 /* --------------------------------------------------------------------------------------------- nearest */
 
 /* A chain, of which element 0 is the root; those that are divisible by 7 have a number, which is theirs. */

@@ -174,7 +174,9 @@ QUERN_API quern_result quern_entity_remove(quern_world *world, quern_entity enti
                                            quern_component component);
 
 /** Gives a component a new value, and adds the component if it is missing. value must not be NULL unless
- * the component is a tag. Further errors: TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
+ * the component is a tag. The value is copied as it is: of handles in it, also in described fields, nobody
+ * asks whether they live, and one that is provisional stays so (only commands replace them). Further errors:
+ * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE, LIMIT. */
 QUERN_API quern_result quern_entity_set(quern_world *world, quern_entity entity, quern_component component,
                                         const void *value);
 

@@ -84,8 +84,9 @@ quern_result quern__world_relate(quern_world *world, quern_entity source, quern_
 quern_result quern__world_unrelate(quern_world *world, quern_entity source, quern_relation relation,
                                    const char *function);
 
-/* The part of quern_world_validate that looks at relations. */
+/* The parts of quern_world_validate that look at relations, and at reactions. */
 quern_result quern__world_validate_relations(const quern_world *world);
+quern_result quern__world_validate_reactions(const quern_world *world);
 
 /* INVALID_ARGUMENT, and which call does it, for a managed component where that cannot be. */
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component);

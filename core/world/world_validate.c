@@ -216,6 +216,7 @@ static quern_result validate(const quern_world *world)
     quern_result result = validate_entities(&storage->entities, row_count);
     if (result == QUERN_OK) result = validate_places(storage);
     if (result == QUERN_OK) result = quern__world_validate_relations(world);
+    if (result == QUERN_OK) result = quern__world_validate_reactions(world);
     if (result == QUERN_OK) result = validate_names(storage);
     return result != QUERN_OK ? result : validate_slabs(storage, held_count);
 }

@@ -445,8 +445,9 @@ void quern__turnover_apply(const quern__turnover *turnover, quern__resolved *res
     quern__change_begin(resolved, gathered, storage);
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
-        for (uint32_t k = 0; k < delta->leaving_count; k++)
-            quern__row_leave_raw(delta->archetype, resolved->gaps.items[delta->first_gap + k]);
+        if (delta->leaving_count > 0)
+            quern__rows_leave_apart(delta->archetype, resolved->gaps.items + delta->first_gap,
+                                    delta->leaving_count);
     }
     quern__executor_run(executor, turnover->spans.count, SPANS_PER_CALL, apply_spans, &all);
     quern__change_end(resolved, storage, executor);

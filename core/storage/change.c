@@ -205,6 +205,18 @@ void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint3
     }
 }
 
+void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count)
+{
+    assert(!archetype->has_destroy);
+    if (QUERN__LIKELY(!archetype->is_watched)) return;
+    for (uint32_t i = 0, run; i < count; i += run) {
+        run = 1;
+        while (i + run < count && rows[i + run] == rows[i] + run)
+            run++;
+        quern__on_leave(archetype, rows[i], run);
+    }
+}
+
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,
                       uintptr_t from, uint32_t count)
 {

@@ -121,7 +121,8 @@ static inline void quern__on_move(const quern__archetype *target, uintptr_t to,
 }
 
 /* Somebody may write the column's values in rows of this chunk, or has written them. */
-static inline void quern__note_column(const quern__archetype *archetype, uintptr_t location, uint32_t column)
+static inline void quern__note_column(const quern__archetype *archetype, uintptr_t location,
+                                      uint32_t column)
 {
     quern__versions_note_column(&archetype->versions, quern__chunk_of(location)->index, column);
 }
@@ -216,12 +217,9 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
 /* Destroys the values. The handles stay where they are until something else comes there. */
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count);
 
-/* The same for one row of an archetype whose values need not be destroyed. */
-static inline void quern__row_leave_raw(const quern__archetype *archetype, uintptr_t location)
-{
-    assert(!archetype->has_destroy);
-    quern__on_leave(archetype, location, 1);
-}
+/* The same for rows in their order, some of them neighbours, of an archetype whose values need not be
+ * destroyed. */
+void quern__rows_leave_apart(const quern__archetype *archetype, const uintptr_t *rows, uint32_t count);
 
 /* Carries over what both archetypes have, and destroys what the target lacks. */
 void quern__rows_move(const quern__storage *storage, const quern__move_plan *plan, uintptr_t to,

@@ -190,6 +190,18 @@ const char *quern_component_name(const quern_world *world, quern_component compo
     return quern__components_type(&world->storage.components, quern__component_index(component))->name;
 }
 
+quern_result quern_component_get_size(const quern_world *world, quern_component component,
+                                      uint32_t *out_size_bytes)
+{
+    if (world == NULL) return quern__fail_null("quern_component_get_size", "world");
+    if (out_size_bytes == NULL) return quern__fail_null("quern_component_get_size", "out_size_bytes");
+    const quern_result result = quern__components_check(&world->storage.components, component);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_component_get_size");
+    *out_size_bytes =
+        quern__components_type(&world->storage.components, quern__component_index(component))->size_bytes;
+    return QUERN_OK;
+}
+
 /* -------------------------------------------------------------------------------------- resources */
 
 static quern_result register_resource(quern_world *world, const quern_resource_def *def,
@@ -218,6 +230,17 @@ quern_resource quern_resource_find(const quern_world *world, const char *name)
         return (quern_resource){0};
     }
     return quern__resources_find(&world->resources, name);
+}
+
+quern_result quern_resource_get_size(const quern_world *world, quern_resource resource,
+                                     uint32_t *out_size_bytes)
+{
+    if (world == NULL) return quern__fail_null("quern_resource_get_size", "world");
+    if (out_size_bytes == NULL) return quern__fail_null("quern_resource_get_size", "out_size_bytes");
+    const quern_result result = quern__resources_check(&world->resources, resource);
+    if (result != QUERN_OK) return quern__in_call(result, "quern_resource_get_size");
+    *out_size_bytes = world->resources.list.items[quern__resource_index(resource)].type.size_bytes;
+    return QUERN_OK;
 }
 
 void *quern_resource_get(quern_world *world, quern_resource resource)

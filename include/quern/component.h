@@ -75,6 +75,11 @@ QUERN_API quern_component quern_component_find(const quern_world *world, const c
  * have it. Threads: any, while nobody registers. */
 QUERN_API const char *quern_component_name(const quern_world *world, quern_component component);
 
+/** Gives the size of one value, 0 for a tag. Errors: NULL_ARGUMENT, UNKNOWN_COMPONENT. Threads: any, while
+ * nobody registers. */
+QUERN_API quern_result quern_component_get_size(const quern_world *world, quern_component component,
+                                                uint32_t *out_size_bytes);
+
 /** Registers a C type as plain bytes, under its own name. The type comes last, so that a type of C++ may
  * have commas in it; one that is not trivially copyable does not compile.
  *
@@ -148,6 +153,11 @@ QUERN_API quern_result quern_resource_register(quern_world *world, const quern_r
 
 /** Returns the resource of that name, or null. Threads: any, while nobody registers. */
 QUERN_API quern_resource quern_resource_find(const quern_world *world, const char *name);
+
+/** Gives the size of the value. Errors: NULL_ARGUMENT, UNKNOWN_RESOURCE. Threads: any, while nobody
+ * registers. */
+QUERN_API quern_result quern_resource_get_size(const quern_world *world, quern_resource resource,
+                                               uint32_t *out_size_bytes);
 
 /** Returns the value, whose address never changes. Returns NULL, with a message, when the world does not
  * have the resource or a frame is running (systems use quern_context_resource). Threads: main, between

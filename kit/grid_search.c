@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Questions. Each goes over the cells where an answer can be, run by run, and tests the items there. */
+
+#include "kit/grid_parts.h"
+
+#include <float.h>
+#include <math.h>
+
+static bool is_finite(const quern_grid *grid, const float *numbers)
+{
+    for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
+        if (!(fabsf(numbers[axis]) <= FLT_MAX)) return false;
+    return true;
+}
+
+static bool is_radius(float radius)
+{
+    return radius >= 0;
+}
+
+static void copy_point(const quern_grid *grid, const float *from, float to[3])
+{
+    to[2] = 0;
+    for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
+        to[axis] = from[axis];
+}
+
+/* The cells first to end - 1 along each axis. */
+typedef struct region {
+    uint32_t first[3], end[3];
+} region;
+
+static quern_grid_iterator walk(const quern_grid *grid, const region *cells)
+{
+    return (quern_grid_iterator){.items = grid->items,
+                                 .starts = grid->starts,
+                                 .columns = grid->frame.counts[0],
+                                 .rows = grid->frame.counts[1],
+                                 .first_x = cells->first[0],
+                                 .end_x = cells->end[0],
+                                 .first_y = cells->first[1],
+                                 .end_y = cells->end[1],
+                                 .end_z = cells->end[2],
+                                 .y = cells->first[1],
+                                 .z = cells->first[2]};
+}
+
+/* ------------------------------------------------------------------------------------ radius and box */
+
+quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *center, float radius)
+{
+    region cells = {0};
+    if (grid->item_count == 0 || !is_finite(grid, center) || !is_radius(radius)) return walk(grid, &cells);
+    float at[3];
+    copy_point(grid, center, at);
+    for (uint32_t axis = 0; axis < 3; axis++)
+        quern__grid_reach(&grid->frame, axis, at[axis], radius, &cells.first[axis], &cells.end[axis]);
+    quern_grid_iterator it = walk(grid, &cells);
+    it.limit = radius * radius;
+    copy_point(grid, center, it.center);
+    return it;
+}
+
+quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, const float *max)
+{
+    region cells = {0};
+    float least[3], most[3];
+    copy_point(grid, min, least);
+    copy_point(grid, max, most);
+    bool is_empty = grid->item_count == 0;
+    for (uint32_t axis = 0; axis < 3; axis++) /* infinite sides are good, but not NaN */
+        is_empty |= !(least[axis] <= most[axis]);
+    if (is_empty) return walk(grid, &cells);
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        cells.first[axis] = quern__grid_axis_cell(&grid->frame, axis, least[axis]);
+        cells.end[axis] = quern__grid_axis_cell(&grid->frame, axis, most[axis]) + 1;
+    }
+    quern_grid_iterator it = walk(grid, &cells);
+    it.is_box = true;
+    copy_point(grid, min, it.center);
+    copy_point(grid, max, it.corner);
+    return it;
+}
+
+/* ------------------------------------------------------------------------------------- what comes first */
+
+/* The first hits of those that were offered: a heap, the last of them on top. */
+typedef struct firsts {
+    quern_grid_hit *hits;
+    uint32_t count, capacity;
+} firsts;
+
+static bool comes_before(const quern_grid_hit *a, const quern_grid_hit *b)
+{
+    return a->key < b->key || (a->key == b->key && a->item < b->item);
+}
+
+/* Lets the hit sink to its place, from the top of a heap of count hits. */
+static void sink(quern_grid_hit *hits, uint32_t count, quern_grid_hit hit)
+{
+    uint32_t place = 0;
+    for (uint32_t child = 1; child < count; child = 2 * place + 1) {
+        if (child + 1 < count && comes_before(&hits[child], &hits[child + 1])) child++;
+        if (!comes_before(&hit, &hits[child])) break;
+        hits[place] = hits[child];
+        place = child;
+    }
+    hits[place] = hit;
+}
+
+static void offer(firsts *found, quern_grid_hit hit)
+{
+    if (found->count == found->capacity) {
+        if (comes_before(&hit, &found->hits[0])) sink(found->hits, found->count, hit);
+        return;
+    }
+    uint32_t place = found->count++;
+    for (; place > 0 && comes_before(&found->hits[(place - 1) / 2], &hit); place = (place - 1) / 2)
+        found->hits[place] = found->hits[(place - 1) / 2];
+    found->hits[place] = hit;
+}
+
+/* Turns the heap into a list. */
+static uint32_t put_in_order(firsts *found)
+{
+    for (uint32_t end = found->count; end > 1; end--) {
+        const quern_grid_hit last = found->hits[0];
+        sink(found->hits, end - 1, found->hits[end - 1]);
+        found->hits[end - 1] = last;
+    }
+    return found->count;
+}
+
+/* ------------------------------------------------------------------------------------------- nearest */
+
+static bool covers_all(const quern_grid *grid, const quern_grid_iterator *it)
+{
+    return it->first_x == 0 && it->end_x == grid->frame.counts[0] && it->first_y == 0 &&
+           it->end_y == grid->frame.counts[1] && it->z == 0 && it->end_z == grid->frame.counts[2];
+}
+
+/* By larger and larger radii, each twice the one before, so that the last takes most of the time. Whatever
+ * is within a radius comes before all that is not: once there are enough, these are they. */
+uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float radius,
+                            quern_grid_hit *out_hits, uint32_t capacity)
+{
+    firsts found = {.hits = out_hits, .capacity = capacity};
+    if (capacity == 0 || grid->item_count == 0 || !is_finite(grid, center) || !is_radius(radius)) return 0;
+    for (float reach = grid->frame.cell_size * 0.5f;; reach *= 2) {
+        const float now = reach < radius ? reach : radius;
+        quern_grid_iterator it = quern_grid_radius(grid, center, now);
+        const bool is_last = now == radius || covers_all(grid, &it);
+        if (is_last) it.limit = radius * radius;
+        found.count = 0;
+        float at[3];
+        copy_point(grid, center, at);
+        while (quern__grid_next_run(&it))
+            for (; it.next < it.end; it.next++) {
+                const float square = quern__grid_square(it.next, at);
+                if (square <= it.limit) offer(&found, (quern_grid_hit){.item = it.next, .key = square});
+            }
+        if (found.count == capacity || is_last) return put_in_order(&found);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------- ray */
+
+/* A way of a ball: from an origin along a direction of length 1. */
+typedef struct way {
+    double origin[3], direction[3];
+    double length, radius;
+} way;
+
+/* Where on the way the item is nearest; negative when the ball passes it by. */
+static double meet(const way *ball, const quern_grid_item *item)
+{
+    double along = 0, square = 0;
+    for (uint32_t axis = 0; axis < 3; axis++)
+        along += ((double)item->position[axis] - ball->origin[axis]) * ball->direction[axis];
+    along = along > 0 ? along : 0;
+    along = along < ball->length ? along : ball->length;
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        const double apart =
+            (double)item->position[axis] - (ball->origin[axis] + along * ball->direction[axis]);
+        square += apart * apart;
+    }
+    return square <= ball->radius * ball->radius ? along : -1;
+}
+
+static bool make_way(const quern_grid *grid, const float *origin, const float *direction, float length,
+                     float radius, way *out)
+{
+    if (!is_finite(grid, origin) || !is_finite(grid, direction) || !is_radius(radius)) return false;
+    if (!(length >= 0 && length <= FLT_MAX)) return false;
+    *out = (way){.length = (double)length, .radius = (double)radius};
+    double square = 0;
+    for (uint32_t axis = 0; axis < grid->dimension_count; axis++) {
+        out->origin[axis] = (double)origin[axis];
+        out->direction[axis] = (double)direction[axis];
+        square += out->direction[axis] * out->direction[axis];
+    }
+    for (uint32_t axis = 0; axis < 3 && square > 0; axis++)
+        out->direction[axis] /= sqrt(square);
+    return square > 0;
+}
+
+/* Part of a way. */
+typedef struct stretch {
+    double begin, end;
+} stretch;
+
+/* Of the stretch, what has the coordinate between these. */
+static stretch clip(const way *ball, stretch whole, uint32_t axis, double least, double most)
+{
+    const double speed = ball->direction[axis], from = ball->origin[axis];
+    if (speed == 0) return from >= least && from <= most ? whole : (stretch){1, 0};
+    const double a = (least - from) / speed, b = (most - from) / speed;
+    return (stretch){fmax(whole.begin, fmin(a, b)), fmin(whole.end, fmax(a, b))};
+}
+
+/* The cells along an axis where the ball can meet something on a stretch. */
+static void reach_of(const quern_grid *grid, const way *ball, stretch part, uint32_t axis, double margin,
+                     uint32_t *first, uint32_t *end)
+{
+    const double a = ball->origin[axis] + part.begin * ball->direction[axis];
+    const double b = ball->origin[axis] + part.end * ball->direction[axis];
+    const double least = fmax(fmin(a, b) - margin, -(double)FLT_MAX);
+    const double most = fmin(fmax(a, b) + margin, (double)FLT_MAX);
+    *first = quern__grid_axis_cell(&grid->frame, axis, (float)least);
+    *end = quern__grid_axis_cell(&grid->frame, axis, (float)most) + 1;
+}
+
+/* The stretch on which the ball can meet something in cells with this number along an axis. Cells at the
+ * border have no end on the outer side. */
+static stretch clip_to_cells(const quern_grid *grid, const way *ball, stretch whole, uint32_t axis,
+                             uint32_t cell, double margin)
+{
+    const quern__grid_frame *frame = &grid->frame;
+    const double begin = (double)frame->min[axis] + (double)cell * (double)frame->cell_size;
+    const double least = cell == 0 ? -INFINITY : begin - margin;
+    const double most =
+        cell + 1 == frame->counts[axis] ? INFINITY : begin + (double)frame->cell_size + margin;
+    return clip(ball, whole, axis, least, most);
+}
+
+/* By how much more than the radius cells are searched: far above what rounding does, in numbers as large as
+ * these. */
+static double margin_of(const quern_grid *grid, const way *ball)
+{
+    double largest = ball->radius + ball->length;
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        const double far = (double)grid->frame.counts[axis] * (double)grid->frame.cell_size;
+        largest = fmax(largest, fabs(ball->origin[axis]) + fabs((double)grid->frame.min[axis]) + far);
+    }
+    return ball->radius + largest / (1 << 20);
+}
+
+static void offer_run(const quern_grid *grid, const way *ball, firsts *found, size_t row, uint32_t first_x,
+                      uint32_t end_x)
+{
+    const uint32_t *starts = grid->starts + row * grid->frame.counts[0];
+    for (uint32_t i = starts[first_x]; i < starts[end_x]; i++) {
+        const double along = meet(ball, &grid->items[i]);
+        if (along >= 0) offer(found, (quern_grid_hit){.item = &grid->items[i], .key = (float)along});
+    }
+}
+
+/* Layer by layer, row by row, over the cells of each that the way comes near to. */
+uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float *direction, float length,
+                        float radius, quern_grid_hit *out_hits, uint32_t capacity)
+{
+    firsts found = {.hits = out_hits, .capacity = capacity};
+    way ball;
+    if (capacity == 0 || grid->item_count == 0 || !make_way(grid, origin, direction, length, radius, &ball))
+        return 0;
+    const double margin = margin_of(grid, &ball);
+    const stretch whole = {0, ball.length};
+    uint32_t first[3], end[3];
+    reach_of(grid, &ball, whole, 2, margin, &first[2], &end[2]);
+    for (uint32_t z = first[2]; z < end[2]; z++) {
+        const stretch in_layer = clip_to_cells(grid, &ball, whole, 2, z, margin);
+        if (in_layer.begin > in_layer.end) continue;
+        reach_of(grid, &ball, in_layer, 1, margin, &first[1], &end[1]);
+        for (uint32_t y = first[1]; y < end[1]; y++) {
+            const stretch in_row = clip_to_cells(grid, &ball, in_layer, 1, y, margin);
+            if (in_row.begin > in_row.end) continue;
+            reach_of(grid, &ball, in_row, 0, margin, &first[0], &end[0]);
+            offer_run(grid, &ball, &found, (size_t)z * grid->frame.counts[1] + y, first[0], end[0]);
+        }
+    }
+    return put_in_order(&found);
+}
+
+/* --------------------------------------------------------------------------------------------- pairs */
+
+enum { ITEMS_PER_PART = 1024, PAIRS_PER_CALL = 256 };
+
+typedef struct pairing {
+    const quern_grid *grid;
+    float radius;
+    quern_grid_pair_function *function;
+    void *user_data;
+} pairing;
+
+/* Pairs that were found and not yet told. */
+typedef struct pair_list {
+    quern_grid_pair pairs[PAIRS_PER_CALL];
+    uint32_t count;
+} pair_list;
+
+static void tell(const pairing *all, uint32_t part, pair_list *list)
+{
+    if (list->count > 0) all->function(all->user_data, part, list->pairs, list->count);
+    list->count = 0;
+}
+
+/* Those of an item with what comes after it. Runs of cells come in the order of items, so it begins at its
+ * own layer, or row, and only the first runs may have items from before. */
+static void pair_up(const pairing *all, uint32_t part, const quern_grid_item *first, pair_list *list)
+{
+    quern_grid_iterator it = quern_grid_radius(all->grid, first->position, all->radius);
+    it.z = quern__grid_axis_cell(&all->grid->frame, 2, first->position[2]);
+    if (all->grid->dimension_count == 2)
+        it.y = quern__grid_axis_cell(&all->grid->frame, 1, first->position[1]);
+    while (quern__grid_next_run(&it)) {
+        if (it.end <= first) continue;
+        for (const quern_grid_item *item = it.next > first ? it.next : first + 1; item < it.end; item++) {
+            const float square = quern__grid_square(item, first->position);
+            if (square > it.limit) continue;
+            list->pairs[list->count++] =
+                (quern_grid_pair){.first = first, .second = item, .square = square};
+            if (list->count == PAIRS_PER_CALL) tell(all, part, list);
+        }
+    }
+}
+
+static void pair_parts(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const pairing *all = user_data;
+    pair_list list;
+    list.count = 0;
+    for (uint32_t part = begin; part < end; part++) {
+        const uint32_t left = all->grid->item_count - part * ITEMS_PER_PART;
+        const quern_grid_item *item = all->grid->items + (size_t)part * ITEMS_PER_PART;
+        for (uint32_t i = 0; i < ITEMS_PER_PART && i < left; i++)
+            pair_up(all, part, item + i, &list);
+        tell(all, part, &list);
+    }
+}
+
+uint32_t quern_grid_part_count(const quern_grid *grid)
+{
+    return grid->item_count / ITEMS_PER_PART + (grid->item_count % ITEMS_PER_PART != 0);
+}
+
+quern_result quern_grid_pairs(const quern_grid *grid, quern_jobs *jobs, float radius,
+                              quern_grid_pair_function *function, void *user_data)
+{
+    if (grid == NULL || function == NULL)
+        return quern_error_set(QUERN_ERROR_NULL_ARGUMENT, "quern_grid_pairs: '%s' is NULL",
+                               grid == NULL ? "grid" : "function");
+    if (!(radius >= 0 && radius <= FLT_MAX))
+        return quern_error_set(QUERN_ERROR_INVALID_ARGUMENT,
+                               "quern_grid_pairs: the radius is %g, and must be finite and at least 0",
+                               (double)radius);
+    pairing all = {.grid = grid, .radius = radius, .function = function, .user_data = user_data};
+    if (jobs != NULL)
+        return quern_jobs_parallel_for(jobs, quern_grid_part_count(grid), 1, pair_parts, &all);
+    pair_parts(&all, 0, quern_grid_part_count(grid), 0);
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- cells */
+
+bool quern_grid_cell(const quern_grid *grid, const float *position, uint32_t *out_cell)
+{
+    if (grid->frame.cell_count == 0 || !is_finite(grid, position)) return false;
+    for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
+        out_cell[axis] = quern__grid_axis_cell(&grid->frame, axis, position[axis]);
+    return true;
+}
+
+quern_grid_run quern_grid_row(const quern_grid *grid, uint32_t first_x, uint32_t last_x, uint32_t y,
+                              uint32_t z)
+{
+    const quern__grid_frame *frame = &grid->frame;
+    if (grid->item_count == 0 || y >= frame->counts[1] || z >= frame->counts[2] || first_x > last_x)
+        return (quern_grid_run){0};
+    const uint32_t last = frame->counts[0] - 1;
+    const uint32_t *starts = grid->starts + ((size_t)z * frame->counts[1] + y) * frame->counts[0];
+    const uint32_t begin = starts[first_x < last ? first_x : last];
+    const uint32_t end = starts[(last_x < last ? last_x : last) + 1];
+    return (quern_grid_run){.items = grid->items + begin, .count = end - begin};
+}
+
+const void *quern_grid_payload(const quern_grid *grid, const quern_grid_item *item)
+{
+    if (grid->payload_bytes == 0) return NULL;
+    return grid->payloads + (size_t)(item - grid->items) * grid->payload_bytes;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Sorting rows into cells: a stable counting sort, in parts that go side by side.
+ *
+ *   bounds   each part finds the box of its positions; where the box is not given
+ *   count    each part counts its rows by cell, in counters of its own, and notes the cells
+ *   sum      each range of cells turns counts into places: for a cell, those of the first part come first,
+ *            then those of the second, and so on
+ *   place    each part copies its rows to their places, in order
+ *
+ * A part is a range of rows. So rows of one cell keep their order, and there is one result whichever way rows
+ * are divided: the number of parts may follow the number of threads. It is no larger than counters pay for,
+ * since summing looks at each counter of each part. */
+
+#include "kit/grid_parts.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    MOST_PARTS = 64,
+    ROWS_PER_PART = 4096,     /* at least, so that a part is worth a job */
+    COUNTERS_PER_ROW = 4,     /* at most */
+    LEAST_CELLS = 4096,       /* that may be had whatever the number of rows */
+    CELLS_PER_ROW = 8,        /* that may be had, unless more are asked for */
+    MOST_CELLS = 1 << 26,     /* whatever is asked for */
+    MOST_AXIS_CELLS = 1 << 22 /* so that floats can number them */
+};
+
+static const float smallest_cell = 1e-15f, largest_cell = 1e38f;
+
+typedef struct box {
+    float min[3], max[3];
+} box;
+
+typedef struct sorting {
+    quern_grid *grid;
+    uint32_t part_count;
+    box boxes[MOST_PARTS];           /* by part */
+    uint32_t range_sums[MOST_PARTS]; /* by range of cells: rows in it; then the place of its first */
+} sorting;
+
+/* ----------------------------------------------------------------------------------------------- parts */
+
+static uint32_t part_begin(uint32_t count, uint32_t part, uint32_t part_count)
+{
+    return (uint32_t)((uint64_t)count * part / part_count);
+}
+
+/* Calls function for each part; without a pool, or if that is taken, on the caller. */
+static void for_parts(quern_jobs *jobs, sorting *all, quern_range_function *function)
+{
+    if (jobs == NULL || all->part_count == 1 ||
+        quern_jobs_parallel_for(jobs, all->part_count, 1, function, all) != QUERN_OK)
+        function(all, 0, all->part_count, 0);
+}
+
+/* The rows of a part, as they lie in views. */
+typedef struct slice {
+    const quern__grid_rows *rows;
+    uint32_t begin, end; /* in these */
+    uint32_t number;     /* of the first, among all */
+} slice;
+
+/* Moves on to the next slice of the rows up to `end`; at first number is where to begin, and rows is NULL. */
+static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
+{
+    if (it->number >= end) return false;
+    if (it->rows != NULL) {
+        it->number += it->end - it->begin;
+        it->rows++;
+        it->begin = 0;
+    } else {
+        uint32_t low = 0, high = grid->rows_count; /* the last view that begins at number or before */
+        while (high - low > 1) {
+            const uint32_t middle = low + (high - low) / 2;
+            if (grid->rows[middle].first <= it->number)
+                low = middle;
+            else
+                high = middle;
+        }
+        it->rows = grid->rows + low;
+        it->begin = it->number - it->rows->first;
+    }
+    if (it->number >= end) return false;
+    it->end =
+        it->rows->count - it->begin < end - it->number ? it->rows->count : it->begin + (end - it->number);
+    return true;
+}
+
+static inline float coordinate(const char *position, uint32_t offset_bytes)
+{
+    float x;
+    memcpy(&x, position + offset_bytes, sizeof x);
+    return x;
+}
+
+/* False where it is nowhere. */
+static inline bool load_position(const quern_grid *grid, const char *position, float out[3])
+{
+    out[0] = coordinate(position, grid->def.offsets_bytes[0]);
+    out[1] = coordinate(position, grid->def.offsets_bytes[1]);
+    out[2] = grid->dimension_count == 3 ? coordinate(position, grid->def.offsets_bytes[2]) : 0.0f;
+    return fabsf(out[0]) <= FLT_MAX && fabsf(out[1]) <= FLT_MAX && fabsf(out[2]) <= FLT_MAX;
+}
+
+/* ---------------------------------------------------------------------------------------------- bounds */
+
+static box empty_box(void)
+{
+    const float far = FLT_MAX;
+    return (box){{far, far, far}, {-far, -far, -far}};
+}
+
+static void widen(box *whole, const float min[3], const float max[3])
+{
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        if (min[axis] < whole->min[axis]) whole->min[axis] = min[axis];
+        if (max[axis] > whole->max[axis]) whole->max[axis] = max[axis];
+    }
+}
+
+static void find_boxes(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    sorting *all = user_data;
+    const quern_grid *grid = all->grid;
+    for (uint32_t part = begin; part < end; part++) {
+        box found = empty_box();
+        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
+        while (next_slice(grid, &it, last))
+            for (uint32_t i = it.begin; i < it.end; i++) {
+                float at[3];
+                const char *position = it.rows->positions + (size_t)i * grid->position_bytes;
+                if (load_position(grid, position, at)) widen(&found, at, at);
+            }
+        all->boxes[part] = found;
+    }
+}
+
+static bool is_given(const quern_grid_def *def)
+{
+    for (uint32_t axis = 0; axis < 3; axis++)
+        if (def->min[axis] != 0 || def->max[axis] != 0) return true;
+    return false;
+}
+
+static box find_bounds(sorting *all, quern_jobs *jobs)
+{
+    const quern_grid_def *def = &all->grid->def;
+    box bounds = empty_box();
+    if (is_given(def)) {
+        widen(&bounds, def->min, def->max);
+    } else {
+        for_parts(jobs, all, find_boxes);
+        for (uint32_t part = 0; part < all->part_count; part++)
+            widen(&bounds, all->boxes[part].min, all->boxes[part].max);
+    }
+    for (uint32_t axis = 0; axis < 3; axis++) /* where nothing is anywhere, and along z in a plane */
+        if (!(bounds.min[axis] <= bounds.max[axis]) || axis >= all->grid->dimension_count)
+            bounds.min[axis] = bounds.max[axis] = 0;
+    return bounds;
+}
+
+/* ----------------------------------------------------------------------------------------------- frame */
+
+static double cells_along(const box *bounds, uint32_t axis, double size)
+{
+    return floor(((double)bounds->max[axis] - bounds->min[axis]) / size) + 1;
+}
+
+static bool fits(const box *bounds, double size, double most)
+{
+    double cells = 1;
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        const double along = cells_along(bounds, axis, size);
+        cells *= along;
+        if (along > MOST_AXIS_CELLS || cells > most) return false;
+    }
+    return true;
+}
+
+/* The smallest of a row of sizes, each four fifths of the one before, with which there are two rows for each
+ * cell. No roots: they are not the same on every machine. */
+static double suggest_size(const box *bounds, uint32_t row_count)
+{
+    double size = 0;
+    for (uint32_t axis = 0; axis < 3; axis++)
+        size = fmax(size, (double)bounds->max[axis] - bounds->min[axis]);
+    if (size <= 0) return 1;
+    while (size > (double)smallest_cell && fits(bounds, size * 0.8, row_count * 0.5))
+        size *= 0.8;
+    return size;
+}
+
+static quern__grid_frame make_frame(const quern_grid *grid, const box *bounds)
+{
+    const uint64_t by_rows = (uint64_t)grid->row_count * CELLS_PER_ROW;
+    uint64_t most = by_rows > LEAST_CELLS ? by_rows : LEAST_CELLS;
+    if (grid->def.max_cell_count != 0) most = grid->def.max_cell_count;
+    if (most > MOST_CELLS) most = MOST_CELLS;
+    const float wished = grid->def.cell_size;
+    double size = wished > 0 ? (double)wished : suggest_size(bounds, grid->row_count);
+    if (size < (double)smallest_cell) size = (double)smallest_cell;
+    while (!fits(bounds, size, (double)most) && size < (double)largest_cell)
+        size *= 2;
+    const bool is_divided = fits(bounds, size, (double)most);
+    quern__grid_frame frame = {.cell_size = (float)size, .inverse = 1.0f / (float)size, .cell_count = 1};
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        frame.min[axis] = bounds->min[axis];
+        frame.counts[axis] = is_divided ? (uint32_t)cells_along(bounds, axis, size) : 1;
+        frame.last[axis] = (float)(frame.counts[axis] - 1);
+        frame.cell_count *= frame.counts[axis];
+    }
+    return frame;
+}
+
+/* ---------------------------------------------------------------------------------------------- memory */
+
+static void *take(const quern_grid *grid, size_t bytes)
+{
+    return grid->allocator.allocate(grid->allocator.user_data, bytes, 64);
+}
+
+static void give(const quern_grid *grid, void *memory, size_t bytes)
+{
+    if (memory != NULL) grid->allocator.release(grid->allocator.user_data, memory, bytes, 64);
+}
+
+static void release_items(quern_grid *grid)
+{
+    give(grid, grid->items, grid->item_capacity * sizeof *grid->items);
+    give(grid, grid->cells, grid->item_capacity * sizeof *grid->cells);
+    give(grid, grid->payloads, (size_t)grid->item_capacity * grid->payload_bytes);
+    grid->items = NULL;
+    grid->cells = NULL;
+    grid->payloads = NULL;
+    grid->item_capacity = 0;
+}
+
+static bool reserve_items(quern_grid *grid, uint32_t count)
+{
+    if (count <= grid->item_capacity) return true;
+    const uint32_t wanted = count > UINT32_MAX - count / 4 ? count : count + count / 4;
+    release_items(grid);
+    grid->item_capacity = wanted;
+    grid->items = take(grid, wanted * sizeof *grid->items);
+    grid->cells = take(grid, wanted * sizeof *grid->cells);
+    if (grid->payload_bytes > 0) grid->payloads = take(grid, (size_t)wanted * grid->payload_bytes);
+    if (grid->items != NULL && grid->cells != NULL && (grid->payload_bytes == 0 || grid->payloads != NULL))
+        return true;
+    release_items(grid);
+    return false;
+}
+
+static bool reserve_counters(quern_grid *grid, uint32_t **counters, size_t *capacity, size_t wanted)
+{
+    if (wanted <= *capacity) return true;
+    give(grid, *counters, *capacity * sizeof **counters);
+    *counters = take(grid, wanted * sizeof **counters);
+    *capacity = *counters != NULL ? wanted : 0;
+    return *counters != NULL;
+}
+
+void quern__grid_release(quern_grid *grid)
+{
+    release_items(grid);
+    give(grid, grid->starts, grid->starts_capacity * sizeof *grid->starts);
+    give(grid, grid->cursors, grid->cursors_capacity * sizeof *grid->cursors);
+    give(grid, grid->rows, grid->rows_capacity * sizeof *grid->rows);
+}
+
+bool quern__grid_reserve_rows(quern_grid *grid)
+{
+    if (grid->rows_count < grid->rows_capacity) return true;
+    const uint32_t wanted = grid->rows_capacity == 0 ? 64 : grid->rows_capacity * 2;
+    quern__grid_rows *rows = take(grid, wanted * sizeof *rows);
+    if (rows == NULL) return false;
+    if (grid->rows != NULL) memcpy(rows, grid->rows, grid->rows_count * sizeof *rows);
+    give(grid, grid->rows, grid->rows_capacity * sizeof *rows);
+    grid->rows = rows;
+    grid->rows_capacity = wanted;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------- steps */
+
+/* Behind the last cell is one more, for what is nowhere. */
+static uint32_t counter_count(const quern_grid *grid)
+{
+    return grid->frame.cell_count + 1;
+}
+
+static inline uint32_t cell_of(const quern__grid_frame *frame, const float at[3], bool is_planar)
+{
+    uint32_t cell = quern__grid_axis_cell(frame, 1, at[1]);
+    if (!is_planar) cell += quern__grid_axis_cell(frame, 2, at[2]) * frame->counts[1];
+    return cell * frame->counts[0] + quern__grid_axis_cell(frame, 0, at[0]);
+}
+
+static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const sorting *all = user_data;
+    const quern_grid *grid = all->grid;
+    const quern__grid_frame frame = grid->frame;
+    const bool is_planar = grid->dimension_count == 2;
+    for (uint32_t part = begin; part < end; part++) {
+        uint32_t *counters = grid->cursors + (size_t)part * counter_count(grid);
+        memset(counters, 0, counter_count(grid) * sizeof *counters);
+        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
+        while (next_slice(grid, &it, last)) {
+            uint32_t *cells = grid->cells + it.number;
+            const char *position = it.rows->positions + (size_t)it.begin * grid->position_bytes;
+            for (uint32_t i = it.begin; i < it.end; i++, position += grid->position_bytes) {
+                float at[3];
+                const bool is_somewhere = load_position(grid, position, at);
+                const uint32_t cell = is_somewhere ? cell_of(&frame, at, is_planar) : frame.cell_count;
+                *cells++ = cell;
+                counters[cell]++;
+            }
+        }
+    }
+}
+
+/* How many rows each range of cells has. */
+static void sum_ranges(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    sorting *all = user_data;
+    const uint32_t count = counter_count(all->grid);
+    for (uint32_t range = begin; range < end; range++) {
+        const uint32_t first = part_begin(count, range, all->part_count);
+        const uint32_t last = part_begin(count, range + 1, all->part_count);
+        uint32_t sum = 0;
+        for (uint32_t part = 0; part < all->part_count; part++) {
+            const uint32_t *counters = all->grid->cursors + (size_t)part * count;
+            for (uint32_t cell = first; cell < last; cell++)
+                sum += counters[cell];
+        }
+        all->range_sums[range] = sum;
+    }
+}
+
+static void sum_cells(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const sorting *all = user_data;
+    const uint32_t count = counter_count(all->grid);
+    for (uint32_t range = begin; range < end; range++) {
+        const uint32_t last = part_begin(count, range + 1, all->part_count);
+        uint32_t place = all->range_sums[range];
+        for (uint32_t cell = part_begin(count, range, all->part_count); cell < last; cell++) {
+            all->grid->starts[cell] = place;
+            uint32_t *cursor = all->grid->cursors + cell;
+            for (uint32_t part = 0; part < all->part_count; part++, cursor += count) {
+                const uint32_t rows = *cursor;
+                *cursor = place;
+                place += rows;
+            }
+        }
+    }
+}
+
+static void sum_up(sorting *all, quern_jobs *jobs)
+{
+    if (all->part_count > 1) for_parts(jobs, all, sum_ranges);
+    uint32_t sum = 0;
+    for (uint32_t range = 0; range < all->part_count && all->part_count > 1; range++) {
+        const uint32_t rows = all->range_sums[range];
+        all->range_sums[range] = sum;
+        sum += rows;
+    }
+    for_parts(jobs, all, sum_cells);
+}
+
+static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const sorting *all = user_data;
+    const quern_grid *grid = all->grid;
+    for (uint32_t part = begin; part < end; part++) {
+        uint32_t *cursors = grid->cursors + (size_t)part * counter_count(grid);
+        slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
+        const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
+        while (next_slice(grid, &it, last)) {
+            const uint32_t *cells = grid->cells + it.number;
+            for (uint32_t i = it.begin; i < it.end; i++) {
+                const uint32_t place = cursors[*cells++]++;
+                quern_grid_item *item = &grid->items[place];
+                item->entity = it.rows->entities[i];
+                (void)load_position(grid, it.rows->positions + (size_t)i * grid->position_bytes,
+                                    item->position);
+                item->marks = it.rows->marks;
+                if (grid->payload_bytes > 0)
+                    memcpy(grid->payloads + (size_t)place * grid->payload_bytes,
+                           it.rows->payloads + (size_t)i * grid->payload_bytes, grid->payload_bytes);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ all */
+
+/* Of counting; so many that counters of all parts are not many more than rows. */
+static uint32_t choose_part_count(const quern_grid *grid, quern_jobs *jobs)
+{
+    uint32_t most = jobs != NULL ? quern_jobs_worker_count(jobs) : 1;
+    if (most > MOST_PARTS) most = MOST_PARTS;
+    const uint32_t by_rows = grid->row_count / ROWS_PER_PART;
+    const uint64_t by_counters =
+        2 + (uint64_t)grid->row_count * COUNTERS_PER_ROW / ((uint64_t)grid->frame.cell_count + 1);
+    if (most > by_rows) most = by_rows;
+    if (most > by_counters) most = (uint32_t)by_counters;
+    return most > 0 ? most : 1;
+}
+
+static void empty(quern_grid *grid)
+{
+    grid->item_count = 0;
+    grid->row_count = 0;
+    memset(&grid->frame, 0, sizeof grid->frame);
+}
+
+static quern_result sort(quern_grid *grid, quern_jobs *jobs)
+{
+    if (!reserve_items(grid, grid->row_count)) return QUERN_ERROR_OUT_OF_MEMORY;
+    sorting all = {.grid = grid};
+    all.part_count = choose_part_count(grid, jobs);
+    const box bounds = find_bounds(&all, jobs);
+    grid->frame = make_frame(grid, &bounds);
+    all.part_count = choose_part_count(grid, jobs);
+    const size_t counters = counter_count(grid);
+    if (!reserve_counters(grid, &grid->starts, &grid->starts_capacity, counters) ||
+        !reserve_counters(grid, &grid->cursors, &grid->cursors_capacity, counters * all.part_count))
+        return QUERN_ERROR_OUT_OF_MEMORY;
+    for_parts(jobs, &all, count_rows);
+    sum_up(&all, jobs);
+    for_parts(jobs, &all, place_rows);
+    grid->item_count = grid->starts[grid->frame.cell_count];
+    return QUERN_OK;
+}
+
+quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs)
+{
+    grid->last_result = grid->rows_failed ? QUERN_ERROR_OUT_OF_MEMORY : sort(grid, jobs);
+    if (grid->last_result != QUERN_OK) empty(grid);
+    grid->build_count += grid->last_result == QUERN_OK;
+    return grid->last_result;
+}

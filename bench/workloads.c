@@ -38,6 +38,8 @@ const bench_workload *const bench_workloads[] = {
     &workload_transform,
     &workload_transform_shuffled,
     &workload_transform_sparse,
+    &workload_grid_build,
+    &workload_grid_radius,
     &workload_sync_empty,
     &workload_frame_empty0,
     &workload_frame_empty1,

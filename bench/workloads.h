@@ -42,6 +42,8 @@ extern const bench_workload workload_add_query;
 extern const bench_workload workload_transform;
 extern const bench_workload workload_transform_shuffled;
 extern const bench_workload workload_transform_sparse;
+extern const bench_workload workload_grid_build;
+extern const bench_workload workload_grid_radius;
 extern const bench_workload workload_sync_empty;
 extern const bench_workload workload_frame_empty0;
 extern const bench_workload workload_frame_empty1;

@@ -133,8 +133,9 @@ QUERN_API quern_result quern_grid_get_stats(const quern_grid *grid, quern_grid_s
 /** Walks the answers to one question. */
 typedef struct quern_grid_iterator {
     const quern_grid_item *item;    /**< The answer. */
-    float square;                   /**< The square of its distance, in quern_grid_radius; otherwise 0. */
+    float square;                   /**< The square of its distance, in quern_grid_radius. */
     bool is_box;                    /**< Internal. */
+    bool is_spatial;                /**< Internal. */
     float center[3];                /**< Internal: or the box's least corner. */
     float corner[3];                /**< Internal: the box's other corner. */
     float limit;                    /**< Internal. */
@@ -171,25 +172,32 @@ static inline bool quern__grid_next_run(quern_grid_iterator *iterator)
     return true;
 }
 
-static inline bool quern__grid_accepts(quern_grid_iterator *iterator, const quern_grid_item *item)
+static inline bool quern__grid_is_in_box(const quern_grid_iterator *iterator, const quern_grid_item *item)
 {
-    const float *p = item->position, *c = iterator->center, *d = iterator->corner;
-    float x, y, z;
-    if (iterator->is_box)
-        return p[0] >= c[0] && p[0] <= d[0] && p[1] >= c[1] && p[1] <= d[1] && p[2] >= c[2] && p[2] <= d[2];
-    x = p[0] - c[0];
-    y = p[1] - c[1];
-    z = p[2] - c[2];
-    iterator->square = x * x + y * y + z * z;
-    return iterator->square <= iterator->limit;
+    const float *at = item->position, *least = iterator->center, *most = iterator->corner;
+    return at[0] >= least[0] && at[0] <= most[0] && at[1] >= least[1] && at[1] <= most[1] &&
+           at[2] >= least[2] && at[2] <= most[2];
 }
 
 /** Moves to the next answer; returns false after the last. */
 static inline bool quern_grid_next(quern_grid_iterator *iterator)
 {
     do
-        while (iterator->next < iterator->end)
-            if (quern__grid_accepts(iterator, iterator->item = iterator->next++)) return true;
+        while (iterator->next < iterator->end) {
+            const quern_grid_item *item = iterator->next++;
+            const float x = item->position[0] - iterator->center[0],
+                        y = item->position[1] - iterator->center[1];
+            float square = x * x + y * y;
+            if (iterator->is_spatial) {
+                const float z = item->position[2] - iterator->center[2];
+                square += z * z;
+            }
+            if (iterator->is_box ? !quern__grid_is_in_box(iterator, item) : square > iterator->limit)
+                continue;
+            iterator->item = item;
+            iterator->square = square;
+            return true;
+        }
     while (quern__grid_next_run(iterator));
     return false;
 }

@@ -58,7 +58,7 @@ struct quern_grid {
     quern_grid_item *items;
     char *payloads; /* by item */
     uint32_t item_capacity;
-    uint32_t *cells;  /* by row: its cell */
+    int32_t *cells;   /* by row: its cell */
     uint32_t *starts; /* cell_count + 1 */
     size_t starts_capacity;
     uint32_t *cursors; /* by part and cell: rows, and then where the next of them comes to stand */

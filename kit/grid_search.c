@@ -48,17 +48,32 @@ static quern_grid_iterator walk(const quern_grid *grid, const region *cells)
 
 /* ------------------------------------------------------------------------------------ radius and box */
 
+/* Asked most often, and mostly about few items: so without loops over axes. */
 quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *center, float radius)
 {
-    region cells = {0};
-    if (grid->item_count == 0 || !is_finite(grid, center) || !is_radius(radius)) return walk(grid, &cells);
-    float at[3];
-    copy_point(grid, center, at);
-    for (uint32_t axis = 0; axis < 3; axis++)
-        quern__grid_reach(&grid->frame, axis, at[axis], radius, &cells.first[axis], &cells.end[axis]);
-    quern_grid_iterator it = walk(grid, &cells);
+    const quern__grid_frame *frame = &grid->frame;
+    const float x = center[0], y = center[1], z = grid->dimension_count == 3 ? center[2] : 0;
+    quern_grid_iterator it;
+    it.is_box = false;
+    it.is_spatial = grid->dimension_count == 3;
+    it.next = it.end = NULL;
+    it.first_y = it.end_y = it.y = it.end_z = it.z = 0;
+    if (grid->item_count == 0 || (x - x) + (y - y) + (z - z) != 0 || !is_radius(radius)) return it;
+    uint32_t first_z = 0;
+    it.end_z = 1;
+    quern__grid_reach(frame, 0, x, radius, &it.first_x, &it.end_x);
+    quern__grid_reach(frame, 1, y, radius, &it.first_y, &it.end_y);
+    if (grid->dimension_count == 3) quern__grid_reach(frame, 2, z, radius, &first_z, &it.end_z);
+    it.items = grid->items;
+    it.starts = grid->starts;
+    it.columns = frame->counts[0];
+    it.rows = frame->counts[1];
+    it.y = it.first_y;
+    it.z = first_z;
     it.limit = radius * radius;
-    copy_point(grid, center, it.center);
+    it.center[0] = x;
+    it.center[1] = y;
+    it.center[2] = z;
     return it;
 }
 

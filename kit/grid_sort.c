@@ -28,6 +28,12 @@ enum {
     MOST_AXIS_CELLS = 1 << 22 /* so that floats can number them */
 };
 
+#if defined(__GNUC__) || defined(__clang__)
+#define QUERN_GRID_INLINE static inline __attribute__((always_inline))
+#else
+#define QUERN_GRID_INLINE static inline
+#endif
+
 static const float smallest_cell = 1e-15f, largest_cell = 1e38f;
 
 typedef struct box {
@@ -89,20 +95,42 @@ static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
     return true;
 }
 
-static inline float coordinate(const char *position, uint32_t offset_bytes)
+/* Where coordinates are, at hand: counters that are written in between might be the grid, as far as the
+ * compiler knows. */
+typedef struct layout {
+    size_t position_bytes;
+    size_t x, y, z;
+    bool is_planar;
+} layout;
+
+static layout layout_of(const quern_grid *grid)
+{
+    const uint32_t *offsets = grid->def.offsets_bytes;
+    return (layout){.position_bytes = grid->position_bytes,
+                    .x = offsets[0],
+                    .y = offsets[1],
+                    .z = offsets[2],
+                    .is_planar = grid->dimension_count == 2};
+}
+
+static inline float coordinate(const char *position, size_t offset_bytes)
 {
     float x;
     memcpy(&x, position + offset_bytes, sizeof x);
     return x;
 }
 
-/* False where it is nowhere. */
-static inline bool load_position(const quern_grid *grid, const char *position, float out[3])
+static inline void load_position(const layout *from, const char *position, float out[3])
 {
-    out[0] = coordinate(position, grid->def.offsets_bytes[0]);
-    out[1] = coordinate(position, grid->def.offsets_bytes[1]);
-    out[2] = grid->dimension_count == 3 ? coordinate(position, grid->def.offsets_bytes[2]) : 0.0f;
-    return fabsf(out[0]) <= FLT_MAX && fabsf(out[1]) <= FLT_MAX && fabsf(out[2]) <= FLT_MAX;
+    out[0] = coordinate(position, from->x);
+    out[1] = coordinate(position, from->y);
+    out[2] = from->is_planar ? 0.0f : coordinate(position, from->z);
+}
+
+/* What is infinite or NaN gives NaN. */
+static inline bool is_somewhere(const float at[3])
+{
+    return (at[0] - at[0]) + (at[1] - at[1]) + (at[2] - at[2]) == 0;
 }
 
 /* ---------------------------------------------------------------------------------------------- bounds */
@@ -126,6 +154,7 @@ static void find_boxes(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     (void)worker_index;
     sorting *all = user_data;
     const quern_grid *grid = all->grid;
+    const layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         box found = empty_box();
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
@@ -134,7 +163,8 @@ static void find_boxes(void *user_data, uint32_t begin, uint32_t end, uint32_t w
             for (uint32_t i = it.begin; i < it.end; i++) {
                 float at[3];
                 const char *position = it.rows->positions + (size_t)i * grid->position_bytes;
-                if (load_position(grid, position, at)) widen(&found, at, at);
+                load_position(&from, position, at);
+                if (is_somewhere(at)) widen(&found, at, at);
             }
         all->boxes[part] = found;
     }
@@ -293,11 +323,47 @@ static uint32_t counter_count(const quern_grid *grid)
     return grid->frame.cell_count + 1;
 }
 
-static inline uint32_t cell_of(const quern__grid_frame *frame, const float at[3], bool is_planar)
+/* The number of a cell along an axis, as quern__grid_axis_cell; several at once where the processor can. */
+static inline int32_t number_along(float x, float min, float inverse, float last)
 {
-    uint32_t cell = quern__grid_axis_cell(frame, 1, at[1]);
-    if (!is_planar) cell += quern__grid_axis_cell(frame, 2, at[2]) * frame->counts[1];
-    return cell * frame->counts[0] + quern__grid_axis_cell(frame, 0, at[0]);
+    float cell = (x - min) * inverse;
+    cell = cell > 0 ? cell : 0;
+    return (int32_t)(cell < last ? cell : last);
+}
+
+/* Writes the cells of some rows. from->is_planar and from->position_bytes are constants where this is
+ * inlined, if it is to be fast. */
+QUERN_GRID_INLINE void locate(const layout *from, const quern__grid_frame *frame, const char *position,
+                              uint32_t count, int32_t *restrict cells)
+{
+    const float inverse = frame->inverse;
+    const float min_x = frame->min[0], min_y = frame->min[1], min_z = frame->min[2];
+    const float last_x = frame->last[0], last_y = frame->last[1], last_z = frame->last[2];
+    const int32_t columns = (int32_t)frame->counts[0], rows = (int32_t)frame->counts[1];
+    const int32_t nowhere = (int32_t)frame->cell_count;
+    for (uint32_t i = 0; i < count; i++) {
+        float at[3];
+        load_position(from, position + i * from->position_bytes, at);
+        int32_t cell = number_along(at[1], min_y, inverse, last_y);
+        if (!from->is_planar) cell += number_along(at[2], min_z, inverse, last_z) * rows;
+        cell = cell * columns + number_along(at[0], min_x, inverse, last_x);
+        cells[i] = is_somewhere(at) ? cell : nowhere;
+    }
+}
+
+/* Shapes that components most often have are known to the compiler. */
+static void locate_rows(const layout *from, const quern__grid_frame *frame, const char *position,
+                        uint32_t count, int32_t *cells)
+{
+    const layout packed2 = {.position_bytes = 8, .y = 4, .is_planar = true};
+    const layout packed3 = {.position_bytes = 12, .y = 4, .z = 8};
+    const bool is_packed = from->x == 0 && from->y == 4 && (from->is_planar || from->z == 8);
+    if (from->is_planar && is_packed && from->position_bytes == 8)
+        locate(&packed2, frame, position, count, cells);
+    else if (!from->is_planar && is_packed && from->position_bytes == 12)
+        locate(&packed3, frame, position, count, cells);
+    else
+        locate(from, frame, position, count, cells);
 }
 
 static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -306,22 +372,18 @@ static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     const sorting *all = user_data;
     const quern_grid *grid = all->grid;
     const quern__grid_frame frame = grid->frame;
-    const bool is_planar = grid->dimension_count == 2;
+    const layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         uint32_t *counters = grid->cursors + (size_t)part * counter_count(grid);
         memset(counters, 0, counter_count(grid) * sizeof *counters);
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
-            uint32_t *cells = grid->cells + it.number;
-            const char *position = it.rows->positions + (size_t)it.begin * grid->position_bytes;
-            for (uint32_t i = it.begin; i < it.end; i++, position += grid->position_bytes) {
-                float at[3];
-                const bool is_somewhere = load_position(grid, position, at);
-                const uint32_t cell = is_somewhere ? cell_of(&frame, at, is_planar) : frame.cell_count;
-                *cells++ = cell;
-                counters[cell]++;
-            }
+            const uint32_t count = it.end - it.begin;
+            int32_t *cells = grid->cells + it.number;
+            locate_rows(&from, &frame, it.rows->positions + it.begin * from.position_bytes, count, cells);
+            for (uint32_t i = 0; i < count; i++)
+                counters[cells[i]]++;
         }
     }
 }
@@ -377,27 +439,51 @@ static void sum_up(sorting *all, quern_jobs *jobs)
     for_parts(jobs, all, sum_cells);
 }
 
+/* As count_slice. */
+QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, const int32_t *cells,
+                                   uint32_t *cursors, quern_grid_item *items)
+{
+    const char *position = it->rows->positions + it->begin * from->position_bytes;
+    const quern_entity *entities = it->rows->entities;
+    const uint32_t marks = it->rows->marks;
+    for (uint32_t i = it->begin; i < it->end; i++, position += from->position_bytes) {
+        quern_grid_item *item = &items[cursors[*cells++]++];
+        item->entity = entities[i];
+        load_position(from, position, item->position);
+        item->marks = marks;
+    }
+}
+
+/* Which is done first, since placing moves the cursors on. */
+static void place_payloads(const quern_grid *grid, const slice *it, uint32_t *cursors)
+{
+    const int32_t *cells = grid->cells + it->number;
+    const size_t bytes = grid->payload_bytes;
+    for (uint32_t i = it->begin; i < it->end; i++)
+        memcpy(grid->payloads + cursors[*cells++]++ * bytes, it->rows->payloads + i * bytes, bytes);
+    for (uint32_t i = it->begin; i < it->end; i++)
+        cursors[*--cells]--;
+}
+
 static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
 {
     (void)worker_index;
     const sorting *all = user_data;
     const quern_grid *grid = all->grid;
+    layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         uint32_t *cursors = grid->cursors + (size_t)part * counter_count(grid);
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
-            const uint32_t *cells = grid->cells + it.number;
-            for (uint32_t i = it.begin; i < it.end; i++) {
-                const uint32_t place = cursors[*cells++]++;
-                quern_grid_item *item = &grid->items[place];
-                item->entity = it.rows->entities[i];
-                (void)load_position(grid, it.rows->positions + (size_t)i * grid->position_bytes,
-                                    item->position);
-                item->marks = it.rows->marks;
-                if (grid->payload_bytes > 0)
-                    memcpy(grid->payloads + (size_t)place * grid->payload_bytes,
-                           it.rows->payloads + (size_t)i * grid->payload_bytes, grid->payload_bytes);
+            const int32_t *cells = grid->cells + it.number;
+            if (grid->payload_bytes > 0) place_payloads(grid, &it, cursors);
+            if (grid->dimension_count == 2) {
+                from.is_planar = true;
+                place_slice(&from, &it, cells, cursors, grid->items);
+            } else {
+                from.is_planar = false;
+                place_slice(&from, &it, cells, cursors, grid->items);
             }
         }
     }

@@ -315,12 +315,10 @@ static void run_quern_radius(void *state, uint32_t pass_count)
 static uint64_t checksum_quern_build(void *state)
 {
     const grid_scene *it = state;
-    uint64_t sum = 0, number = 0;
-    for (uint32_t y = 0; y < it->side; y++) {
-        const quern_grid_run row = quern_grid_row(it->grid, 0, it->side, y, 0);
-        for (uint32_t i = 0; i < row.count; i++)
-            sum += ++number * bits_of(row.items[i].position[0], row.items[i].position[1]);
-    }
+    const quern_grid_cells *cells = quern_grid_get_cells(it->grid);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < it->count; i++)
+        sum += (i + 1) * bits_of(cells->items[i].position[0], cells->items[i].position[1]);
     return sum;
 }
 

@@ -322,11 +322,9 @@ quern_result quern_grid_get_stats(const quern_grid *grid, quern_grid_stats *out_
     if (out_stats == NULL) return fail_null(function, "out_stats");
     *out_stats = (quern_grid_stats){.item_count = grid->item_count,
                                     .left_out_count = grid->row_count - grid->item_count,
-                                    .cell_size = grid->frame.cell_size,
                                     .build_count = grid->build_count,
                                     .last_result = grid->last_result};
-    memcpy(out_stats->cell_counts, grid->frame.counts, sizeof out_stats->cell_counts);
-    for (uint32_t cell = 0; cell < grid->frame.cell_count; cell++) {
+    for (uint32_t cell = 0; cell < grid->cells.cell_count; cell++) {
         const uint32_t count = grid->starts[cell + 1] - grid->starts[cell];
         if (count > out_stats->largest_count) out_stats->largest_count = count;
     }

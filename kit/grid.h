@@ -118,8 +118,6 @@ QUERN_API const quern_grid *quern_context_grid(quern_context *context, quern_res
 typedef struct quern_grid_stats {
     uint32_t item_count;      /**< Entities that can be found. */
     uint32_t left_out_count;  /**< Those whose position is not finite. */
-    uint32_t cell_counts[3];  /**< Along x, y and z; 0 before the first build. */
-    float cell_size;          /**< The width of its cells. */
     uint64_t build_count;     /**< How often it was built. */
     uint32_t largest_count;   /**< Entities of the cell that has most of them. */
     quern_result last_result; /**< How the last build ended; QUERN_OK before the first. */
@@ -249,24 +247,32 @@ QUERN_API quern_result quern_grid_pairs(const quern_grid *grid, quern_jobs *jobs
 
 /* ------------------------------------------------------------------------------------------- cells */
 
-/* For those who look around by cells, such as flocks that are content with some of their neighbours. */
+/** How items lie in cells, for those who look around by themselves, such as flocks that are content with some
+ * of their neighbours. Cell c = (z * counts[1] + y) * counts[0] + x has items[starts[c]] to
+ * items[starts[c + 1] - 1], so cells beside each other along x are one run. */
+typedef struct quern_grid_cells {
+    const quern_grid_item *items; /**< All of them, cell after cell. */
+    const uint32_t *starts;       /**< One more than there are cells. */
+    const void *payloads;         /**< In the order of items; NULL without payload. */
+    uint32_t counts[3];           /**< Cells along x, y and z; all 0 without a build. */
+    uint32_t cell_count;          /**< Cells in all. */
+    float size;                   /**< The width of a cell along each axis. */
+    float inverse;                /**< 1 / size. */
+    float min[3];                 /**< The least corner of the box. */
+    float last[3];                /**< The number of the last cell along each axis. */
+} quern_grid_cells;
 
-/** Items that lie one after another. */
-typedef struct quern_grid_run {
-    const quern_grid_item *items; /**< The first. */
-    uint32_t count;               /**< How many. */
-} quern_grid_run;
+/** Returns how items lie, valid until the grid is built again. Never NULL. */
+QUERN_API const quern_grid_cells *quern_grid_get_cells(const quern_grid *grid);
 
-/** Finds the cell of a position, which may lie outside of the box: out_cell gets its number along each axis,
- * two or three. Returns false, with out_cell as it was, when the position is not finite, or nothing was built
- * yet. */
-QUERN_API bool quern_grid_cell(const quern_grid *grid, const float *position, uint32_t *out_cell);
-
-/** Returns the items of the cells from first_x to last_x, both included, in row y and layer z (0 in two
- * dimensions). Numbers beyond the last cell count as the last; a row or layer that is not there has no
- * items. */
-QUERN_API quern_grid_run quern_grid_row(const quern_grid *grid, uint32_t first_x, uint32_t last_x,
-                                        uint32_t y, uint32_t z);
+/** Returns the number of the cell, along one axis, of a coordinate: it grows with the coordinate, and what is
+ * outside of the box counts to the nearest cell; so does NaN to the first. */
+static inline uint32_t quern_grid_cell_along(const quern_grid_cells *cells, uint32_t axis, float x)
+{
+    float cell = (x - cells->min[axis]) * cells->inverse;
+    cell = cell > 0 ? cell : 0;
+    return (uint32_t)(cell < cells->last[axis] ? cell : cells->last[axis]);
+}
 
 /** Returns the payload of an item, which must be of this grid's last build; NULL without payload. */
 QUERN_API const void *quern_grid_payload(const quern_grid *grid, const quern_grid_item *item);

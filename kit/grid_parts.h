@@ -19,19 +19,7 @@ typedef struct quern__grid_rows {
     uint32_t marks;
 } quern__grid_rows;
 
-/* How positions come to cells. Along each axis the number of the cell grows with the coordinate, also in the
- * rounding of floats: so what lies between two coordinates is in the cells between theirs. */
-typedef struct quern__grid_frame {
-    float min[3];
-    float inverse;      /* of the width of a cell */
-    float last[3];      /* number of the last cell along each axis */
-    uint32_t counts[3]; /* of cells; all 0 before the first build */
-    uint32_t cell_count;
-    float cell_size;
-} quern__grid_frame;
-
-/* items[starts[c] .. starts[c + 1])   those of cell c = (z * rows + y) * columns + x
- * starts[cell_count]                  behind the last that can be found; from there on those that are nowhere */
+/* items[cells.starts[cells.cell_count] .. row_count) are those that are nowhere. */
 struct quern_grid {
     quern_grid_def def; /* without its name */
     quern_allocator allocator;
@@ -52,13 +40,13 @@ struct quern_grid {
     bool rows_failed;        /* not all of them could be noted */
     atomic_bool has_changed; /* relaxed: the system that reads it runs after those that set it */
 
-    quern__grid_frame frame;
+    quern_grid_cells cells;
     uint32_t row_count;  /* of all views */
     uint32_t item_count; /* that can be found */
     quern_grid_item *items;
     char *payloads; /* by item */
     uint32_t item_capacity;
-    int32_t *cells;   /* by row: its cell */
+    int32_t *cell_of; /* by row */
     uint32_t *starts; /* cell_count + 1 */
     size_t starts_capacity;
     uint32_t *cursors; /* by part and cell: rows, and then where the next of them comes to stand */
@@ -76,28 +64,23 @@ void quern__grid_release(quern_grid *grid);
 /* Sorts the rows that were noted. On failure the grid is empty. */
 quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs);
 
-static inline uint32_t quern__grid_axis_cell(const quern__grid_frame *frame, uint32_t axis, float x)
-{
-    float cell = (x - frame->min[axis]) * frame->inverse;
-    cell = cell > 0 ? cell : 0;
-    return (uint32_t)(cell < frame->last[axis] ? cell : frame->last[axis]);
-}
-
 /* The cells along one axis where something can be whose coordinate differs from this one by at most the radius,
- * as floats compute the difference and its square. The margin is far above what rounding does. */
-static inline void quern__grid_reach(const quern__grid_frame *frame, uint32_t axis, float center,
+ * as floats compute the difference and its square. The number of a cell grows with the coordinate, also in the
+ * rounding of floats, so what lies between two coordinates is in the cells between theirs. The margin is far
+ * above what rounding does. */
+static inline void quern__grid_reach(const quern_grid_cells *cells, uint32_t axis, float center,
                                      float radius, uint32_t *first, uint32_t *end)
 {
     const float least_radius = 1e-15f, most_radius = 1e15f, margin = 1.0f / (1 << 20);
     if (radius > most_radius) { /* whose square may be infinite */
         *first = 0;
-        *end = frame->counts[axis];
+        *end = cells->counts[axis];
         return;
     }
     if (radius < least_radius) radius = least_radius; /* whose square may be 0 */
     const float wide = radius + (radius + (center < 0 ? -center : center)) * margin;
-    *first = quern__grid_axis_cell(frame, axis, center - wide);
-    *end = quern__grid_axis_cell(frame, axis, center + wide) + 1;
+    *first = quern_grid_cell_along(cells, axis, center - wide);
+    *end = quern_grid_cell_along(cells, axis, center + wide) + 1;
 }
 
 static inline float quern__grid_square(const quern_grid_item *item, const float *center)

@@ -35,8 +35,8 @@ static quern_grid_iterator walk(const quern_grid *grid, const region *cells)
 {
     return (quern_grid_iterator){.items = grid->items,
                                  .starts = grid->starts,
-                                 .columns = grid->frame.counts[0],
-                                 .rows = grid->frame.counts[1],
+                                 .columns = grid->cells.counts[0],
+                                 .rows = grid->cells.counts[1],
                                  .first_x = cells->first[0],
                                  .end_x = cells->end[0],
                                  .first_y = cells->first[1],
@@ -51,7 +51,7 @@ static quern_grid_iterator walk(const quern_grid *grid, const region *cells)
 /* Asked most often, and mostly about few items: so without loops over axes. */
 quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *center, float radius)
 {
-    const quern__grid_frame *frame = &grid->frame;
+    const quern_grid_cells *cells = &grid->cells;
     const float x = center[0], y = center[1], z = grid->dimension_count == 3 ? center[2] : 0;
     quern_grid_iterator it;
     it.is_box = false;
@@ -61,13 +61,13 @@ quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *cente
     if (grid->item_count == 0 || (x - x) + (y - y) + (z - z) != 0 || !is_radius(radius)) return it;
     uint32_t first_z = 0;
     it.end_z = 1;
-    quern__grid_reach(frame, 0, x, radius, &it.first_x, &it.end_x);
-    quern__grid_reach(frame, 1, y, radius, &it.first_y, &it.end_y);
-    if (grid->dimension_count == 3) quern__grid_reach(frame, 2, z, radius, &first_z, &it.end_z);
+    quern__grid_reach(cells, 0, x, radius, &it.first_x, &it.end_x);
+    quern__grid_reach(cells, 1, y, radius, &it.first_y, &it.end_y);
+    if (grid->dimension_count == 3) quern__grid_reach(cells, 2, z, radius, &first_z, &it.end_z);
     it.items = grid->items;
     it.starts = grid->starts;
-    it.columns = frame->counts[0];
-    it.rows = frame->counts[1];
+    it.columns = cells->counts[0];
+    it.rows = cells->counts[1];
     it.y = it.first_y;
     it.z = first_z;
     it.limit = radius * radius;
@@ -88,8 +88,8 @@ quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, con
         is_empty |= !(least[axis] <= most[axis]);
     if (is_empty) return walk(grid, &cells);
     for (uint32_t axis = 0; axis < 3; axis++) {
-        cells.first[axis] = quern__grid_axis_cell(&grid->frame, axis, least[axis]);
-        cells.end[axis] = quern__grid_axis_cell(&grid->frame, axis, most[axis]) + 1;
+        cells.first[axis] = quern_grid_cell_along(&grid->cells, axis, least[axis]);
+        cells.end[axis] = quern_grid_cell_along(&grid->cells, axis, most[axis]) + 1;
     }
     quern_grid_iterator it = walk(grid, &cells);
     it.is_box = true;
@@ -151,8 +151,8 @@ static uint32_t put_in_order(firsts *found)
 
 static bool covers_all(const quern_grid *grid, const quern_grid_iterator *it)
 {
-    return it->first_x == 0 && it->end_x == grid->frame.counts[0] && it->first_y == 0 &&
-           it->end_y == grid->frame.counts[1] && it->z == 0 && it->end_z == grid->frame.counts[2];
+    return it->first_x == 0 && it->end_x == grid->cells.counts[0] && it->first_y == 0 &&
+           it->end_y == grid->cells.counts[1] && it->z == 0 && it->end_z == grid->cells.counts[2];
 }
 
 /* By larger and larger radii, each twice the one before, so that the last takes most of the time. Whatever
@@ -162,7 +162,7 @@ uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float r
 {
     firsts found = {.hits = out_hits, .capacity = capacity};
     if (capacity == 0 || grid->item_count == 0 || !is_finite(grid, center) || !is_radius(radius)) return 0;
-    for (float reach = grid->frame.cell_size * 0.5f;; reach *= 2) {
+    for (float reach = grid->cells.size * 0.5f;; reach *= 2) {
         const float now = reach < radius ? reach : radius;
         quern_grid_iterator it = quern_grid_radius(grid, center, now);
         const bool is_last = now == radius || covers_all(grid, &it);
@@ -242,8 +242,8 @@ static void reach_of(const quern_grid *grid, const way *ball, stretch part, uint
     const double b = ball->origin[axis] + part.end * ball->direction[axis];
     const double least = fmax(fmin(a, b) - margin, -(double)FLT_MAX);
     const double most = fmin(fmax(a, b) + margin, (double)FLT_MAX);
-    *first = quern__grid_axis_cell(&grid->frame, axis, (float)least);
-    *end = quern__grid_axis_cell(&grid->frame, axis, (float)most) + 1;
+    *first = quern_grid_cell_along(&grid->cells, axis, (float)least);
+    *end = quern_grid_cell_along(&grid->cells, axis, (float)most) + 1;
 }
 
 /* The stretch on which the ball can meet something in cells with this number along an axis. Cells at the
@@ -251,11 +251,10 @@ static void reach_of(const quern_grid *grid, const way *ball, stretch part, uint
 static stretch clip_to_cells(const quern_grid *grid, const way *ball, stretch whole, uint32_t axis,
                              uint32_t cell, double margin)
 {
-    const quern__grid_frame *frame = &grid->frame;
-    const double begin = (double)frame->min[axis] + (double)cell * (double)frame->cell_size;
+    const quern_grid_cells *cells = &grid->cells;
+    const double begin = (double)cells->min[axis] + (double)cell * (double)cells->size;
     const double least = cell == 0 ? -INFINITY : begin - margin;
-    const double most =
-        cell + 1 == frame->counts[axis] ? INFINITY : begin + (double)frame->cell_size + margin;
+    const double most = cell + 1 == cells->counts[axis] ? INFINITY : begin + (double)cells->size + margin;
     return clip(ball, whole, axis, least, most);
 }
 
@@ -265,8 +264,8 @@ static double margin_of(const quern_grid *grid, const way *ball)
 {
     double largest = ball->radius + ball->length;
     for (uint32_t axis = 0; axis < 3; axis++) {
-        const double far = (double)grid->frame.counts[axis] * (double)grid->frame.cell_size;
-        largest = fmax(largest, fabs(ball->origin[axis]) + fabs((double)grid->frame.min[axis]) + far);
+        const double far = (double)grid->cells.counts[axis] * (double)grid->cells.size;
+        largest = fmax(largest, fabs(ball->origin[axis]) + fabs((double)grid->cells.min[axis]) + far);
     }
     return ball->radius + largest / (1 << 20);
 }
@@ -274,7 +273,7 @@ static double margin_of(const quern_grid *grid, const way *ball)
 static void offer_run(const quern_grid *grid, const way *ball, firsts *found, size_t row, uint32_t first_x,
                       uint32_t end_x)
 {
-    const uint32_t *starts = grid->starts + row * grid->frame.counts[0];
+    const uint32_t *starts = grid->starts + row * grid->cells.counts[0];
     for (uint32_t i = starts[first_x]; i < starts[end_x]; i++) {
         const double along = meet(ball, &grid->items[i]);
         if (along >= 0) offer(found, (quern_grid_hit){.item = &grid->items[i], .key = (float)along});
@@ -301,7 +300,7 @@ uint32_t quern_grid_ray(const quern_grid *grid, const float *origin, const float
             const stretch in_row = clip_to_cells(grid, &ball, in_layer, 1, y, margin);
             if (in_row.begin > in_row.end) continue;
             reach_of(grid, &ball, in_row, 0, margin, &first[0], &end[0]);
-            offer_run(grid, &ball, &found, (size_t)z * grid->frame.counts[1] + y, first[0], end[0]);
+            offer_run(grid, &ball, &found, (size_t)z * grid->cells.counts[1] + y, first[0], end[0]);
         }
     }
     return put_in_order(&found);
@@ -335,9 +334,9 @@ static void tell(const pairing *all, uint32_t part, pair_list *list)
 static void pair_up(const pairing *all, uint32_t part, const quern_grid_item *first, pair_list *list)
 {
     quern_grid_iterator it = quern_grid_radius(all->grid, first->position, all->radius);
-    it.z = quern__grid_axis_cell(&all->grid->frame, 2, first->position[2]);
+    it.z = quern_grid_cell_along(&all->grid->cells, 2, first->position[2]);
     if (all->grid->dimension_count == 2)
-        it.y = quern__grid_axis_cell(&all->grid->frame, 1, first->position[1]);
+        it.y = quern_grid_cell_along(&all->grid->cells, 1, first->position[1]);
     while (quern__grid_next_run(&it)) {
         if (it.end <= first) continue;
         for (const quern_grid_item *item = it.next > first ? it.next : first + 1; item < it.end; item++) {
@@ -389,25 +388,9 @@ quern_result quern_grid_pairs(const quern_grid *grid, quern_jobs *jobs, float ra
 
 /* --------------------------------------------------------------------------------------------- cells */
 
-bool quern_grid_cell(const quern_grid *grid, const float *position, uint32_t *out_cell)
+const quern_grid_cells *quern_grid_get_cells(const quern_grid *grid)
 {
-    if (grid->frame.cell_count == 0 || !is_finite(grid, position)) return false;
-    for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
-        out_cell[axis] = quern__grid_axis_cell(&grid->frame, axis, position[axis]);
-    return true;
-}
-
-quern_grid_run quern_grid_row(const quern_grid *grid, uint32_t first_x, uint32_t last_x, uint32_t y,
-                              uint32_t z)
-{
-    const quern__grid_frame *frame = &grid->frame;
-    if (grid->item_count == 0 || y >= frame->counts[1] || z >= frame->counts[2] || first_x > last_x)
-        return (quern_grid_run){0};
-    const uint32_t last = frame->counts[0] - 1;
-    const uint32_t *starts = grid->starts + ((size_t)z * frame->counts[1] + y) * frame->counts[0];
-    const uint32_t begin = starts[first_x < last ? first_x : last];
-    const uint32_t end = starts[(last_x < last ? last_x : last) + 1];
-    return (quern_grid_run){.items = grid->items + begin, .count = end - begin};
+    return &grid->cells;
 }
 
 const void *quern_grid_payload(const quern_grid *grid, const quern_grid_item *item)

@@ -194,7 +194,7 @@ static box find_bounds(sorting *all, quern_jobs *jobs)
     return bounds;
 }
 
-/* ----------------------------------------------------------------------------------------------- frame */
+/* ---------------------------------------------------------------------------------------------- cells */
 
 static double cells_along(const box *bounds, uint32_t axis, double size)
 {
@@ -225,7 +225,7 @@ static double suggest_size(const box *bounds, uint32_t row_count)
     return size;
 }
 
-static quern__grid_frame make_frame(const quern_grid *grid, const box *bounds)
+static quern_grid_cells make_cells(const quern_grid *grid, const box *bounds)
 {
     const uint64_t by_rows = (uint64_t)grid->row_count * CELLS_PER_ROW;
     uint64_t most = by_rows > LEAST_CELLS ? by_rows : LEAST_CELLS;
@@ -237,14 +237,14 @@ static quern__grid_frame make_frame(const quern_grid *grid, const box *bounds)
     while (!fits(bounds, size, (double)most) && size < (double)largest_cell)
         size *= 2;
     const bool is_divided = fits(bounds, size, (double)most);
-    quern__grid_frame frame = {.cell_size = (float)size, .inverse = 1.0f / (float)size, .cell_count = 1};
+    quern_grid_cells cells = {.size = (float)size, .inverse = 1.0f / (float)size, .cell_count = 1};
     for (uint32_t axis = 0; axis < 3; axis++) {
-        frame.min[axis] = bounds->min[axis];
-        frame.counts[axis] = is_divided ? (uint32_t)cells_along(bounds, axis, size) : 1;
-        frame.last[axis] = (float)(frame.counts[axis] - 1);
-        frame.cell_count *= frame.counts[axis];
+        cells.min[axis] = bounds->min[axis];
+        cells.counts[axis] = is_divided ? (uint32_t)cells_along(bounds, axis, size) : 1;
+        cells.last[axis] = (float)(cells.counts[axis] - 1);
+        cells.cell_count *= cells.counts[axis];
     }
-    return frame;
+    return cells;
 }
 
 /* ---------------------------------------------------------------------------------------------- memory */
@@ -262,10 +262,10 @@ static void give(const quern_grid *grid, void *memory, size_t bytes)
 static void release_items(quern_grid *grid)
 {
     give(grid, grid->items, grid->item_capacity * sizeof *grid->items);
-    give(grid, grid->cells, grid->item_capacity * sizeof *grid->cells);
+    give(grid, grid->cell_of, grid->item_capacity * sizeof *grid->cell_of);
     give(grid, grid->payloads, (size_t)grid->item_capacity * grid->payload_bytes);
     grid->items = NULL;
-    grid->cells = NULL;
+    grid->cell_of = NULL;
     grid->payloads = NULL;
     grid->item_capacity = 0;
 }
@@ -277,9 +277,10 @@ static bool reserve_items(quern_grid *grid, uint32_t count)
     release_items(grid);
     grid->item_capacity = wanted;
     grid->items = take(grid, wanted * sizeof *grid->items);
-    grid->cells = take(grid, wanted * sizeof *grid->cells);
+    grid->cell_of = take(grid, wanted * sizeof *grid->cell_of);
     if (grid->payload_bytes > 0) grid->payloads = take(grid, (size_t)wanted * grid->payload_bytes);
-    if (grid->items != NULL && grid->cells != NULL && (grid->payload_bytes == 0 || grid->payloads != NULL))
+    if (grid->items != NULL && grid->cell_of != NULL &&
+        (grid->payload_bytes == 0 || grid->payloads != NULL))
         return true;
     release_items(grid);
     return false;
@@ -320,10 +321,10 @@ bool quern__grid_reserve_rows(quern_grid *grid)
 /* Behind the last cell is one more, for what is nowhere. */
 static uint32_t counter_count(const quern_grid *grid)
 {
-    return grid->frame.cell_count + 1;
+    return grid->cells.cell_count + 1;
 }
 
-/* The number of a cell along an axis, as quern__grid_axis_cell; several at once where the processor can. */
+/* The number of a cell along an axis, as quern_grid_cell_along; several at once where the processor can. */
 static inline int32_t number_along(float x, float min, float inverse, float last)
 {
     float cell = (x - min) * inverse;
@@ -333,37 +334,37 @@ static inline int32_t number_along(float x, float min, float inverse, float last
 
 /* Writes the cells of some rows. from->is_planar and from->position_bytes are constants where this is
  * inlined, if it is to be fast. */
-QUERN_GRID_INLINE void locate(const layout *from, const quern__grid_frame *frame, const char *position,
-                              uint32_t count, int32_t *restrict cells)
+QUERN_GRID_INLINE void locate(const layout *from, const quern_grid_cells *grid, const char *position,
+                              uint32_t count, int32_t *restrict cell_of)
 {
-    const float inverse = frame->inverse;
-    const float min_x = frame->min[0], min_y = frame->min[1], min_z = frame->min[2];
-    const float last_x = frame->last[0], last_y = frame->last[1], last_z = frame->last[2];
-    const int32_t columns = (int32_t)frame->counts[0], rows = (int32_t)frame->counts[1];
-    const int32_t nowhere = (int32_t)frame->cell_count;
+    const float inverse = grid->inverse;
+    const float min_x = grid->min[0], min_y = grid->min[1], min_z = grid->min[2];
+    const float last_x = grid->last[0], last_y = grid->last[1], last_z = grid->last[2];
+    const int32_t columns = (int32_t)grid->counts[0], rows = (int32_t)grid->counts[1];
+    const int32_t nowhere = (int32_t)grid->cell_count;
     for (uint32_t i = 0; i < count; i++) {
         float at[3];
         load_position(from, position + i * from->position_bytes, at);
         int32_t cell = number_along(at[1], min_y, inverse, last_y);
         if (!from->is_planar) cell += number_along(at[2], min_z, inverse, last_z) * rows;
         cell = cell * columns + number_along(at[0], min_x, inverse, last_x);
-        cells[i] = is_somewhere(at) ? cell : nowhere;
+        cell_of[i] = is_somewhere(at) ? cell : nowhere;
     }
 }
 
 /* Shapes that components most often have are known to the compiler. */
-static void locate_rows(const layout *from, const quern__grid_frame *frame, const char *position,
-                        uint32_t count, int32_t *cells)
+static void locate_rows(const layout *from, const quern_grid_cells *grid, const char *position,
+                        uint32_t count, int32_t *cell_of)
 {
     const layout packed2 = {.position_bytes = 8, .y = 4, .is_planar = true};
     const layout packed3 = {.position_bytes = 12, .y = 4, .z = 8};
     const bool is_packed = from->x == 0 && from->y == 4 && (from->is_planar || from->z == 8);
     if (from->is_planar && is_packed && from->position_bytes == 8)
-        locate(&packed2, frame, position, count, cells);
+        locate(&packed2, grid, position, count, cell_of);
     else if (!from->is_planar && is_packed && from->position_bytes == 12)
-        locate(&packed3, frame, position, count, cells);
+        locate(&packed3, grid, position, count, cell_of);
     else
-        locate(from, frame, position, count, cells);
+        locate(from, grid, position, count, cell_of);
 }
 
 static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -371,7 +372,7 @@ static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
     (void)worker_index;
     const sorting *all = user_data;
     const quern_grid *grid = all->grid;
-    const quern__grid_frame frame = grid->frame;
+    const quern_grid_cells cells = grid->cells;
     const layout from = layout_of(grid);
     for (uint32_t part = begin; part < end; part++) {
         uint32_t *counters = grid->cursors + (size_t)part * counter_count(grid);
@@ -380,10 +381,10 @@ static void count_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
             const uint32_t count = it.end - it.begin;
-            int32_t *cells = grid->cells + it.number;
-            locate_rows(&from, &frame, it.rows->positions + it.begin * from.position_bytes, count, cells);
+            int32_t *cell_of = grid->cell_of + it.number;
+            locate_rows(&from, &cells, it.rows->positions + it.begin * from.position_bytes, count, cell_of);
             for (uint32_t i = 0; i < count; i++)
-                counters[cells[i]]++;
+                counters[cell_of[i]]++;
         }
     }
 }
@@ -457,7 +458,7 @@ QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, const in
 /* Which is done first, since placing moves the cursors on. */
 static void place_payloads(const quern_grid *grid, const slice *it, uint32_t *cursors)
 {
-    const int32_t *cells = grid->cells + it->number;
+    const int32_t *cells = grid->cell_of + it->number;
     const size_t bytes = grid->payload_bytes;
     for (uint32_t i = it->begin; i < it->end; i++)
         memcpy(grid->payloads + cursors[*cells++]++ * bytes, it->rows->payloads + i * bytes, bytes);
@@ -476,7 +477,7 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
-            const int32_t *cells = grid->cells + it.number;
+            const int32_t *cells = grid->cell_of + it.number;
             if (grid->payload_bytes > 0) place_payloads(grid, &it, cursors);
             if (grid->dimension_count == 2) {
                 from.is_planar = true;
@@ -498,7 +499,7 @@ static uint32_t choose_part_count(const quern_grid *grid, quern_jobs *jobs)
     if (most > MOST_PARTS) most = MOST_PARTS;
     const uint32_t by_rows = grid->row_count / ROWS_PER_PART;
     const uint64_t by_counters =
-        2 + (uint64_t)grid->row_count * COUNTERS_PER_ROW / ((uint64_t)grid->frame.cell_count + 1);
+        2 + (uint64_t)grid->row_count * COUNTERS_PER_ROW / ((uint64_t)grid->cells.cell_count + 1);
     if (most > by_rows) most = by_rows;
     if (most > by_counters) most = (uint32_t)by_counters;
     return most > 0 ? most : 1;
@@ -508,7 +509,7 @@ static void empty(quern_grid *grid)
 {
     grid->item_count = 0;
     grid->row_count = 0;
-    memset(&grid->frame, 0, sizeof grid->frame);
+    memset(&grid->cells, 0, sizeof grid->cells);
 }
 
 static quern_result sort(quern_grid *grid, quern_jobs *jobs)
@@ -517,7 +518,7 @@ static quern_result sort(quern_grid *grid, quern_jobs *jobs)
     sorting all = {.grid = grid};
     all.part_count = choose_part_count(grid, jobs);
     const box bounds = find_bounds(&all, jobs);
-    grid->frame = make_frame(grid, &bounds);
+    grid->cells = make_cells(grid, &bounds);
     all.part_count = choose_part_count(grid, jobs);
     const size_t counters = counter_count(grid);
     if (!reserve_counters(grid, &grid->starts, &grid->starts_capacity, counters) ||
@@ -526,7 +527,10 @@ static quern_result sort(quern_grid *grid, quern_jobs *jobs)
     for_parts(jobs, &all, count_rows);
     sum_up(&all, jobs);
     for_parts(jobs, &all, place_rows);
-    grid->item_count = grid->starts[grid->frame.cell_count];
+    grid->item_count = grid->starts[grid->cells.cell_count];
+    grid->cells.items = grid->items;
+    grid->cells.starts = grid->starts;
+    grid->cells.payloads = grid->payloads;
     return QUERN_OK;
 }
 

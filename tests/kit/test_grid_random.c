@@ -77,15 +77,12 @@ static void populate(scene *s, random_source *random, shape kind)
 
 /* ------------------------------------------------------------------------------------ the naive search */
 
-static const quern_grid *compared;
-
-static uint64_t cell_number(const quern_grid_item *item)
+static uint64_t cell_number(const quern_grid_cells *cells, const quern_grid_item *item)
 {
-    quern_grid_stats stats;
-    uint32_t cell[3] = {0};
-    cr_assert_eq(quern_grid_get_stats(compared, &stats), QUERN_OK);
-    cr_assert(quern_grid_cell(compared, item->position, cell));
-    return ((uint64_t)cell[2] * stats.cell_counts[1] + cell[1]) * stats.cell_counts[0] + cell[0];
+    uint64_t number = 0;
+    for (uint32_t axis = 3; axis-- > 0;)
+        number = number * cells->counts[axis] + quern_grid_cell_along(cells, axis, item->position[axis]);
+    return number;
 }
 
 typedef struct numbered {
@@ -111,7 +108,6 @@ static void list_naively(scene *s)
     quern_query *query;
     cr_assert_eq(quern_query_create(s->world, &def, &query), QUERN_OK);
     quern_query_iterator it = quern_query_iterate(query);
-    compared = s->grid;
     uint32_t count = 0;
     while (quern_query_next(&it)) {
         const spot *spots = QUERN_COLUMN(&it.view, 0, const spot);
@@ -123,7 +119,7 @@ static void list_naively(scene *s)
             if (s->is_planar) one->item.position[2] = 0;
             one->item.marks = (uint32_t)quern_view_has(&it.view, 1) | (uint32_t)quern_view_has(&it.view, 2)
                                                                           << 1;
-            one->cell = cell_number(&one->item);
+            one->cell = cell_number(quern_grid_get_cells(s->grid), &one->item);
         }
     }
     qsort(list, count, sizeof *list, by_cell_and_row);

@@ -31,7 +31,6 @@ static Recipe recipe_of(const Types *types, const Agent *agent)
     recipe_add(&recipe, types->genes, &agent->genes);
     recipe_add(&recipe, types->lineage, &agent->lineage);
     recipe_add(&recipe, types->steering, NULL);
-    recipe_add(&recipe, types->cell, NULL);
     recipe_add(&recipe, types->crowd, NULL);
     recipe_add(&recipe, agent->is_hunter ? types->hunter : types->prey, NULL);
     if (agent->is_hunter) recipe_add(&recipe, types->target, NULL);

@@ -17,7 +17,6 @@ void types_register_components(Types *types, quern_world *world)
     check(QUERN_COMPONENT_REGISTER(world, &types->position, Position));
     check(QUERN_COMPONENT_REGISTER(world, &types->velocity, Velocity));
     check(QUERN_COMPONENT_REGISTER(world, &types->steering, Steering));
-    check(QUERN_COMPONENT_REGISTER(world, &types->cell, Cell));
     check(QUERN_COMPONENT_REGISTER(world, &types->energy, Energy));
     check(QUERN_COMPONENT_REGISTER(world, &types->age, Age));
     check(QUERN_COMPONENT_REGISTER(world, &types->crowd, Crowd));

@@ -16,10 +16,6 @@ typedef Vector Position;
 typedef Vector Velocity;
 typedef Vector Steering; /* wished acceleration, made anew each frame */
 
-typedef struct Cell {
-    uint32_t index; /* of the grid */
-} Cell;
-
 typedef struct Energy {
     float value; /* dies at 0, may breed from 1 */
 } Energy;
@@ -50,7 +46,7 @@ typedef struct Target {
 
 /* The ids that the world gave to components and resources. Every system gets them as its user data. */
 typedef struct Types {
-    quern_component position, velocity, steering, cell, energy, age, crowd, genes, lineage, target;
+    quern_component position, velocity, steering, energy, age, crowd, genes, lineage, target;
     quern_component prey, hunter; /* tags: an agent is one or the other */
     quern_resource grid, rules, census;
 } Types;

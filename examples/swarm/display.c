@@ -37,25 +37,25 @@ static void reserve_pixels(Display *display, size_t count)
     display->pixel_capacity = count;
 }
 
-static size_t pixel_at(const Map *map, const Grid *grid, Vector position)
+static size_t pixel_at(const Map *map, const quern_grid_cells *cells, const float *position)
 {
-    float x = position.x / (float)(grid->columns - 2) * (float)map->width;
-    float y = position.y / (float)(grid->rows - 2) * (float)map->height;
+    float x = position[0] / (float)cells->counts[0] * (float)map->width;
+    float y = position[1] / (float)cells->counts[1] * (float)map->height;
     uint32_t column = (uint32_t)x, row = (uint32_t)y;
     if (column >= map->width) column = map->width - 1;
     if (row >= map->height) row = map->height - 1;
     return (size_t)row * map->width + column;
 }
 
-static void count_pixels(Display *display, const Map *map, const Grid *grid)
+static void count_pixels(Display *display, const Map *map, const quern_grid_cells *cells)
 {
     size_t count = (size_t)map->width * map->height;
     for (size_t i = 0; i < count; i++)
         display->prey_pixels[i] = display->hunter_pixels[i] = 0.0f;
-    for (uint32_t i = 0; i < grid->agent_count; i++) {
-        const Neighbour *agent = &grid->neighbours[i];
-        float *pixels = agent->is_hunter ? display->hunter_pixels : display->prey_pixels;
-        pixels[pixel_at(map, grid, agent->position)] += 1.0f;
+    for (uint32_t i = 0; i < cells->starts[cells->cell_count]; i++) {
+        const quern_grid_item *agent = &cells->items[i];
+        float *pixels = agent->marks & NEIGHBOUR_HUNTER ? display->hunter_pixels : display->prey_pixels;
+        pixels[pixel_at(map, cells, agent->position)] += 1.0f;
     }
 }
 
@@ -97,14 +97,14 @@ static uint32_t colour_of(const Display *display, const Map *map, size_t pixel)
 
 static void draw_map(Display *display, Simulation *simulation, TerminalSize size)
 {
-    const Grid *grid = simulation_grid(simulation);
+    const quern_grid_cells *cells = quern_grid_get_cells(simulation->grid);
     const Census *census = simulation_census(simulation);
     Map map = {.width = size.columns, .height = 2 * (size.lines - STATUS_LINES)};
     double pixel_count = (double)map.width * map.height;
     map.prey_mean = (double)census->prey_count / pixel_count;
     map.hunter_mean = (double)census->hunter_count / pixel_count;
     reserve_pixels(display, (size_t)map.width * map.height);
-    count_pixels(display, &map, grid);
+    count_pixels(display, &map, cells);
     blur(display->prey_pixels, &map);
     blur(display->hunter_pixels, &map);
     for (uint32_t row = 0; row < map.height; row += 2) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 16 systems in 5 phases
+/* Swarm: a game loop on Quern. Prey flock, hunters chase them, both breed and die: 15 systems in 5 phases
  * over 100,000 agents, on all processors, with the same result on any number of them.
  *
  *   components   what an agent is made of        systems_*    what happens in a frame
- *   simulation   the world and its schedule      grid         finding neighbours
+ *   simulation   the world and its schedule      neighbours   who is near
  *   display      what one sees meanwhile         report       what one reads afterwards
  *   forecast     what more threads would give                                                       */
 

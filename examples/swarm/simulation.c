@@ -13,23 +13,6 @@ static const double frame_seconds = 1.0 / 60.0;
 
 /* --------------------------------------------------------------------------------------- resources */
 
-static void grid_destroy_hook(void *values, uint32_t count, void *user_data)
-{
-    (void)user_data;
-    Grid *grids = values;
-    for (uint32_t i = 0; i < count; i++)
-        grid_free(&grids[i]);
-}
-
-/* The grid owns memory. With a destroy hook and no copy hook the world takes it over, and frees it. */
-static void register_grid(Types *types, quern_world *world, const Rules *rules)
-{
-    Grid grid = grid_make((uint32_t)rules->width + 1, (uint32_t)rules->height + 1);
-    quern_resource_def def = {.name = "Grid", .size_bytes = sizeof grid, .value = &grid};
-    def.hooks.destroy = grid_destroy_hook;
-    check(quern_resource_register(world, &def, &types->grid));
-}
-
 static void register_rules(Types *types, quern_world *world, const Rules *rules)
 {
     quern_resource_def def = {.name = "Rules", .size_bytes = sizeof *rules, .value = rules};
@@ -41,6 +24,22 @@ static void register_census(Types *types, quern_world *world)
 {
     check(QUERN_RESOURCE_REGISTER_FIELDS(world, &types->census, Census, prey_count, hunter_count,
                                          prey_energy, hunter_energy));
+}
+
+/* -------------------------------------------------------------------------------------------- grid */
+
+/* Of all agents, with what others look at; phase "sense" keeps it. */
+static void create_grid(Simulation *simulation, const Rules *rules)
+{
+    Types *types = &simulation->types;
+    const quern_grid_def def = {.position = types->position,
+                                .planar = true,
+                                .cell_size = 1,
+                                .max = {rules->width, rules->height},
+                                .marks = {types->hunter},
+                                .payload = types->velocity};
+    check(quern_grid_create(simulation->world, &def, &simulation->grid));
+    types->grid = quern_grid_resource(simulation->grid);
 }
 
 /* ------------------------------------------------------------------------------------------- world */
@@ -67,7 +66,7 @@ static void create_schedule(Simulation *simulation, quern_trace *trace)
                                     .timing = true,
                                     .trace = trace};
     check(quern_schedule_create(simulation->world, &def, &simulation->schedule));
-    systems_add_grid(simulation->schedule, &simulation->types);
+    check(quern_grid_add_systems(simulation->grid, simulation->schedule, PHASE_SENSE));
     systems_add_flock(simulation->schedule, &simulation->types);
     systems_add_hunt(simulation->schedule, &simulation->types);
     systems_add_motion(simulation->schedule, &simulation->types);
@@ -81,16 +80,17 @@ void simulation_create(Simulation *simulation, uint64_t seed, uint32_t agent_cou
     Rules rules = rules_make(seed, agent_count);
     check(quern_world_create(NULL, &simulation->world));
     types_register_components(&simulation->types, simulation->world);
-    register_grid(&simulation->types, simulation->world, &rules);
     register_rules(&simulation->types, simulation->world, &rules);
     register_census(&simulation->types, simulation->world);
     populate(simulation, &rules, agent_count);
+    create_grid(simulation, &rules);
     create_schedule(simulation, trace);
 }
 
 void simulation_destroy(Simulation *simulation)
 {
     quern_schedule_destroy(simulation->schedule);
+    quern_grid_destroy(simulation->grid);
     quern_world_destroy(simulation->world);
 }
 
@@ -107,9 +107,4 @@ void simulation_capture(Simulation *simulation, quern_capture *capture)
 const Census *simulation_census(Simulation *simulation)
 {
     return quern_resource_get(simulation->world, simulation->types.census);
-}
-
-const Grid *simulation_grid(Simulation *simulation)
-{
-    return quern_resource_get(simulation->world, simulation->types.grid);
 }

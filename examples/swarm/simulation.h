@@ -4,13 +4,14 @@
 #define SWARM_SIMULATION_H
 
 #include "components.h"
-#include "grid.h"
+#include "neighbours.h"
 #include "rules.h"
 
 /* One world with its systems. What happens in it follows from the seed and the number of agents alone. */
 typedef struct Simulation {
     quern_world *world;
     quern_schedule *schedule;
+    quern_grid *grid;
     Types types;
 } Simulation;
 
@@ -26,6 +27,5 @@ void simulation_capture(Simulation *simulation, quern_capture *capture);
 
 /* Between frames. */
 const Census *simulation_census(Simulation *simulation);
-const Grid *simulation_grid(Simulation *simulation);
 
 #endif

@@ -9,7 +9,6 @@
 
 enum { PHASE_SENSE, PHASE_THINK, PHASE_MOVE, PHASE_LIFE, PHASE_OBSERVE, PHASE_COUNT };
 
-void systems_add_grid(quern_schedule *schedule, Types *types);
 void systems_add_flock(quern_schedule *schedule, Types *types);
 void systems_add_hunt(quern_schedule *schedule, Types *types);
 void systems_add_motion(quern_schedule *schedule, Types *types);

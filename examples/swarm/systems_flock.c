@@ -4,7 +4,7 @@
 /* Phase "think", for prey: keep together but not too close, fly as the others fly, flee hunters. */
 
 #include "check.h"
-#include "grid.h"
+#include "neighbours.h"
 #include "random.h"
 #include "systems.h"
 
@@ -18,50 +18,52 @@ static const float child_seconds = 3.0f; /* so long a child follows its mother *
 
 /* ------------------------------------------------------------------------------------------- flock */
 
-enum { FLOCK_POSITION, FLOCK_VELOCITY, FLOCK_CELL, FLOCK_GENES, FLOCK_STEERING, FLOCK_CROWD, FLOCK_PREY };
+enum { FLOCK_POSITION, FLOCK_VELOCITY, FLOCK_GENES, FLOCK_STEERING, FLOCK_CROWD, FLOCK_PREY };
 
 /* What an agent sees, added up. An agent sees itself too: that only softens what it does. */
-typedef struct Surroundings {
+typedef struct Flock {
     float weight;
     Vector velocity; /* of neighbours, weighted */
     Vector offset;   /* to neighbours, weighted */
     Vector apart;    /* away from those too close */
     Vector danger;   /* away from hunters */
-} Surroundings;
+} Flock;
 
 /* The weight falls from 1 on the spot to 0 at distance 1, without a branch for those further away. */
-static inline void see(Surroundings *around, Vector from, const Neighbour *neighbour, float stands_for)
+static inline void see(Flock *around, Vector from, const quern_grid_item *neighbour, Velocity velocity,
+                       float stands_for)
 {
-    float dx = neighbour->position.x - from.x;
-    float dy = neighbour->position.y - from.y;
+    float dx = neighbour->position[0] - from.x;
+    float dy = neighbour->position[1] - from.y;
     float closeness = 1.0f - (dx * dx + dy * dy);
     float weight = (closeness > 0.0f ? closeness : 0.0f) * stands_for;
-    if (neighbour->is_hunter) {
+    if (neighbour->marks & NEIGHBOUR_HUNTER) {
         around->danger.x -= weight * dx;
         around->danger.y -= weight * dy;
         return;
     }
     around->weight += weight;
-    around->velocity.x += weight * neighbour->velocity.x;
-    around->velocity.y += weight * neighbour->velocity.y;
+    around->velocity.x += weight * velocity.x;
+    around->velocity.y += weight * velocity.y;
     around->offset.x += weight * dx;
     around->offset.y += weight * dy;
     around->apart.x -= weight * closeness * dx;
     around->apart.y -= weight * closeness * dy;
 }
 
-static Surroundings look_around(const Grid *grid, uint32_t cell, Vector from)
+static Flock look_around(const quern_grid_cells *cells, Vector from)
 {
-    Surroundings around = {.weight = 0.0f};
-    for (int32_t row = -1; row <= 1; row++) {
-        GridRun run = grid_run(grid, cell, row);
-        for (uint32_t i = run.begin; i < run.end; i += run.stride)
-            see(&around, from, &grid->neighbours[i], (float)run.stride);
+    Flock around = {.weight = 0.0f};
+    const Surroundings near = surroundings_of(cells, from);
+    for (uint32_t y = near.first_y; y <= near.last_y; y++) {
+        const NeighbourRow row = neighbour_row(&near, y);
+        for (uint32_t i = 0; i < row.count; i += row.stride)
+            see(&around, from, &row.items[i], row.velocities[i], (float)row.stride);
     }
     return around;
 }
 
-static Steering flock_steering(const Surroundings *around, Velocity velocity, uint64_t random)
+static Steering flock_steering(const Flock *around, Velocity velocity, uint64_t random)
 {
     float scale = 1.0f / (around->weight + 0.01f);
     return (Steering){
@@ -77,17 +79,16 @@ static Steering flock_steering(const Surroundings *around, Velocity velocity, ui
 static void flock(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    const Grid *grid = quern_context_resource(context, types->grid);
+    const quern_grid_cells *cells = quern_grid_get_cells(quern_context_grid(context, types->grid));
     const Position *position = QUERN_COLUMN(view, FLOCK_POSITION, const Position);
     const Velocity *velocity = QUERN_COLUMN(view, FLOCK_VELOCITY, const Velocity);
-    const Cell *cell = QUERN_COLUMN(view, FLOCK_CELL, const Cell);
     const Genes *genes = QUERN_COLUMN(view, FLOCK_GENES, const Genes);
     Steering *steering = QUERN_COLUMN(view, FLOCK_STEERING, Steering);
     Crowd *crowd = QUERN_COLUMN(view, FLOCK_CROWD, Crowd);
     uint64_t frame = quern_context_frame_index(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
-        Surroundings around = look_around(grid, cell[i].index, position[i]);
+        Flock around = look_around(cells, position[i]);
         steering[i] = flock_steering(&around, velocity[i], random_hash(genes[i].seed, frame));
         crowd[i].weight = around.weight;
     }
@@ -101,7 +102,6 @@ static void add_flock(quern_schedule *schedule, Types *types)
                                   .user_data = types,
                                   .terms = {[FLOCK_POSITION] = quern_term_read(types->position),
                                             [FLOCK_VELOCITY] = quern_term_read(types->velocity),
-                                            [FLOCK_CELL] = quern_term_read(types->cell),
                                             [FLOCK_GENES] = quern_term_read(types->genes),
                                             [FLOCK_STEERING] = quern_term_write(types->steering),
                                             [FLOCK_CROWD] = quern_term_write(types->crowd),

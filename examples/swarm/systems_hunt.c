@@ -4,7 +4,7 @@
 /* Phase "think", for hunters: choose the nearest prey, keep out of each other's way, and chase. */
 
 #include "check.h"
-#include "grid.h"
+#include "neighbours.h"
 #include "systems.h"
 
 static const float apart_gain = 4.0f;
@@ -15,15 +15,7 @@ static const float hungry_below = 0.9f;  /* energy */
 
 /* ----------------------------------------------------------------------------------- choose target */
 
-enum {
-    CHOOSE_POSITION,
-    CHOOSE_CELL,
-    CHOOSE_ENERGY,
-    CHOOSE_TARGET,
-    CHOOSE_STEERING,
-    CHOOSE_CROWD,
-    CHOOSE_HUNTER
-};
+enum { CHOOSE_POSITION, CHOOSE_ENERGY, CHOOSE_TARGET, CHOOSE_STEERING, CHOOSE_CROWD, CHOOSE_HUNTER };
 
 typedef struct Scene {
     quern_entity nearest_prey;
@@ -32,12 +24,12 @@ typedef struct Scene {
     Vector apart;         /* away from them */
 } Scene;
 
-static inline void watch(Scene *scene, Vector from, const Neighbour *neighbour, float stands_for)
+static inline void watch(Scene *scene, Vector from, const quern_grid_item *neighbour, float stands_for)
 {
-    float dx = neighbour->position.x - from.x;
-    float dy = neighbour->position.y - from.y;
+    float dx = neighbour->position[0] - from.x;
+    float dy = neighbour->position[1] - from.y;
     float square = dx * dx + dy * dy;
-    if (neighbour->is_hunter) {
+    if (neighbour->marks & NEIGHBOUR_HUNTER) {
         bool is_other = square > 0.0f;
         float closeness = is_other && square < 1.0f ? (1.0f - square) * stands_for : 0.0f;
         scene->crowd += closeness;
@@ -49,13 +41,14 @@ static inline void watch(Scene *scene, Vector from, const Neighbour *neighbour, 
     }
 }
 
-static Scene watch_out(const Grid *grid, uint32_t cell, Vector from)
+static Scene watch_out(const quern_grid_cells *cells, Vector from)
 {
     Scene scene = {.nearest_square = lost_distance * lost_distance};
-    for (int32_t row = -1; row <= 1; row++) {
-        GridRun run = grid_run(grid, cell, row);
-        for (uint32_t i = run.begin; i < run.end; i += run.stride)
-            watch(&scene, from, &grid->neighbours[i], (float)run.stride);
+    const Surroundings near = surroundings_of(cells, from);
+    for (uint32_t y = near.first_y; y <= near.last_y; y++) {
+        const NeighbourRow row = neighbour_row(&near, y);
+        for (uint32_t i = 0; i < row.count; i += row.stride)
+            watch(&scene, from, &row.items[i], (float)row.stride);
     }
     return scene;
 }
@@ -75,16 +68,15 @@ static bool can_keep(quern_context *context, Target target, Vector from)
 static void choose_target(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
-    const Grid *grid = quern_context_resource(context, types->grid);
+    const quern_grid_cells *cells = quern_grid_get_cells(quern_context_grid(context, types->grid));
     const Position *position = QUERN_COLUMN(view, CHOOSE_POSITION, const Position);
-    const Cell *cell = QUERN_COLUMN(view, CHOOSE_CELL, const Cell);
     const Energy *energy = QUERN_COLUMN(view, CHOOSE_ENERGY, const Energy);
     Target *target = QUERN_COLUMN(view, CHOOSE_TARGET, Target);
     Steering *steering = QUERN_COLUMN(view, CHOOSE_STEERING, Steering);
     Crowd *crowd = QUERN_COLUMN(view, CHOOSE_CROWD, Crowd);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
-        Scene scene = watch_out(grid, cell[i].index, position[i]);
+        Scene scene = watch_out(cells, position[i]);
         crowd[i].weight = scene.crowd;
         steering[i].x = apart_gain * scene.apart.x;
         steering[i].y = apart_gain * scene.apart.y;
@@ -102,7 +94,6 @@ static void add_choose_target(quern_schedule *schedule, Types *types)
                                   .run = choose_target,
                                   .user_data = types,
                                   .terms = {[CHOOSE_POSITION] = quern_term_read(types->position),
-                                            [CHOOSE_CELL] = quern_term_read(types->cell),
                                             [CHOOSE_ENERGY] = quern_term_read(types->energy),
                                             [CHOOSE_TARGET] = quern_term_write(types->target),
                                             [CHOOSE_STEERING] = quern_term_write(types->steering),

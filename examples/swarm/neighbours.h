@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef SWARM_NEIGHBOURS_H
+#define SWARM_NEIGHBOURS_H
+
+/* Who is near? A cell of the grid is as wide as an agent can see, so the neighbours of an agent stand in 3 by 3
+ * cells. Items lie in the order of their cells, which makes each 3 cells of a row one run of memory. */
+
+#include "components.h"
+
+#include <quern/kit/grid.h>
+
+enum { NEIGHBOUR_HUNTER = 1, /* in the marks of an item */ NEIGHBOURS_PER_ROW = 10 };
+
+/* Agents of three cells of a row: items[0], [stride], ... below count. Where it is crowded every second,
+ * third ... agent stands for the others, so that the work for one agent has a bound. */
+typedef struct NeighbourRow {
+    const quern_grid_item *items;
+    const Velocity *velocities; /* of the items */
+    uint32_t count, stride;
+} NeighbourRow;
+
+/* The rows that an agent at this place looks at. */
+typedef struct Surroundings {
+    const quern_grid_cells *cells;
+    uint32_t first_x, last_x;
+    uint32_t first_y, last_y;
+} Surroundings;
+
+static inline Surroundings surroundings_of(const quern_grid_cells *cells, Vector place)
+{
+    const uint32_t x = quern_grid_cell_along(cells, 0, place.x),
+                   y = quern_grid_cell_along(cells, 1, place.y);
+    return (Surroundings){.cells = cells,
+                          .first_x = x > 0 ? x - 1 : 0,
+                          .last_x = x + 1 < cells->counts[0] ? x + 1 : x,
+                          .first_y = y > 0 ? y - 1 : 0,
+                          .last_y = y + 1 < cells->counts[1] ? y + 1 : y};
+}
+
+static inline NeighbourRow neighbour_row(const Surroundings *around, uint32_t y)
+{
+    const quern_grid_cells *cells = around->cells;
+    const uint32_t *starts = cells->starts + (size_t)y * cells->counts[0];
+    const uint32_t begin = starts[around->first_x], count = starts[around->last_x + 1] - begin;
+    return (NeighbourRow){.items = cells->items + begin,
+                          .velocities = (const Velocity *)cells->payloads + begin,
+                          .count = count,
+                          .stride = (count + NEIGHBOURS_PER_ROW - 1) / NEIGHBOURS_PER_ROW};
+}
+
+#endif

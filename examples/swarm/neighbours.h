@@ -10,7 +10,12 @@
 
 #include <quern/kit/grid.h>
 
-enum { NEIGHBOUR_HUNTER = 1, /* in the marks of an item */ NEIGHBOURS_PER_ROW = 10 };
+enum {
+    NEIGHBOUR_HUNTER = 1, /* in the marks of an item */
+    NEIGHBOURS_PER_ROW = 10,
+    NEIGHBOURS_AHEAD = 6, /* so many agents before its turn comes, what one looks at is asked for */
+    CACHE_LINE_BYTES = 64
+};
 
 /* Agents of three cells of a row: items[0], [stride], ... below count. Where it is crowded every second,
  * third ... agent stands for the others, so that the work for one agent has a bound. */
@@ -47,6 +52,18 @@ static inline NeighbourRow neighbour_row(const Surroundings *around, uint32_t y)
                           .velocities = (const Velocity *)cells->payloads + begin,
                           .count = count,
                           .stride = (count + NEIGHBOURS_PER_ROW - 1) / NEIGHBOURS_PER_ROW};
+}
+
+/* Asks for what an agent at this place will look at soon: others lie all over the grid. */
+static inline void neighbours_fetch(const quern_grid_cells *cells, Vector place)
+{
+    const Surroundings near = surroundings_of(cells, place);
+    for (uint32_t y = near.first_y; y <= near.last_y; y++) {
+        const NeighbourRow row = neighbour_row(&near, y);
+        for (uint32_t bytes = 0; bytes < 3 * CACHE_LINE_BYTES; bytes += CACHE_LINE_BYTES)
+            __builtin_prefetch((const char *)row.items + bytes);
+        __builtin_prefetch(row.velocities);
+    }
 }
 
 #endif

@@ -88,6 +88,7 @@ static void flock(quern_context *context, const quern_view *view)
     uint64_t frame = quern_context_frame_index(context);
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
+        if (i + NEIGHBOURS_AHEAD < count) neighbours_fetch(cells, position[i + NEIGHBOURS_AHEAD]);
         Flock around = look_around(cells, position[i]);
         steering[i] = flock_steering(&around, velocity[i], random_hash(genes[i].seed, frame));
         crowd[i].weight = around.weight;

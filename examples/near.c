@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Who is near: bees look for flowers, and the grid of the kit (docs/grid.md) knows where these are. Each bee
- * flies to the nearest flower that it can see, and takes the nectar when it is there; flowers without nectar
- * are destroyed. */
+/* Who is near: bees look for flowers, and the grid of the kit (docs/kit.md) knows where these are. Each bee
+ * flies to the nearest flower that it can see, and takes the nectar when it is there; flowers without
+ * nectar are destroyed. */
 
 #include <quern/kit/grid.h>
 
@@ -96,13 +96,14 @@ static void add_systems(quern_schedule *schedule, Meadow *meadow)
                                    .terms = {quern_term_read(meadow->place), quern_term_write(meadow->bee)},
                                    .resources = {{meadow->flowers, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &look, NULL));
-    const quern_system_def flight = {
-        .name = "fly",
-        .run = fly,
-        .flags = QUERN_SYSTEM_SERIAL,
-        .user_data = meadow,
-        .terms = {quern_term_write(meadow->place), quern_term_write(meadow->bee)},
-        .lookups = {meadow->place}};
+    /* Bees are no flowers: so one may look up where flowers are while others fly. */
+    const quern_system_def flight = {.name = "fly",
+                                     .run = fly,
+                                     .user_data = meadow,
+                                     .terms = {quern_term_write(meadow->place),
+                                               quern_term_write(meadow->bee),
+                                               quern_term_without(meadow->flower)},
+                                     .lookups = {{meadow->place, .with = meadow->flower}}};
     check(quern_schedule_add_system(schedule, &flight, NULL));
 }
 

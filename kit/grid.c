@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Creating a grid, and its systems: one looks whether anything has changed, one notes where rows lie and has
- * them sorted.
+/* Creating a grid, and its systems: one looks whether anything has changed, one notes where rows lie and
+ * has them sorted.
  *
  * What can change which rows there are, or their order? Rows that come to a chunk or move in it are seen by
  * change filters. Rows that only leave are not: but then some chunk has fewer rows than when the grid was

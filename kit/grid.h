@@ -24,14 +24,14 @@
  * Items lie in the order of their cells (x first, then y, then z), and within one cell in the order of
  * archetype, chunk and row. Answers come in that order where nothing else is said, at every thread count.
  *
- * Distances are computed in float, as dx * dx + dy * dy + dz * dz <= radius * radius; in two dimensions dz is
- * 0. quern_grid_next does so as your compiler is told to (some contract products and sums), all others as
- * they stand here. Entities whose position is not finite (NaN or infinite) are in no
- * answer. Questions with such a number, or with a negative radius, have no answers.
+ * Distances are computed in float, as dx * dx + dy * dy + dz * dz <= radius * radius; in two dimensions dz
+ * is 0. quern_grid_next does so as your compiler is told to (some contract products and sums), all others
+ * as they stand here. Entities whose position is not finite (NaN or infinite) are in no answer. Questions
+ * with such a number, or with a negative radius, have no answers.
  *
  * docs/kit.md says how to choose cells, and what building costs. The algorithm is a stable counting sort.
- * Threads: where a comment does not say otherwise, main, between frames and in exclusive systems. Questions:
- * any number of threads, while nobody builds. */
+ * Threads: where a comment does not say otherwise, main, between frames and in exclusive systems.
+ * Questions: any number of threads, while nobody builds. */
 
 #include <quern/quern.h>
 
@@ -48,8 +48,8 @@ typedef struct quern_grid quern_grid;
 
 /** Describes a grid. */
 typedef struct quern_grid_def {
-    /** Of its resource, and part of the names of its systems; no other grid or resource of the world has it.
-     * NULL: "grid". */
+    /** Of its resource, and part of the names of its systems; no other grid or resource of the world has
+     * it. NULL: "grid". */
     const char *name QUERN__ZERO;
     quern_component position QUERN__ZERO; /**< Has the coordinates, as floats; required. */
     /** Where x, y and z are in it. All zero: one after the other, from its beginning. For the origin of a
@@ -89,19 +89,19 @@ typedef struct quern_grid_item {
 QUERN_API quern_result quern_grid_create(quern_world *world, const quern_grid_def *def,
                                          quern_grid **out_grid);
 
-/** Destroys a grid: before its world, and after the schedules that have its systems. NULL is allowed. Threads:
- * main, between frames. */
+/** Destroys a grid: before its world, and after the schedules that have its systems. NULL is allowed.
+ * Threads: main, between frames. */
 QUERN_API void quern_grid_destroy(quern_grid *grid);
 
 /** Adds the systems that keep the grid: one that looks whether positions, payloads or entities have
- * changed, by change filters, and one that builds the grid anew if so, on all workers. Systems after them in
- * the phase, and in later phases, ask the grid as it is then. Where memory for it is missing, the grid is
- * empty, quern_grid_get_stats says so, and the next frame tries again. Errors: those of
+ * changed, by change filters, and one that builds the grid anew if so, on all workers. Systems after them
+ * in the phase, and in later phases, ask the grid as it is then. Where memory for it is missing, the grid
+ * is empty, quern_grid_get_stats says so, and the next frame tries again. Errors: those of
  * quern_schedule_add_system. Threads: main, between frames. */
 QUERN_API quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, uint32_t phase);
 
-/** Builds the grid from the entities there are now, with the threads of jobs (NULL: only the caller). Errors,
- * with the grid empty: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY, LIMIT (2^32 entities). */
+/** Builds the grid from the entities there are now, with the threads of jobs (NULL: only the caller).
+ * Errors, with the grid empty: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY, LIMIT (2^32 entities). */
 QUERN_API quern_result quern_grid_build(quern_grid *grid, quern_jobs *jobs);
 
 /** Makes the next frame build the grid: for positions that were written through pointers from
@@ -151,8 +151,8 @@ typedef struct quern_grid_iterator {
  * grid has dimensions. */
 QUERN_API quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *center, float radius);
 
-/** Finds what is in a box, its sides included: min <= position <= max, along each axis. Both have two or three
- * numbers. */
+/** Finds what is in a box, its sides included: min <= position <= max, along each axis. Both have two or
+ * three numbers. */
 QUERN_API quern_grid_iterator quern_grid_box(const quern_grid *grid, const float *min, const float *max);
 
 /* Goes to the next run of cells; false after the last. */
@@ -203,20 +203,21 @@ static inline bool quern_grid_next(quern_grid_iterator *iterator)
 /** An answer to a question about what comes first. */
 typedef struct quern_grid_hit {
     const quern_grid_item *item; /**< The answer. */
-    /** quern_grid_nearest: the square of its distance. quern_grid_ray: how far along the ray it is passed. */
+    /** quern_grid_nearest: the square of its distance. quern_grid_ray: how far along the ray it is passed.
+     */
     float key;
 } quern_grid_hit;
 
 /** Finds what is nearest to a point, within a radius (INFINITY: anywhere): writes up to capacity hits, the
- * nearest first, those with one distance in the order of items, and returns how many. Takes time by how many
- * are nearer than the last, and log of capacity. */
+ * nearest first, those with one distance in the order of items, and returns how many. Takes time by how
+ * many are nearer than the last, and log of capacity. */
 QUERN_API uint32_t quern_grid_nearest(const quern_grid *grid, const float *center, float radius,
                                       quern_grid_hit *out_hits, uint32_t capacity);
 
-/** Finds what a ball of that radius meets which flies from the origin along the direction, until it has come
- * length far (finite): items whose distance from that way is at most the radius. The direction need not have
- * length 1, but some. Writes up to capacity hits, the first first, those with one key in the order of items,
- * and returns how many.
+/** Finds what a ball of that radius meets which flies from the origin along the direction, until it has
+ * come length far (finite): items whose distance from that way is at most the radius. The direction need
+ * not have length 1, but some. Writes up to capacity hits, the first first, those with one key in the order
+ * of items, and returns how many.
  *
  * The key is where on the way the item is nearest: the dot product of direction and item - origin, 0 to
  * length. Computed in double, and rounded to float. */
@@ -239,16 +240,16 @@ typedef void quern_grid_pair_function(void *user_data, uint32_t part, const quer
  * combines afterwards in order. It follows from the number of items alone. */
 QUERN_API uint32_t quern_grid_part_count(const quern_grid *grid);
 
-/** Finds all pairs whose distance is at most the radius, each once, with the threads of jobs (NULL: only the
- * caller). Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the radius is negative or not finite), POOL_BUSY, THREAD.
- * Threads: as questions; in a system, give it quern_context_jobs. */
+/** Finds all pairs whose distance is at most the radius, each once, with the threads of jobs (NULL: only
+ * the caller). Errors: NULL_ARGUMENT, INVALID_ARGUMENT (the radius is negative or not finite), POOL_BUSY,
+ * THREAD. Threads: as questions; in a system, give it quern_context_jobs. */
 QUERN_API quern_result quern_grid_pairs(const quern_grid *grid, quern_jobs *jobs, float radius,
                                         quern_grid_pair_function *function, void *user_data);
 
 /* ------------------------------------------------------------------------------------------- cells */
 
-/** How items lie in cells, for those who look around by themselves, such as flocks that are content with some
- * of their neighbours. Cell c = (z * counts[1] + y) * counts[0] + x has items[starts[c]] to
+/** How items lie in cells, for those who look around by themselves, such as flocks that are content with
+ * some of their neighbours. Cell c = (z * counts[1] + y) * counts[0] + x has items[starts[c]] to
  * items[starts[c + 1] - 1], so cells beside each other along x are one run. */
 typedef struct quern_grid_cells {
     const quern_grid_item *items; /**< All of them, cell after cell. */
@@ -265,8 +266,8 @@ typedef struct quern_grid_cells {
 /** Returns how items lie, valid until the grid is built again. Never NULL. */
 QUERN_API const quern_grid_cells *quern_grid_get_cells(const quern_grid *grid);
 
-/** Returns the number of the cell, along one axis, of a coordinate: it grows with the coordinate, and what is
- * outside of the box counts to the nearest cell; so does NaN to the first. */
+/** Returns the number of the cell, along one axis, of a coordinate: it grows with the coordinate, and what
+ * is outside of the box counts to the nearest cell; so does NaN to the first. */
 static inline uint32_t quern_grid_cell_along(const quern_grid_cells *cells, uint32_t axis, float x)
 {
     float cell = (x - cells->min[axis]) * cells->inverse;

@@ -64,10 +64,10 @@ void quern__grid_release(quern_grid *grid);
 /* Sorts the rows that were noted. On failure the grid is empty. */
 quern_result quern__grid_sort(quern_grid *grid, quern_jobs *jobs);
 
-/* The cells along one axis where something can be whose coordinate differs from this one by at most the radius,
- * as floats compute the difference and its square. The number of a cell grows with the coordinate, also in the
- * rounding of floats, so what lies between two coordinates is in the cells between theirs. The margin is far
- * above what rounding does. */
+/* The cells along one axis where something can be whose coordinate differs from this one by at most the
+ * radius, as floats compute the difference and its square. The number of a cell grows with the coordinate,
+ * also in the rounding of floats, so what lies between two coordinates is in the cells between theirs. The
+ * margin is far above what rounding does. */
 static inline void quern__grid_reach(const quern_grid_cells *cells, uint32_t axis, float center,
                                      float radius, uint32_t *first, uint32_t *end)
 {

@@ -8,9 +8,9 @@
  *            then those of the second, and so on
  *   place    each part copies its rows to their places, in order
  *
- * A part is a range of rows. So rows of one cell keep their order, and there is one result whichever way rows
- * are divided: the number of parts may follow the number of threads. It is no larger than counters pay for,
- * since summing looks at each counter of each part. */
+ * A part is a range of rows. So rows of one cell keep their order, and there is one result whichever way
+ * rows are divided: the number of parts may follow the number of threads. It is no larger than counters pay
+ * for, since summing looks at each counter of each part. */
 
 #include "kit/grid_parts.h"
 
@@ -69,7 +69,8 @@ typedef struct slice {
     uint32_t number;     /* of the first, among all */
 } slice;
 
-/* Moves on to the next slice of the rows up to `end`; at first number is where to begin, and rows is NULL. */
+/* Moves on to the next slice of the rows up to `end`; at first number is where to begin, and rows is NULL.
+ */
 static bool next_slice(const quern_grid *grid, slice *it, uint32_t end)
 {
     if (it->number >= end) return false;
@@ -212,8 +213,8 @@ static bool fits(const box *bounds, double size, double most)
     return true;
 }
 
-/* The smallest of a row of sizes, each four fifths of the one before, with which there are two rows for each
- * cell. No roots: they are not the same on every machine. */
+/* The smallest of a row of sizes, each four fifths of the one before, with which there are two rows for
+ * each cell. No roots: they are not the same on every machine. */
 static double suggest_size(const box *bounds, uint32_t row_count)
 {
     double size = 0;

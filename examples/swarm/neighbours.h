@@ -3,8 +3,9 @@
 #ifndef SWARM_NEIGHBOURS_H
 #define SWARM_NEIGHBOURS_H
 
-/* Who is near? A cell of the grid is as wide as an agent can see, so the neighbours of an agent stand in 3 by 3
- * cells. Items lie in the order of their cells, which makes each 3 cells of a row one run of memory. */
+/* Who is near? A cell of the grid is as wide as an agent can see, so the neighbours of an agent stand in 3
+ * by 3 cells. Items lie in the order of their cells, which makes each 3 cells of a row one run of memory.
+ */
 
 #include "components.h"
 

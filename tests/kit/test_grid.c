@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a grid does with the world, with bad input and with no memory; test_grid_random.c compares answers. */
+/* What a grid does with the world, with bad input and with no memory; test_grid_random.c compares answers.
+ */
 
 typedef struct spot {
     float x, y, z;

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Grids over clouds, clusters, lines and heaps, whose answers are compared with those of a search through all
- * entities. The order of answers follows from the definition of a cell, which the naive search works out by
- * itself: so it is compared, too, at 1, 2, 3 and 8 threads. */
+/* Grids over clouds, clusters, lines and heaps, whose answers are compared with those of a search through
+ * all entities. The order of answers follows from the definition of a cell, which the naive search works
+ * out by itself: so it is compared, too, at 1, 2, 3 and 8 threads. */
 
 enum { MOST = 12000, QUESTIONS = 60, HITS = 40 };
 

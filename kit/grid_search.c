@@ -53,11 +53,8 @@ quern_grid_iterator quern_grid_radius(const quern_grid *grid, const float *cente
 {
     const quern_grid_cells *cells = &grid->cells;
     const float x = center[0], y = center[1], z = grid->dimension_count == 3 ? center[2] : 0;
-    quern_grid_iterator it;
-    it.is_box = false;
+    quern_grid_iterator it = {0};
     it.is_spatial = grid->dimension_count == 3;
-    it.next = it.end = NULL;
-    it.first_y = it.end_y = it.y = it.end_z = it.z = 0;
     if (grid->item_count == 0 || (x - x) + (y - y) + (z - z) != 0 || !is_radius(radius)) return it;
     uint32_t first_z = 0;
     it.end_z = 1;

@@ -21,9 +21,9 @@ static bool is_radius(float radius)
 
 static void copy_point(const quern_grid *grid, const float *from, float to[3])
 {
-    to[2] = 0;
-    for (uint32_t axis = 0; axis < grid->dimension_count; axis++)
-        to[axis] = from[axis];
+    to[0] = from[0];
+    to[1] = from[1];
+    to[2] = grid->dimension_count == 3 ? from[2] : 0;
 }
 
 /* The cells first to end - 1 along each axis. */

@@ -95,6 +95,16 @@ static void fill_rows(const quern__scratch *scratch, const quern__sequence *sequ
         fill_row(scratch, sequence, to + i, &rows[i]);
 }
 
+/* Components of rows that have come, or stay, and that commands enabled or disabled. */
+static void toggle_rows(const quern__scratch *scratch, const quern__sequence *sequence, uintptr_t to,
+                        uint32_t count)
+{
+    for (uint32_t i = 0; i < sequence->toggle_count; i++) {
+        const quern__toggle *toggle = &scratch->sequences.toggles.items[sequence->first_toggle + i];
+        quern__rows_enable(sequence->target, to, count, toggle->plane, toggle->enables);
+    }
+}
+
 /* -------------------------------------------------------------------------------------------- handles */
 
 static void remap_stream(const applying *all, uint32_t stream_index)
@@ -172,6 +182,7 @@ static void move_rows(const applying *all, const quern__chunk_edits *edits, cons
                          fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
         if (quern__writes_are_heard(sequence->target)) tell_written(edits, sequence, to, fitting);
+        toggle_rows(edits->scratch, sequence, to, fitting);
     }
 }
 
@@ -190,6 +201,7 @@ static void apply_chunk(const applying *all, const quern__chunk_edits *edits)
         const quern__edit *rows = edits->rows + run->row;
         if (!sequence->is_destroyed && sequence->target == edits->archetype) {
             fill_rows(edits->scratch, sequence, location, rows, run->count);
+            toggle_rows(edits->scratch, sequence, location, run->count);
             if (quern__writes_are_heard(edits->archetype))
                 tell_written(edits, sequence, location, run->count);
             continue;
@@ -244,6 +256,7 @@ static void create_rows(const applying *all, const quern__chunk_edits *edits, co
         uintptr_t to = next_created(all, leader, delta, end - row, &fitting);
         quern__rows_arrive(all->storage, sequence->target, to, handles + row, fitting);
         fill_rows(edits->scratch, sequence, to, edits->rows + row, fitting);
+        toggle_rows(edits->scratch, sequence, to, fitting);
     }
 }
 

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: values set where they are. Nothing may fail: what cannot be done so is left
+/* In: streams in order. Out: values set, and components enabled, where they are. Nothing may fail: what cannot be done so is left
  * to the other stages before anything is written. */
 #include "core/commands/in_place.h"
 
 #include "core/storage/change.h"
 
-/* Looks at all items of a run, or writes their values. False: some entity is gone, or lacks the
+/* Looks at what an item writes, or writes it: a value, or whether the component is enabled. False: the entity
+ * lacks the component. */
+static inline bool set_value(const quern__archetype *archetype, const quern__item *item, uintptr_t location,
+                             const quern__operand *operand, bool writes)
+{
+    char *value = quern__storage_value(archetype, location, operand->component_index);
+    if (value == NULL) return false;
+    if (!writes) return true;
+    quern__copy_value(value, (const char *)item + operand->offset_bytes, operand->size_bytes);
+    quern__rows_written(archetype, location, 1, operand->component_index);
+    return true;
+}
+
+static inline bool set_enabled(const quern__archetype *archetype, uintptr_t location,
+                               const quern__operand *operand, bool enables, bool writes)
+{
+    const uint32_t plane =
+        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, operand->component_index);
+    if (plane == QUERN__NO_PLANE) return false;
+    if (writes) quern__row_enable(archetype, location, plane, enables);
+    return true;
+}
+
+/* Looks at all items of a run, or writes what they say. False: some entity is gone, or lacks the
  * component. */
 static inline bool walk_run(const quern__storage *storage, quern__run *run, bool is_located, bool writes)
 {
@@ -21,11 +44,11 @@ static inline bool walk_run(const quern__storage *storage, quern__run *run, bool
             location = record->location;
         }
         const quern__archetype *archetype = quern__chunk_of(location)->archetype;
-        char *value = quern__storage_value(archetype, location, operand->component_index);
-        if (value == NULL) return false;
-        if (!writes) continue;
-        quern__copy_value(value, (const char *)item + operand->offset_bytes, operand->size_bytes);
-        quern__rows_written(archetype, location, 1, operand->component_index);
+        const bool is_there = operation->kind == QUERN__OPERATION_ADD
+                                  ? set_value(archetype, item, location, operand, writes)
+                                  : set_enabled(archetype, location, operand,
+                                                operation->kind == QUERN__OPERATION_ENABLE, writes);
+        if (!is_there) return false;
     }
     return true;
 }

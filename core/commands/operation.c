@@ -86,7 +86,8 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
                                 .component_index = (uint16_t)component_index,
                                 .size_bytes = (uint16_t)type->size_bytes,
                                 .is_plain = !quern__hooks_any(&type->hooks),
-                                .is_relation = is_relation(components, component_index)};
+                                .is_relation = is_relation(components, component_index),
+                                .can_disable = quern__components_can_disable(components, component_index)};
     if (!is_given || type->size_bytes == 0) return;
     operation->item_bytes = (uint32_t)quern__align_up(operation->item_bytes, type->alignment_bytes);
     operand->offset_bytes = (uint16_t)operation->item_bytes;
@@ -105,6 +106,11 @@ static bool relates(const quern__operation *operation)
     return false;
 }
 
+static bool is_toggle(uint32_t kind)
+{
+    return kind == QUERN__OPERATION_ENABLE || kind == QUERN__OPERATION_DISABLE;
+}
+
 static void finish_layout(quern__operation *operation)
 {
     if (operation->has_destroy) {
@@ -118,6 +124,7 @@ static void finish_layout(quern__operation *operation)
     if (is_plain && operation->kind == QUERN__OPERATION_CREATE) operation->traits |= QUERN__TRAIT_TURNOVER;
     if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
         operation->traits |= QUERN__TRAIT_IN_PLACE;
+    if (is_toggle(operation->kind)) operation->traits |= QUERN__TRAIT_IN_PLACE;
     operation->is_copied = is_plain && !operation->has_entity_fields;
     if (!operation->has_entity_fields) operation->traits |= QUERN__TRAIT_NO_HANDLES;
     if (!operation->has_destroy) operation->traits |= QUERN__TRAIT_NO_OWNED;
@@ -139,9 +146,9 @@ bool quern__operation_equal(const quern__operation *a, const quern__operation *b
 /* -------------------------------------------------------------------------------------------- singles */
 
 static const quern__operation_kind kind_of_variant[] = {
-    [QUERN__VARIANT_ADD] = QUERN__OPERATION_ADD,
-    [QUERN__VARIANT_SET] = QUERN__OPERATION_ADD,
-    [QUERN__VARIANT_REMOVE] = QUERN__OPERATION_REMOVE,
+    [QUERN__VARIANT_ADD] = QUERN__OPERATION_ADD,         [QUERN__VARIANT_SET] = QUERN__OPERATION_ADD,
+    [QUERN__VARIANT_REMOVE] = QUERN__OPERATION_REMOVE,   [QUERN__VARIANT_ENABLE] = QUERN__OPERATION_ENABLE,
+    [QUERN__VARIANT_DISABLE] = QUERN__OPERATION_DISABLE,
 };
 
 static quern__operation_kind kind_of(const quern__operations *operations,
@@ -180,10 +187,12 @@ quern_result quern__operations_single(quern__operations *operations, const quern
                                       quern__operation_variant variant,
                                       const quern__operation **out_operation)
 {
-    if (!operations->is_free) {
-        quern_result result = check_managed(components, component_index, variant != QUERN__VARIANT_ADD);
-        if (result != QUERN_OK) return result;
-    }
+    quern_result result = QUERN_OK;
+    if (is_toggle(kind_of_variant[variant]))
+        result = quern__components_check_can_disable(components, component_index);
+    else if (!operations->is_free)
+        result = check_managed(components, component_index, variant != QUERN__VARIANT_ADD);
+    if (result != QUERN_OK) return result;
     *out_operation = find_single(operations, components, allocator, component_index, variant);
     return *out_operation != NULL ? QUERN_OK
                                   : quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to record a command");

@@ -14,6 +14,8 @@ typedef enum quern__operation_kind {
     QUERN__OPERATION_ADD, /* one operand; with a value it is a set */
     QUERN__OPERATION_DESTROY,
     QUERN__OPERATION_REMOVE, /* one operand, no value */
+    QUERN__OPERATION_ENABLE, /* likewise */
+    QUERN__OPERATION_DISABLE,
     QUERN__OPERATION_CREATE, /* with any number of operands, values or not */
     /* From here on what relate.h does; merging skips it. */
     QUERN__OPERATION_RELATE,   /* one operand, the relation's component; the value is the target */
@@ -29,11 +31,12 @@ typedef struct quern__operand {
     uint16_t offset_bytes; /* of the value in an item; 0: none is given */
     bool is_plain;         /* the type has no hooks */
     bool is_relation;      /* the component is a relation's */
+    bool can_disable;
 } quern__operand;
 
 /* What spares a sync point work where it is true of all that was recorded. */
 typedef enum quern__trait {
-    QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks: in_place.h */
+    QUERN__TRAIT_IN_PLACE = 1,   /* gives one component a value without hooks, or enables it: in_place.h */
     QUERN__TRAIT_TURNOVER = 2,   /* destroys, or creates with types without hooks: turnover.h */
     QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
@@ -74,6 +77,8 @@ typedef enum quern__operation_variant {
     QUERN__VARIANT_ADD,
     QUERN__VARIANT_SET,
     QUERN__VARIANT_REMOVE,
+    QUERN__VARIANT_ENABLE, /* of components that can be disabled */
+    QUERN__VARIANT_DISABLE,
     QUERN__VARIANT_COUNT
 } quern__operation_variant;
 

@@ -458,6 +458,15 @@ static quern_result set_nothing(quern_commands *commands, quern_entity entity, q
     return record(commands, QUERN__VARIANT_ADD, entity, component, NULL, "quern_commands_set");
 }
 
+quern_result quern_commands_enable(quern_commands *commands, quern_entity entity, quern_component component,
+                                   bool enabled)
+{
+    static const char function[] = "quern_commands_enable";
+    if (commands == NULL) return quern__fail_null(function, "commands");
+    return record(commands, enabled ? QUERN__VARIANT_ENABLE : QUERN__VARIANT_DISABLE, entity, component,
+                  NULL, function);
+}
+
 quern_result quern_commands_set(quern_commands *commands, quern_entity entity, quern_component component,
                                 const void *value)
 {

@@ -218,7 +218,7 @@ static void walk_run(const walk *it, bool relates)
     const quern__operation_kind kind = operation->kind;
     const bool refuses = it->relating->refused.count > 0;
     if (refuses && kind < QUERN__OPERATION_CREATE) refuse_items(it);
-    if (kind == QUERN__OPERATION_ADD || kind == QUERN__OPERATION_REMOVE) return;
+    if (kind < QUERN__OPERATION_CREATE && kind != QUERN__OPERATION_DESTROY) return;
     if (kind == QUERN__OPERATION_CREATE && !refuses && (operation->traits & QUERN__TRAIT_UNRELATED) != 0)
         return;
     quern__item *item = quern__run_item(it->run, 0);

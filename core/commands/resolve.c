@@ -51,6 +51,12 @@ typedef struct effect {
     /* present because of an add without a value, which leaves the value that an earlier operation decides
      * on */
     uint64_t pending[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    /* The last command that enables or disables a component counts if the component was there then: so it is
+     * noted, and settled by what the command before it does to the component. */
+    uint64_t toggled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    uint64_t disables[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)]; /* of those toggled */
+    uint64_t settled[QUERN__BITSET_WORDS(QUERN_MAX_COMPONENTS)];
+    bool has_toggles;
     uint32_t present_count;
     bool removes;                            /* a component that the source has */
     bool keeps_set;                          /* what comes out has the components of the source */
@@ -81,12 +87,36 @@ static void decide_value(effect *it, const quern__operation *operation, uint32_t
     };
 }
 
+/* Whether the component is enabled at the end, as far as this operation decides. One that is removed is
+ * enabled if it comes back. */
+static void read_toggle(effect *it, const quern__operation *operation, uint32_t index)
+{
+    if (quern__bitset_has(it->settled, index)) return;
+    if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE) {
+        if (quern__bitset_has(it->toggled, index)) return;
+        quern__bitset_add(it->toggled, index);
+        if (operation->kind == QUERN__OPERATION_DISABLE) quern__bitset_add(it->disables, index);
+    } else if (operation->kind == QUERN__OPERATION_REMOVE) {
+        quern__bitset_add(it->toggled, index);
+        quern__bitset_remove(it->disables, index);
+        quern__bitset_add(it->settled, index);
+    } else if (quern__bitset_has(it->toggled, index)) {
+        quern__bitset_add(it->settled, index); /* it was there, by an add or a create */
+    }
+}
+
 /* Backwards from the last, so what has been decided by a later operation stays. */
 static void read_operation(effect *it, const quern__operation *operation, uint32_t hop)
 {
     for (uint32_t i = 0; i < operation->operand_count; i++) {
         const quern__operand *operand = &operation->operands[i];
         const uint32_t index = operand->component_index;
+        if (operand->can_disable) {
+            it->has_toggles = true;
+            read_toggle(it, operation, index);
+            if (operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE)
+                continue;
+        }
         if (quern__bitset_has(it->decided, index)) continue;
         if (operation->kind == QUERN__OPERATION_ADD && operand->offset_bytes == 0)
             quern__bitset_add(it->pending, index);
@@ -157,6 +187,30 @@ static bool list_fills(const effect *it, quern__sequences *sequences, quern__seq
     return true;
 }
 
+/* Where the source lacks the component, a toggle that nothing settled came too early. Rows that come have
+ * what they lack enabled; so only what the source has needs to be enabled. */
+static bool list_toggles(const effect *it, quern__sequences *sequences, quern__sequence *sequence)
+{
+    const quern__planes *planes = sequence->target->planes;
+    const quern__archetype *source = sequence->source;
+    if (!it->has_toggles || planes == NULL) return true;
+    sequence->first_toggle = sequences->toggles.count;
+    if (!quern__array_reserve(sequences->allocator, &sequences->toggles,
+                              sequence->first_toggle + planes->count))
+        return false;
+    for (uint32_t i = 0; i < planes->count && planes->list[i].kind == QUERN__PLANE_DISABLED; i++) {
+        const uint32_t index = planes->list[i].id;
+        const bool is_in_source = source != NULL && quern__archetype_has(source, index);
+        const bool enables = !quern__bitset_has(it->disables, index);
+        if (!quern__bitset_has(it->toggled, index)) continue;
+        if (is_in_source || (!enables && quern__bitset_has(it->settled, index)))
+            sequences->toggles.items[sequences->toggles.count++] =
+                (quern__toggle){.plane = i, .enables = enables};
+    }
+    sequence->toggle_count = sequences->toggles.count - sequence->first_toggle;
+    return true;
+}
+
 static bool has_hooks(const quern__move_plan *plan)
 {
     const quern__move_step *end =
@@ -195,7 +249,8 @@ static quern_result resolve_sequence(const resolving *it, quern__sequences *sequ
     effect found;
     read_sequence(&found, it->storage, sequences, sequence);
     quern_result result = find_target(it->storage, &found, sequence);
-    if (result == QUERN_OK && !list_fills(&found, sequences, sequence))
+    if (result == QUERN_OK &&
+        (!list_fills(&found, sequences, sequence) || !list_toggles(&found, sequences, sequence)))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the values of an edit sequence");
     if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
     sequence->is_refused = true;

@@ -6,6 +6,7 @@ void quern__sequences_release(quern__sequences *sequences)
 {
     quern__array_release(sequences->allocator, &sequences->list);
     quern__array_release(sequences->allocator, &sequences->fills);
+    quern__array_release(sequences->allocator, &sequences->toggles);
     quern__map_release(&sequences->map, sequences->allocator);
 }
 
@@ -31,6 +32,7 @@ void quern__sequences_clear(quern__sequences *sequences)
             quern__map_forget(&sequences->map, key_of_sequence(&sequences->list.items[i]));
     sequences->list.count = 0;
     sequences->fills.count = 0;
+    sequences->toggles.count = 0;
     memset(sequences->edges, 0, sizeof sequences->edges);
 }
 

@@ -32,6 +32,12 @@ typedef struct quern__fill {
     bool replaces; /* an old value stands there, to be destroyed */
 } quern__fill;
 
+/* A component that is disabled at the end of the sequence, or enabled and may come disabled. */
+typedef struct quern__toggle {
+    uint32_t plane; /* of the target */
+    bool enables;
+} quern__toggle;
+
 typedef struct quern__sequence {
     const quern__operation *operation; /* the sequence's last; NULL: a root */
     uint32_t parent;
@@ -47,6 +53,7 @@ typedef struct quern__sequence {
     quern__archetype *target;
     const quern__move_plan *plan; /* where source and target differ and both exist */
     uint32_t first_fill, fill_count;
+    uint32_t first_toggle, toggle_count;
 
     /* while edits are grouped: which, and the sequence's group there */
     uint32_t grouped_edits, group;
@@ -62,6 +69,7 @@ typedef struct quern__sequences {
     const quern_allocator *allocator;
     QUERN__ARRAY(quern__sequence) list;
     QUERN__ARRAY(quern__fill) fills;
+    QUERN__ARRAY(quern__toggle) toggles;
     quern__map map; /* of parent and operation -> first sequence */
     quern__sequence_edge edges[QUERN__EDGE_CACHE];
 } quern__sequences;
@@ -93,7 +101,8 @@ static inline uint32_t quern__sequences_extend(quern__sequences *sequences, uint
 /* Whether doing the operation once more, with other values, makes the first time void. */
 static inline bool quern__operation_replaces_itself(const quern__operation *operation)
 {
-    return operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0;
+    return operation->kind == QUERN__OPERATION_ENABLE || operation->kind == QUERN__OPERATION_DISABLE ||
+           (operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0);
 }
 
 #endif

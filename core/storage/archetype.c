@@ -131,6 +131,20 @@ static archetype_parts parts_of(uint32_t component_count, uint32_t column_of_cou
     return parts;
 }
 
+/* Planes of components come first, in their order, so that they have their places for ever. */
+static quern_result add_planes(quern__archetype *archetype, const quern_allocator *allocator,
+                               const quern__components *components)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (quern__components_can_disable(components, index))
+            result = quern__archetype_add_plane(archetype, allocator,
+                                                (quern__plane){QUERN__PLANE_DISABLED, index});
+    }
+    return result;
+}
+
 static bool is_filtered(const quern__components *components, const uint16_t *component_indices,
                         uint32_t component_count)
 {
@@ -214,6 +228,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     quern_result result = lay_out(archetype);
     if (result == QUERN_OK && !compile_relocation(archetype, allocator))
         result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to move the rows of an archetype");
+    if (result == QUERN_OK) result = add_planes(archetype, allocator, components);
     if (result == QUERN_OK && is_filtered(components, component_indices, component_count))
         result = quern__archetype_track(archetype, allocator);
     if (result != QUERN_OK)

@@ -190,6 +190,15 @@ static inline bool quern__archetype_has(const quern__archetype *archetype, uint3
     return quern__archetype_column(archetype, component_index) != QUERN__COLUMN_NONE;
 }
 
+/* Whether the entity in a row has the component, and has it enabled. */
+static inline bool quern__row_is_enabled(const quern__archetype *archetype, uintptr_t location,
+                                         uint32_t component_index)
+{
+    if (!quern__archetype_has(archetype, component_index)) return false;
+    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, component_index);
+    return plane == QUERN__NO_PLANE || !quern__plane_test(archetype->planes, plane, location);
+}
+
 static inline quern_entity *quern__archetype_entities(const quern__archetype *archetype,
                                                       const quern__chunk *chunk)
 {

@@ -225,6 +225,17 @@ void quern__rows_move(const quern__storage *storage, const quern__move_plan *pla
     place(storage, plan->target, to, handles_at(plan->source, from), count);
 }
 
+void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
+                        bool enabled)
+{
+    assert(quern__is_run(archetype, first, count));
+    if (enabled)
+        quern__plane_clear_run(archetype->planes, plane, first, count);
+    else
+        quern__plane_set_run(archetype->planes, plane, first, count);
+    quern__on_enabled(archetype, first, archetype->planes->list[plane].id);
+}
+
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count)
 {

@@ -17,12 +17,13 @@
  *   quern__rows_leave      rows of entities                         raw rows; slots are still to be freed
  *   quern__rows_move       rows, and raw rows of a plan's target    raw rows, and rows of the same entities
  *   quern__rows_written    rows in which values were written        the same
+ *   quern__rows_enable     rows                                     the same, with a component enabled or not
  *
  *   quern__rows_append     room that was reserved                   raw rows, the last of the archetype
  *   quern__rows_relocate   rows, and raw rows of the archetype      raw rows, and rows of the same entities
  *   quern__rows_cut        raw rows, the last of the archetype      no rows
  *
- * The upper four are what happens to entities. The lower three keep house: entities do not notice. The
+ * The upper five are what happens to entities. The lower three keep house: entities do not notice. The
  * verbs for one row, quern__row_..., do all that belongs to a change: they append, free the slot, close the
  * gap.
  *
@@ -35,7 +36,7 @@
  * are written before, since the user may have them from a pointer into the storage, which is good until
  * something moves. For an arrival they are written after, since who fills them may want to see the handles.
  *
- * Threads. arrive, leave, move, written and relocate touch the rows that they are given, the records of the
+ * Threads. arrive, leave, move, written, enable and relocate touch the rows that they are given, the records of the
  * entities there, and the versions of their chunks; so several threads may call them at a time, each for
  * other rows, as long as no type of these rows has hooks. All else, and the verbs for one row, belong to
  * one thread that has the storage to itself. So a change that is shared out begins on one thread, with
@@ -142,6 +143,17 @@ static inline void quern__on_written(const quern__archetype *archetype, const qu
         quern__watches_written(archetype, source, first, count, component_index);
 }
 
+/* A component of the entities in these rows was enabled or disabled. */
+static inline void quern__on_enabled(const quern__archetype *archetype, uintptr_t first,
+                                     uint32_t component_index)
+{
+    const uint32_t column = quern__archetype_column(archetype, component_index);
+    if (column < QUERN__COLUMN_TAG)
+        quern__versions_note_column(&archetype->versions, quern__chunk_of(first)->index, column);
+    else
+        quern__versions_note_rows(&archetype->versions, quern__chunk_of(first)->index);
+}
+
 /* Whether anybody listens to what is written in this archetype, for callers to whom it is work to say which
  * components. */
 static inline bool quern__writes_are_heard(const quern__archetype *archetype)
@@ -246,6 +258,19 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
 {
     if (QUERN__LIKELY(!archetype->is_watched)) return;
     quern__note_column(archetype, location, quern__archetype_column(archetype, component_index));
+}
+
+/* plane: of the component, which the archetype has. */
+void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
+                        bool enabled);
+
+/* The same for one row, for who has all rows of the chunk to itself. */
+static inline void quern__row_enable(const quern__archetype *archetype, uintptr_t location, uint32_t plane,
+                                     bool enabled)
+{
+    quern__plane_put(archetype->planes, plane, location, !enabled);
+    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
+        quern__on_enabled(archetype, location, archetype->planes->list[plane].id);
 }
 
 /* ------------------------------------------------------------------------------ runs: keeping house */

@@ -27,6 +27,14 @@ quern_component quern__components_find(const quern__components *components, cons
     return (quern_component){0};
 }
 
+quern_result quern__components_check_can_disable(const quern__components *components, uint32_t index)
+{
+    if (quern__components_can_disable(components, index)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "component '%s' cannot be disabled: it was registered without can_disable",
+                       quern__components_type(components, index)->name);
+}
+
 static void component_release(quern__component *component, const quern_allocator *allocator)
 {
     quern__type_release(&component->type, allocator);
@@ -51,6 +59,10 @@ static quern_result settle_known(const quern__components *components, quern_comp
                            "component '%s' is one that the world keeps itself, for a relation or the like; "
                            "take another name",
                            type->name);
+    if (quern__components_can_disable(components, quern__component_index(known)) != newcomer->can_disable)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "component '%s' is registered as one that %s be disabled (can_disable)",
+                           type->name, newcomer->can_disable ? "cannot" : "can");
     if (!quern__type_same_layout(type, &newcomer->type))
         return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
                            "component '%s' is registered with another layout (%u bytes aligned to %u, "
@@ -80,7 +92,7 @@ static quern_result append(quern__components *components, const quern_allocator 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
                          const quern_component_def *def)
 {
-    *component = (quern__component){0};
+    *component = (quern__component){.can_disable = def->can_disable};
     if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,

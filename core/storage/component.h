@@ -33,6 +33,7 @@ typedef struct quern__component {
     QUERN__ARRAY(uint32_t) archetypes;
     uint32_t filter_count; /* queries that ask whether it has changed */
     uint32_t ref_count;    /* getters that serve refs */
+    bool can_disable;      /* archetypes with it have a plane of its own */
     bool is_managed;
     quern__managed managed; /* zero, unless is_managed */
     quern__hands hands;
@@ -90,6 +91,15 @@ static inline const quern__type *quern__components_type(const quern__components 
 {
     return &components->list.items[index]->type;
 }
+
+/* For a component that has been checked. */
+static inline bool quern__components_can_disable(const quern__components *components, uint32_t index)
+{
+    return components->list.items[index]->can_disable;
+}
+
+/* INVALID_ARGUMENT for a component that has been checked and cannot be disabled. */
+quern_result quern__components_check_can_disable(const quern__components *components, uint32_t index);
 
 /* For a component that has been checked. */
 static inline bool quern__components_is_managed(const quern__components *components, uint32_t index)

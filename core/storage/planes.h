@@ -101,6 +101,17 @@ static inline bool quern__plane_test(const quern__planes *planes, uint32_t index
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
+/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. */
+static inline void quern__plane_put(const quern__planes *planes, uint32_t index, uintptr_t location,
+                                    bool bit)
+{
+    const uint32_t row = quern__location_row(location);
+    uint64_t *words = quern__plane_words(planes, index, quern__chunk_of(location)->index);
+    const uint64_t before = words[row / 64] >> row % 64 & 1, changes = before ^ bit;
+    words[row / 64] ^= changes << row % 64;
+    words[-1] += bit ? changes : 0 - changes;
+}
+
 /* Sets the bit of each of these rows of one chunk, whether it was set or not. */
 void quern__plane_set_run(const quern__planes *planes, uint32_t index, uintptr_t first, uint32_t count);
 void quern__plane_clear_run(const quern__planes *planes, uint32_t index, uintptr_t first, uint32_t count);

@@ -396,6 +396,51 @@ quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity, 
     return quern__world_left(world, mark_changed(world, entity, component));
 }
 
+/* ----------------------------------------------------------------------------------------- enabled */
+
+static QUERN__SLOW_PATH quern_result fail_to_enable(const quern_world *world, quern_entity entity,
+                                                    quern_component component)
+{
+    static const char function[] = "quern_entity_enable";
+    quern__record *record;
+    quern_result result = check_entity_and_component(world, entity, component, function, &record);
+    if (result == QUERN_OK)
+        result = quern__in_call(quern__components_check_can_disable(&world->storage.components,
+                                                                    quern__component_index(component)),
+                                function);
+    return result != QUERN_OK ? result : fail_absent(world, entity, component, function);
+}
+
+static quern_result enable(quern_world *world, quern_entity entity, quern_component component, bool enabled)
+{
+    const quern__record *record = find_quickly(world, entity);
+    if (QUERN__UNLIKELY(record == NULL)) return fail_to_enable(world, entity, component);
+    const quern__archetype *archetype = quern__storage_archetype_of(&world->storage, record);
+    const uint32_t plane =
+        quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
+                           quern__components_distance(&world->storage.components, component));
+    if (QUERN__UNLIKELY(plane == QUERN__NO_PLANE)) return fail_to_enable(world, entity, component);
+    quern__row_enable(archetype, record->location, plane, enabled);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_enable(quern_world *world, quern_entity entity, quern_component component,
+                                 bool enabled)
+{
+    if (!quern__world_enter(world, "quern_entity_enable")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, enable(world, entity, component, enabled));
+}
+
+bool quern_entity_is_enabled(const quern_world *world, quern_entity entity, quern_component component)
+{
+    quern__record *record;
+    if (check_entity_and_component(world, entity, component, "quern_entity_is_enabled", &record) !=
+        QUERN_OK)
+        return false;
+    return quern__row_is_enabled(quern__storage_archetype_of(&world->storage, record), record->location,
+                                 quern__component_index(component));
+}
+
 bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component)
 {
     quern__record *record;

@@ -65,6 +65,24 @@ static quern_result validate_plane(const quern__archetype *archetype, uint32_t i
     return QUERN_OK;
 }
 
+/* Those of components are the first, in the order of components. */
+static quern_result validate_plane_list(const quern__storage *storage, const quern__archetype *archetype)
+{
+    const quern__planes *planes = archetype->planes;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < archetype->component_count; i++) {
+        const uint32_t index = archetype->component_indices[i];
+        if (!quern__components_can_disable(&storage->components, index)) continue;
+        REQUIRE(quern__planes_find(planes, QUERN__PLANE_DISABLED, index) == count,
+                "the plane of component %u of archetype %u is not number %u", index, archetype->index,
+                count);
+        count++;
+    }
+    REQUIRE(planes == NULL || planes->count == count || planes->list[count].kind != QUERN__PLANE_DISABLED,
+            "archetype %u has a plane of a component that it lacks", archetype->index);
+    return QUERN_OK;
+}
+
 static quern_result validate_planes(const quern__archetype *archetype)
 {
     const quern__planes *planes = archetype->planes;
@@ -98,7 +116,8 @@ static quern_result validate_archetype(const quern__storage *storage, const quer
         quern_result result = validate_chunk(storage, archetype, i);
         if (result != QUERN_OK) return result;
     }
-    return validate_planes(archetype);
+    quern_result result = validate_plane_list(storage, archetype);
+    return result != QUERN_OK ? result : validate_planes(archetype);
 }
 
 static quern_result validate_free_list(const quern__entities *entities)

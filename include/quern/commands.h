@@ -117,6 +117,12 @@ QUERN_API quern_result quern_commands_remove(quern_commands *commands, quern_ent
 QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity entity,
                                           quern_component component, const void *value);
 
+/** Enables or disables a component that can be disabled, as quern_entity_enable does, in the order of
+ * commands. Does nothing if the entity does not have it by then. Components that are added are enabled, also
+ * one that is removed and added again. Further errors: INVALID_ARGUMENT (it cannot be disabled). */
+QUERN_API quern_result quern_commands_enable(quern_commands *commands, quern_entity entity,
+                                             quern_component component, bool enabled);
+
 /** Gives the source a target, as quern_entity_relate does, in the order of commands: what earlier commands
  * have done counts, also those of other callbacks. Either may be provisional. To set or add the component
  * of the relation, or to create with it, is the same. Dropped where the target is gone by then, or below

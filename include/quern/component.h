@@ -59,10 +59,13 @@ typedef struct quern_component_def {
     /** Described fields; none: all bytes count as they are. */
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO;
     quern_hooks hooks QUERN__ZERO; /**< None: plain bytes. A tag has none. */
+    /** Each entity that has it may have it disabled: then terms leave the entity out, as if it did not have
+     * the component, but the value stays, and switching costs next to nothing. See quern_entity_enable. */
+    bool can_disable QUERN__ZERO;
 } quern_component_def;
 
-/** Registers a type. The same name with the same layout (size, alignment, fields, hooks) gives the same
- * component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE,
+/** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable) gives
+ * the same component again. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, COMPONENT_TOO_LARGE,
  * LAYOUT_MISMATCH (the name has another layout), LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between
  * frames. */
 QUERN_API quern_result quern_component_register(quern_world *world, const quern_component_def *def,

@@ -190,6 +190,18 @@ QUERN_API void *quern_entity_get(quern_world *world, quern_entity entity, quern_
 QUERN_API quern_result quern_entity_mark_changed(quern_world *world, quern_entity entity,
                                                  quern_component component);
 
+/** Enables or disables a component that can be disabled (can_disable in quern_component_def). Terms on it
+ * leave entities out that have it disabled; the value stays and can be read and set as ever. It moves with
+ * the entity; a component that is added is enabled. Change filters count it as a change of the component.
+ * Further errors: COMPONENT_ABSENT, INVALID_ARGUMENT (it cannot be disabled). */
+QUERN_API quern_result quern_entity_enable(quern_world *world, quern_entity entity,
+                                           quern_component component, bool enabled);
+
+/** Returns whether the entity has the component, and has it enabled, as one that cannot be disabled always
+ * is. False, with a message, when the call is wrong. */
+QUERN_API bool quern_entity_is_enabled(const quern_world *world, quern_entity entity,
+                                       quern_component component);
+
 /** Returns whether the entity has the component. False, with a message, when the call is wrong. */
 QUERN_API bool quern_entity_has(const quern_world *world, quern_entity entity, quern_component component);
 

@@ -8,10 +8,10 @@
 
 #include "core/storage/planes.h"
 
-typedef struct quern__row_mask {
-    uint64_t words[QUERN__PLANE_ROW_WORDS]; /* only the first word_count */
-    uint32_t word_count;
-} quern__row_mask;
+#include <quern/query.h>
+
+_Static_assert(sizeof((quern__row_mask){0}.words) / sizeof(uint64_t) == QUERN__PLANE_ROW_WORDS,
+               "a mask has room for a chunk's rows");
 
 /* All rows of a chunk with that many. */
 static inline void quern__row_mask_all(quern__row_mask *mask, uint32_t row_count)

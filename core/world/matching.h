@@ -22,6 +22,13 @@ static inline quern_result quern__query_prepare(quern_query *query, const char *
             "%s: the query has a target term or up-terms, which leave single rows out: collect the "
             "entities in a loop over it, or use a query without them",
             function);
+    if (result == QUERN_OK && query->row_term_count > 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: term %u leaves out single rows, which have '%s' %sabled: collect the "
+                           "entities in a loop over the query, or use quern_term_either",
+                           function, query->row_terms[0],
+                           quern_component_name(query->world, query->terms[query->row_terms[0]].component),
+                           query->terms[query->row_terms[0]].enabled == QUERN_IF_DISABLED ? "en" : "dis");
     return result != QUERN_OK ? result : quern__in_call(quern__query_refresh(query), function);
 }
 

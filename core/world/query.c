@@ -4,8 +4,8 @@
 
 #include "core/world/query.h"
 
+#include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/up.h"
 #include "core/world/world.h"
 
 /* ------------------------------------------------------------------------------------- definition */
@@ -14,8 +14,8 @@ static bool is_end_of_terms(const void *list, uint32_t i)
 {
     const quern_term *term = &((const quern_term *)list)[i];
     return quern_component_is_null(term->component) && term->match == 0 &&
-           term->access == QUERN_NO_ACCESS && !term->changed && term->reach == QUERN_REACH_ROW &&
-           term->relation.bits == 0 && !term->by_target;
+           term->access == QUERN_NO_ACCESS && !term->changed && term->enabled == QUERN_IF_ENABLED &&
+           term->reach == QUERN_REACH_ROW && term->relation.bits == 0 && !term->by_target;
 }
 
 quern_result quern__terms_count(const quern_term *terms, uint32_t *out_count)
@@ -28,6 +28,34 @@ static bool are_alike(const quern_term *a, const quern_term *b)
 {
     return quern_component_equal(a->component, b->component) && a->reach == b->reach &&
            a->relation.bits == b->relation.bits;
+}
+
+static quern_result check_enabled(const quern__storage *storage, const quern_term *term, uint32_t i)
+{
+    const uint32_t index = quern__component_index(term->component);
+    const char *name = quern__components_type(&storage->components, index)->name;
+    if ((unsigned)term->enabled > QUERN_IF_EITHER)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u ('%s') has enabled %d, which is none of quern_term_enabled", i, name,
+                           (int)term->enabled);
+    if (term->enabled != QUERN_IF_DISABLED) return QUERN_OK;
+    if (!quern__components_can_disable(&storage->components, index))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "term %u asks for '%s' disabled, which cannot be: register it with can_disable",
+                           i, name);
+    if (term->reach == QUERN_REACH_ROW && (term->match == 0 || term->match == QUERN_MATCH_ALL))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "term %u asks for '%s' disabled: it may only be QUERN_MATCH_ALL, on the row itself",
+                       i, name);
+}
+
+/* Whether it depends on single rows if an entity with the component matches the term. */
+static bool is_row_term(const quern__storage *storage, const quern_term *term)
+{
+    return term->match == QUERN_MATCH_ALL && term->reach == QUERN_REACH_ROW &&
+           term->enabled != QUERN_IF_EITHER &&
+           quern__components_can_disable(&storage->components, quern__component_index(term->component));
 }
 
 static quern_result check_term(const quern__storage *storage, const quern_term *terms, uint32_t i)
@@ -66,6 +94,8 @@ static quern_result check_term(const quern__storage *storage, const quern_term *
             "term %u excludes '%s' and asks whether it has changed: what is not there cannot "
             "change",
             i, name);
+    quern_result enabled = check_enabled(storage, term, i);
+    if (enabled != QUERN_OK) return enabled;
     for (uint32_t k = 0; k < i; k++)
         if (are_alike(&terms[k], term))
             return quern__fail(QUERN_ERROR_DUPLICATE_COMPONENT, "'%s' stands in term %u and in term %u",
@@ -138,7 +168,9 @@ quern_result quern__query_init(quern__query *query, quern__storage *storage, con
         query->names_disabled |= quern__component_index(terms[i].component) == storage->disabled_index;
         query->up_count += terms[i].reach != QUERN_REACH_ROW;
         if (terms[i].match == 0) query->terms[i].match = QUERN_MATCH_ALL;
+        if (is_row_term(storage, &query->terms[i])) query->row_terms[query->row_term_count++] = (uint8_t)i;
     }
+    query->picks_rows = query->up_count > 0 || query->row_term_count > 0;
     result = quern__target_create(query);
     if (result == QUERN_OK && query->up_count > 0) result = quern__ups_create(query);
     if (result != QUERN_OK) {
@@ -240,6 +272,9 @@ static quern_view_column view_column(const quern__query *query, const quern__arc
         view.size_bytes = archetype->columns[column].size_bytes;
         view.version_index = (uint8_t)(1 + column);
     }
+    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED,
+                                              quern__component_index(term->component));
+    if (plane != QUERN__NO_PLANE) view.present = (uint8_t)(2 + plane);
     return view;
 }
 
@@ -309,6 +344,7 @@ static quern_result create(quern_world *world, const quern_query_def *def, quern
     result = quern__query_init(query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK) {
         query->world = world;
+        query->by_runs = def->by_runs;
         result = quern__query_refresh(query);
         if (result == QUERN_OK) {
             world->user_count++;
@@ -350,7 +386,8 @@ uint64_t quern_query_count(quern_query *query)
         quern__in_call(quern__query_refresh(query), "quern_query_count") != QUERN_OK)
         return 0;
     if (query->target != NULL) return quern__target_count(query);
-    if (query->ups != NULL && query->ups->leaves_rows_out) return quern__up_count(query);
+    if (query->row_term_count > 0 || (query->ups != NULL && query->ups->leaves_rows_out))
+        return quern__rows_count(query);
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->matches.count; i++)
         count += quern__archetype_row_count(query->matches.items[i].archetype);

@@ -27,14 +27,18 @@ struct quern_query {
     quern__storage *storage;
     quern_term terms[QUERN_MAX_TERMS];
     uint32_t term_count;
-    uint32_t filter_count;        /* terms that are `changed` */
-    bool names_disabled;          /* otherwise entities that are disabled are left out */
-    uint32_t up_count;            /* terms that are up-terms */
-    struct quern__ups *ups;       /* what these need, see up.h; NULL: there are none */
-    struct quern__target *target; /* of its target term, see target.h; NULL: there is none */
-    uint64_t seen_version;        /* of the last look of a query with filters */
-    uint32_t driver;              /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
-    uint32_t scanned_count;       /* candidates looked at: of the driver's archetypes, without one of all */
+    uint32_t filter_count;              /* terms that are `changed` */
+    uint32_t row_term_count;            /* terms that ask for what can be disabled, and not for either */
+    uint8_t row_terms[QUERN_MAX_TERMS]; /* which */
+    bool picks_rows;                    /* row terms or up-terms let single rows stay, see rows.h */
+    bool by_runs;                       /* a view has all rows of its chunk, and tells which are meant */
+    bool names_disabled;                /* otherwise entities that are disabled are left out */
+    uint32_t up_count;                  /* terms that are up-terms */
+    struct quern__ups *ups;             /* what these need, see up.h; NULL: there are none */
+    struct quern__target *target;       /* of its target term, see target.h; NULL: there is none */
+    uint64_t seen_version;              /* of the last look of a query with filters */
+    uint32_t driver;                    /* component index of the rarest ALL term, or QUERN__NO_DRIVER */
+    uint32_t scanned_count; /* candidates looked at: of the driver's archetypes, without one of all */
     QUERN__ARRAY(quern__query_match) matches; /* ascending by archetype */
     /* Columns of QUERN__QUERY_BLOCK_MATCHES matches each: close together, and never moved, since views
      * point at them. */
@@ -93,7 +97,7 @@ static inline uint32_t quern__term_index(const quern_term *term)
 }
 
 /* Checks and copies the terms, and enters the query into the storage's list. Errors: as quern_query_create.
- * Nothing to release on failure. Filters have seen nothing yet. */
+ * Nothing to release on failure. Filters have seen nothing yet; by_runs is the caller's to set. */
 quern_result quern__query_init(quern__query *query, quern__storage *storage, const quern_term *terms,
                                uint32_t term_count);
 
@@ -121,6 +125,26 @@ quern_result quern__query_refresh(quern__query *query);
 /* Writes "read Velocity, write Position" into text. */
 void quern__query_declared(const quern__query *query, char *text, size_t text_bytes);
 
+/* What only archetypes have in which somebody listens. */
+static inline void quern__view_set_watched(quern_view *view, const quern__archetype *archetype,
+                                           uint32_t slot)
+{
+    const quern__planes *planes = archetype->planes;
+    view->versions = quern__versions_of(&archetype->versions, slot);
+    if (planes == NULL) return;
+    view->planes = quern__plane_words(planes, 0, slot) - 1;
+    view->plane_words = planes->plane_words;
+}
+
+/* archetype: NULL where nobody listens. */
+static inline void quern__view_set_listeners(quern_view *view, const quern__archetype *archetype,
+                                             uint32_t slot)
+{
+    view->versions = NULL;
+    view->planes = NULL;
+    if (QUERN__UNLIKELY(archetype != NULL)) quern__view_set_watched(view, archetype, slot);
+}
+
 /* Points a view at row_count rows of a chunk. ordinal, query and context are the caller's. */
 static inline void quern__view_set(quern_view *view, const quern__query *query,
                                    const quern__query_match *match, const quern__chunk_slot *slot)
@@ -131,8 +155,17 @@ static inline void quern__view_set(quern_view *view, const quern__query *query,
     view->term_count = query->term_count;
     view->chunk = (char *)slot->chunk;
     view->columns = match->columns;
-    view->versions =
-        quern__versions_of(&match->archetype->versions, (uint32_t)(slot - match->archetype->slots));
+    view->rows = NULL;
+    quern__view_set_listeners(view, match->archetype->is_watched ? match->archetype : NULL,
+                              (uint32_t)(slot - match->archetype->slots));
+}
+
+/* Points a view at so many rows of its chunk. */
+static inline void quern__view_point(quern_view *view, uint32_t first_row, uint32_t count)
+{
+    view->entities += (ptrdiff_t)first_row - (ptrdiff_t)view->first_row;
+    view->first_row = first_row;
+    view->count = count;
 }
 
 /* Fetches what a walk will read first of a chunk that it comes to next. */

@@ -5,8 +5,8 @@
 
 #include "core/world/query.h"
 
+#include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/up.h"
 #include "core/world/world.h"
 
 enum {
@@ -59,7 +59,7 @@ static void list_entries(quern__query *query)
                               (uint32_t)count + QUERN__PREFETCH_ENTRIES))
         return;
     uint64_t bytes = 0;
-    bool has_versions = false;
+    bool is_watched = false;
     for (uint32_t i = 0; i < query->matches.count; i++) {
         const quern__query_match *match = &query->matches.items[i];
         bytes += quern__archetype_row_count(match->archetype) * touched_bytes(query, match);
@@ -71,14 +71,14 @@ static void list_entries(quern__query *query)
                 .entities = quern__archetype_entities(match->archetype, slot->chunk),
                 .chunk = (char *)slot->chunk,
                 .columns = match->columns,
-                .versions = match->archetype->versions.items != NULL ? &match->archetype->versions : NULL,
+                .watched = match->archetype->is_watched ? match->archetype : NULL,
                 .slot = k,
                 .is_plain = true,
             };
-            has_versions |= query->entries.items[query->entries.count++].versions != NULL;
+            is_watched |= query->entries.items[query->entries.count++].watched != NULL;
         }
     }
-    for (uint32_t i = 0; i < query->entries.count && has_versions; i++)
+    for (uint32_t i = 0; i < query->entries.count && is_watched; i++)
         query->entries.items[i].is_plain = false;
     for (uint32_t i = 0; i < QUERN__PREFETCH_ENTRIES && count > 0; i++)
         query->entries.items[count + i] = query->entries.items[count - 1];
@@ -88,8 +88,7 @@ static void list_entries(quern__query *query)
 
 void quern__query_attend(quern_query_iterator *iterator, const quern__chunk_entry *entry)
 {
-    iterator->view.versions =
-        entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
+    quern__view_set_listeners(&iterator->view, entry->watched, entry->slot);
     if (entry->fetches_next) quern__query_fetch_next(iterator->query, entry);
 }
 
@@ -138,7 +137,7 @@ uint64_t quern__query_write_version(const quern_query *query)
 static void take_entries(quern__query *query, quern_query_iterator *iterator)
 {
     const uint64_t version = query->storage->structure_version;
-    if (query->filter_count > 0 || query->up_count > 0 || query->target != NULL) return;
+    if (query->filter_count > 0 || query->picks_rows || query->target != NULL) return;
     if (query->walked_version == version && query->entries_version != version) list_entries(query);
     query->walked_version = version;
     if (query->entries_version != version || query->entries.count == 0) return;
@@ -156,7 +155,11 @@ static void note_lent(const quern__query *query)
 
 quern_query_iterator quern_query_iterate(quern_query *query)
 {
-    quern_query_iterator iterator = {.query = query, .view = {.query = query}};
+    quern_query_iterator iterator;
+    memset(&iterator, 0, offsetof(quern_query_iterator, next_row));
+    iterator.query = query;
+    iterator.view.query = query;
+    iterator.next_row = UINT32_MAX;
     if (query == NULL) {
         iterator.result = quern__fail_null("quern_query_iterate", "query");
         return iterator;
@@ -248,17 +251,36 @@ static void end_up_walk(quern_query_iterator *iterator)
     iterator->up_walk = NULL;
 }
 
-/* Moves on to the next run of rows that up-terms let stay, in this chunk or a later one. */
+/* Moves on to the next rows that have enabled, or disabled, what terms ask for, in this chunk or a later
+ * one. */
+static bool advance_rows(quern_query_iterator *iterator)
+{
+    const quern__query *query = iterator->query;
+    if (query->row_term_count == 0) return advance(iterator);
+    while (iterator->next_row == UINT32_MAX ||
+           !quern__rows_next(query, &iterator->mask, &iterator->next_row, &iterator->view)) {
+        if (!advance(iterator)) return false;
+        const quern__pick pick = quern__rows_pick(query, &iterator->view, &iterator->mask);
+        iterator->next_row = pick == QUERN__PICK_SOME ? 0 : UINT32_MAX;
+        if (pick == QUERN__PICK_ALL) return true;
+    }
+    return true;
+}
+
+/* Moves on to the next of these rows that up-terms let stay. */
 static bool advance_up(quern_query_iterator *iterator)
 {
+    const quern__query *query = iterator->query;
     quern__up_walk *walk = iterator->up_walk;
     quern__ups_use_walk(iterator);
-    while (!quern__up_next(iterator->query, &walk->rows, &iterator->view)) {
-        if (!advance(iterator)) {
+    while (query->by_runs || !quern__up_next(query, &walk->rows, &iterator->view)) {
+        if (!advance_rows(iterator)) {
             end_up_walk(iterator);
             return false;
         }
-        walk->rows = quern__up_find(iterator->query, walk->addresses, &iterator->view);
+        walk->rows = quern__up_find(query, walk->addresses, &iterator->view);
+        if (query->by_runs && quern__rows_leave_out(query, &walk->rows, &iterator->view, &iterator->mask))
+            return true;
     }
     return true;
 }
@@ -294,7 +316,7 @@ bool quern__query_next(quern_query_iterator *iterator)
     bool is_listed = iterator->end_entry != NULL;
     iterator->next_entry = iterator->end_entry; /* whatever comes, the list will not be looked at again */
     if (!may_go_on(iterator) || is_listed) return false;
-    return iterator->up_walk == NULL ? advance(iterator) : advance_up(iterator);
+    return iterator->up_walk == NULL ? advance_rows(iterator) : advance_up(iterator);
 }
 
 void quern_query_end(quern_query_iterator *iterator)
@@ -303,4 +325,5 @@ void quern_query_end(quern_query_iterator *iterator)
     if (iterator->up_walk != NULL) end_up_walk(iterator);
     iterator->next_entry = iterator->end_entry;
     iterator->match_index = UINT32_MAX; /* behind all matches, and all runs of rows */
+    iterator->next_row = UINT32_MAX;
 }

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/target.h"
 
-#include "core/world/up.h"
+#include "core/world/rows.h"
 #include "core/world/world.h"
 
 /* --------------------------------------------------------------------------------------- definition */
@@ -226,15 +226,12 @@ bool quern__target_next(quern_query_iterator *iterator)
 uint64_t quern__target_count(const quern__query *query)
 {
     if (quern__in_call(quern__target_list(query), "quern_query_count") != QUERN_OK) return 0;
-    if (query->ups == NULL || !query->ups->leaves_rows_out) return query->target->rows.count;
+    if (!query->picks_rows) return query->target->rows.count;
     uint64_t count = 0;
     for (uint32_t i = 0; i < query->target->runs.count; i++) {
         const quern__target_run *run = &query->target->runs.items[i];
-        const quern__query_match *match = &query->matches.items[run->match];
-        const uintptr_t first =
-            quern__location_make(match->archetype->slots[run->chunk_index].chunk, run->first_row);
-        for (uint32_t row = 0; row < run->count; row++)
-            count += quern__up_stays(query, match->archetype, first + row);
+        count += quern__rows_count_run(query, &query->matches.items[run->match], run->chunk_index,
+                                       run->first_row, run->count);
     }
     return count;
 }

@@ -286,9 +286,7 @@ bool quern__up_next(const quern__query *query, quern__up_rows *rows, quern_view 
     }
     rows->next = end;
     if (first == end) return false;
-    view->entities += (ptrdiff_t)first - (ptrdiff_t)view->first_row;
-    view->first_row = first;
-    view->count = end - first;
+    quern__view_point(view, first, end - first);
     return true;
 }
 
@@ -304,17 +302,4 @@ bool quern__up_stays(const quern__query *query, const quern__archetype *archetyp
         if (value == NULL) return false;
     }
     return true;
-}
-
-uint64_t quern__up_count(const quern__query *query)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < query->matches.count; i++) {
-        const quern__archetype *archetype = query->matches.items[i].archetype;
-        for (uint32_t k = 0; k < archetype->chunk_count; k++)
-            for (uint32_t row = 0; row < archetype->slots[k].row_count; row++)
-                count +=
-                    quern__up_stays(query, archetype, quern__location_make(archetype->slots[k].chunk, row));
-    }
-    return count;
 }

@@ -105,7 +105,4 @@ uint32_t quern__query_up_conflict(const quern__query *query, quern_relation leve
 /* Whether up-terms let a row of a match stay. */
 bool quern__up_stays(const quern__query *query, const quern__archetype *archetype, uintptr_t location);
 
-/* How many rows of all matches stay. */
-uint64_t quern__up_count(const quern__query *query);
-
 #endif

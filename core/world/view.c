@@ -127,6 +127,74 @@ static bool check_type(const quern_view *view, uint32_t term, size_t size_bytes,
     return false;
 }
 
+/* Whether the term is one on the row itself, and the row is there; if not, that is said. */
+static bool check_row(const quern_view *view, uint32_t term, uint32_t row, const char *function)
+{
+    if (term >= view->term_count || view->query == NULL) return refuse(view, term, QUERN_READ, function);
+    if (row < view->count && !quern__view_is_up(view, term)) return true;
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result =
+        row >= view->count
+            ? quern__violation(QUERN_ERROR_INVALID_ARGUMENT, "%s: %s asked about row %u; the view has %u",
+                               function, owner, row, view->count)
+            : quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                               "%s: %s asked about term %u, an up-term, which is about another entity",
+                               function, owner, term);
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return false;
+}
+
+static const quern__archetype *archetype_of(const quern_view *view)
+{
+    return ((const quern__chunk *)(const void *)view->chunk)->archetype;
+}
+
+bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
+{
+    static const char function[] = "quern_view_enable";
+    if (!check_row(view, term, row, function)) return false;
+    const quern_view_column *column = &view->columns[term];
+    if (column->access != QUERN_WRITE) return refuse(view, term, QUERN_WRITE, function) != NULL;
+    if (column->present >= 2 && view->planes != NULL) {
+        const uintptr_t location =
+            quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row);
+        if (enabled)
+            quern__plane_clear_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+        else
+            quern__plane_set_run(archetype_of(view)->planes, column->present - 2u, location, 1);
+        if (view->versions != NULL)
+            view->versions[column->version_index] =
+                view->version != 0 ? view->version : quern__query_write_version(view->query);
+        return true;
+    }
+    char owner[QUERN_MAX_NAME_BYTES + 16];
+    name_owner(view, owner, sizeof owner);
+    const quern_result result =
+        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
+                         "%s: %s asked to enable or disable '%s', term %u, %s", function, owner,
+                         quern__components_type(&view->query->storage->components,
+                                                quern__component_index(view->query->terms[term].component))
+                             ->name,
+                         term,
+                         column->present == 0 ? "which the entities of the view lack (quern_view_has)"
+                                              : "which cannot be: register it with can_disable");
+    quern__scope *scope = (quern__scope *)view->context;
+    if (scope != NULL) scope->refused = result;
+    return false;
+}
+
+bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
+{
+    if (!check_row(view, term, row, "quern_view_is_enabled")) return false;
+    const uint32_t present = view->columns[term].present;
+    if (present < 2 || view->planes == NULL) return present != 0;
+    return !quern__plane_test(
+        archetype_of(view)->planes, present - 2,
+        quern__location_make((const quern__chunk *)(const void *)view->chunk, view->first_row + row));
+}
+
 bool quern__view_type_fits(const quern_view *view, uint32_t term, size_t size_bytes, const char *type_name)
 {
     return check_type(view, term, size_bytes, type_name, "QUERN_COLUMN") &&

@@ -69,9 +69,15 @@ QUERN_API uint32_t quern_context_lookup_many(quern_context *context, const quern
  * `lookups` or `write_lookups`, as above. */
 QUERN_API bool quern_context_has(quern_context *context, quern_entity entity, quern_component component);
 
-/** Returns the target of an entity in a relation; null, without a message, when it has none or is not
- * alive. Commands of this phase do not show yet. The call is refused when the relation is not declared
- * in `relations`. */
+/** Returns whether a living entity has the component, which may be a tag, and has it enabled, as one that
+ * cannot be disabled always is. False, without a message, when the entity is not alive, or is beyond the limits
+ * of the lookup. The component must be declared in `lookups` or `write_lookups`, as above. */
+QUERN_API bool quern_context_is_enabled(quern_context *context, quern_entity entity,
+                                        quern_component component);
+
+/** Returns the target of an entity in a relation; null, without a message, when it has none or is not alive.
+ * Commands of this phase do not show yet. The call is refused when the relation is not declared in
+ * `relations`. */
 QUERN_API quern_entity quern_context_target(quern_context *context, quern_entity source,
                                             quern_relation relation);
 

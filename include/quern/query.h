@@ -53,6 +53,14 @@ typedef enum quern_access {
     QUERN_WRITE_CONCURRENT
 } quern_access;
 
+/** Which of the entities that have a component a term is about, where the component can be disabled
+ * (can_disable in quern_component_def). */
+typedef enum quern_term_enabled {
+    QUERN_IF_ENABLED,  /**< Those that have it enabled. */
+    QUERN_IF_DISABLED, /**< Those that have it disabled; see quern_term_disabled. */
+    QUERN_IF_EITHER    /**< All; see quern_term_either. */
+} quern_term_enabled;
+
 /** Whose component a term is about. */
 typedef enum quern_reach {
     QUERN_REACH_ROW,     /**< That of the row itself. */
@@ -63,14 +71,15 @@ typedef enum quern_reach {
 /** A term of a query. Its index in the list names the column of a view. A term that is set and names no
  * component is refused. */
 typedef struct quern_term {
-    quern_component component; /**< What the term is about. */
-    quern_match match;         /**< What it asks of an entity. */
-    quern_access access;       /**< What is done with the values. */
-    bool changed;              /**< See quern_term_changed. */
-    quern_reach reach;         /**< Whose component it is. */
-    quern_relation relation;   /**< The way from the row to that entity; null for the row itself. */
-    bool by_target;            /**< See quern_term_target. */
-    quern_entity target;       /**< The target of the rows, where by_target is set. */
+    quern_component component;  /**< What the term is about. */
+    quern_match match;          /**< What it asks of an entity. */
+    quern_access access;        /**< What is done with the values. */
+    bool changed;               /**< See quern_term_changed. */
+    quern_term_enabled enabled; /**< Of whom, where the component can be disabled. */
+    quern_reach reach;          /**< Whose component it is. */
+    quern_relation relation;    /**< The way from the row to that entity; null for the row itself. */
+    bool by_target;             /**< See quern_term_target. */
+    quern_entity target;        /**< The target of the rows, where by_target is set. */
 } quern_term;
 
 /** Makes a term of its parts. */
@@ -81,6 +90,7 @@ static inline quern_term quern_term_make(quern_component component, quern_match 
     term.match = match;
     term.access = access;
     term.changed = false;
+    term.enabled = QUERN_IF_ENABLED;
     term.reach = QUERN_REACH_ROW;
     term.relation.bits = 0;
     term.by_target = false;
@@ -137,6 +147,33 @@ static inline quern_term quern_term_any(quern_component component, quern_access 
 static inline quern_term quern_term_changed(quern_term term)
 {
     term.changed = true;
+    return term;
+}
+
+/** Makes a term: the entity has the component, and has it disabled (quern_entity_enable). The values are not
+ * accessed.
+ *
+ * All other terms that ask for a component which can be disabled (quern_term_read, _write and _with) are
+ * about entities that have it enabled, unless quern_term_either says otherwise. So a chunk may come as
+ * several views, one for each run of rows that stay, or as none. Its views have one ordinal, and share
+ * partial result and commands: a kernel that computes a partial result adds to it. A chunk where nothing is
+ * disabled comes as ever. A system or query may also have all rows in one view, and the runs from it
+ * (quern_view_next_run).
+ *
+ * quern_term_without is about entities that do not have the component at all; an optional or ANY term asks
+ * whether they have it, and an up-term whether the target has it, enabled or not (quern_view_is_enabled
+ * tells). In a system, a term on such a component is a read access of it, whatever its own access says. */
+static inline quern_term quern_term_disabled(quern_component component)
+{
+    quern_term term = quern_term_make(component, QUERN_MATCH_ALL, QUERN_NO_ACCESS);
+    term.enabled = QUERN_IF_DISABLED;
+    return term;
+}
+
+/** Makes a term leave out no entity because it has the component disabled. */
+static inline quern_term quern_term_either(quern_term term)
+{
+    term.enabled = QUERN_IF_EITHER;
     return term;
 }
 
@@ -230,7 +267,9 @@ typedef struct quern_view_column {
     uint16_t offset_bytes;
     uint16_t size_bytes; /**< Of one value. */
     uint8_t access;      /**< A quern_access. */
-    uint8_t present;     /**< The archetype has the component; of an up-term, the relation. */
+    /** Not 0: the archetype has the component; of an up-term, the relation. From 2 on the component can be
+     * disabled, and this is 2 + the number of its plane. */
+    uint8_t present;
     /** Of the column, among the chunk's versions; of an up-term, which of the query's it is. */
     uint8_t version_index;
     uint8_t is_checked; /**< In a build with QUERN_CHECKS: names of types are compared, too. */
@@ -254,6 +293,11 @@ typedef struct quern_view {
     /** Internal: of what is written; 0: in a plain iteration, where it depends on when. */
     uint64_t version;
     const void *const *up; /**< Internal: addresses of up-terms, by number and row of the chunk. */
+    uint64_t *planes;      /**< Internal: of the chunk: who has what disabled; NULL: nothing can be. */
+    const uint64_t *rows;  /**< Internal: rows of the chunk that are in runs; NULL: all of the view's. */
+    uint32_t plane_words;  /**< Internal: of one plane. */
+    uint16_t row_words;    /**< Internal: of rows. */
+    uint16_t is_shared;    /**< Internal: the chunk may have rows in other views at the same time. */
 } quern_view;
 
 /** Called with a view: the function of a system (quern_system_def), a parallel query
@@ -396,11 +440,121 @@ static inline bool quern_view_has(const quern_view *view, uint32_t term)
     return term < view->term_count && view->columns[term].present;
 }
 
+/* ---------------------------------------------------------------------------------------- enabled */
+
+/* Say why it was refused, or do it: what the inline calls below leave to them. */
+QUERN_API bool quern__view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled);
+QUERN_API bool quern__view_is_enabled(const quern_view *view, uint32_t term, uint32_t row);
+
+/** Enables or disables a component of a row of the view, at once: later systems and views see it; the runs
+ * of this view, and the views that its chunk comes as, stay as they are. The term is declared with
+ * QUERN_WRITE, and the component can be disabled (can_disable in quern_component_def). Change filters count
+ * it as quern_view_write. Returns whether it was done; false, with a message, when the call is wrong. */
+static inline bool quern_view_enable(const quern_view *view, uint32_t term, uint32_t row, bool enabled)
+{
+    const quern_view_column *column;
+    uint64_t *plane, *word, change;
+    uint32_t at;
+    if (term >= view->term_count || row >= view->count || view->is_shared)
+        return quern__view_enable(view, term, row, enabled);
+    column = &view->columns[term];
+    if (column->access != QUERN_WRITE || column->present < 2 || !view->planes)
+        return quern__view_enable(view, term, row, enabled);
+    at = view->first_row + row;
+    plane = view->planes + (column->present - 2u) * (size_t)view->plane_words;
+    word = plane + 1 + at / 64;
+    change = (*word >> at % 64 & 1) ^ (uint64_t)!enabled;
+    *word ^= change << at % 64;
+    *plane += enabled ? 0 - change : change;
+    if (view->versions)
+        view->versions[column->version_index] =
+            view->version ? view->version : quern__query_write_version(view->query);
+    return true;
+}
+
+/** Returns whether a row of the view has the component of a term, and has it enabled, as one that cannot be
+ * disabled always is. The term is one on the row itself. False, with a message, when the call is wrong. */
+static inline bool quern_view_is_enabled(const quern_view *view, uint32_t term, uint32_t row)
+{
+    const quern_view_column *column;
+    uint32_t at;
+    if (term >= view->term_count || row >= view->count || view->columns[term].present < 2 ||
+        !view->planes || view->is_shared)
+        return quern__view_is_enabled(view, term, row);
+    column = &view->columns[term];
+    at = view->first_row + row;
+    return !(view->planes[(column->present - 2u) * (size_t)view->plane_words + 1 + at / 64] >> at % 64 & 1);
+}
+
+/** Neighbouring rows of a view; see quern_view_next_run. Begins as zero. */
+typedef struct quern_run {
+    uint32_t first QUERN__ZERO; /**< The first row, counted in the view. */
+    uint32_t count QUERN__ZERO; /**< How many there are, at least 1. */
+    uint64_t bits QUERN__ZERO;  /**< Internal: rows of the word before that are still to come. */
+    uint32_t word QUERN__ZERO;  /**< Internal: the next word of the view's rows. */
+} quern_run;
+
+/* Internal: the number of the lowest bit that is set; there is one. */
+static inline uint32_t quern__lowest_bit(uint64_t bits)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return (uint32_t)__builtin_ctzll(bits);
+#else
+    uint32_t number = 0;
+    while (!(bits >> number & 1))
+        number++;
+    return number;
+#endif
+}
+
+/** Finds the next run of rows that the terms are about, in a view that comes with all rows of its chunk
+ * (QUERN_SYSTEM_RUNS, by_runs in quern_query_def). Returns false when there is none.
+ *
+ *     quern_run run = {0};
+ *     while (quern_view_next_run(view, &run))
+ *         for (uint32_t i = run.first; i < run.first + run.count; i++) p[i].x += v[i].x;
+ *
+ * Runs are in order and as long as they can be. In any other view there is one run, of all rows. */
+static inline bool quern_view_next_run(const quern_view *view, quern_run *run)
+{
+    uint64_t bits = run->bits, rest;
+    uint32_t first, end;
+    if (!view->rows) {
+        run->first = 0;
+        run->count = run->word ? 0 : view->count;
+        run->word = 1;
+        return run->count > 0;
+    }
+    for (; bits == 0; bits = view->rows[run->word++])
+        if (run->word == view->row_words) return false;
+    first = (run->word - 1) * 64 + quern__lowest_bit(bits);
+    rest =
+        bits + (bits & (0 - bits)); /* the first bit behind the run is set, and those of the run are not */
+    if (rest != 0) {
+        end = (run->word - 1) * 64 + quern__lowest_bit(rest);
+        bits &= rest;
+    } else {
+        end = run->word * 64;
+        for (bits = ~(uint64_t)0; ~bits == 0 && run->word < view->row_words;) {
+            bits = view->rows[run->word++];
+            end += ~bits != 0 ? quern__lowest_bit(~bits) : 64;
+        }
+        bits &= bits + 1; /* without those that end the run; none of a word of them */
+    }
+    run->bits = bits;
+    run->first = first - view->first_row;
+    run->count = end - first;
+    return true;
+}
+
 /* ------------------------------------------------------------------------------------------ query */
 
 /** Describes a query. */
 typedef struct quern_query_def {
     quern_term terms[QUERN_MAX_TERMS] QUERN__ZERO; /**< At least one. */
+    /** A chunk of which terms leave rows out comes as one view with all its rows, and quern_view_next_run
+     * tells which are meant; instead of as a view for each run. */
+    bool by_runs QUERN__ZERO;
 } quern_query_def;
 
 /** Creates a query. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, UNKNOWN_COMPONENT, DUPLICATE_COMPONENT,
@@ -428,11 +582,17 @@ typedef struct quern__chunk_entry {
     const quern_entity *entities;
     char *chunk;
     const quern_view_column *columns;
-    const struct quern__versions *versions; /* of its archetype; NULL: not kept */
+    const struct quern__archetype *watched; /* its archetype, if that has versions or planes; or NULL */
     uint32_t slot;
     bool fetches_next; /* the next entry, while this one is worked on */
-    bool is_plain;     /* no fetching, and no entry of the list has versions */
+    bool is_plain;     /* no fetching, and no entry of the list is watched */
 } quern__chunk_entry;
+
+/* Internal: some rows of a chunk, a bit for each. */
+typedef struct quern__row_mask {
+    uint64_t words[32]; /* only the first word_count */
+    uint32_t word_count;
+} quern__row_mask;
 
 /** Walks the matches in order of archetype, chunk and row. */
 typedef struct quern_query_iterator {
@@ -454,6 +614,8 @@ typedef struct quern_query_iterator {
     uint32_t match_index;           /**< Internal. */
     uint32_t chunk_index;           /**< Internal. */
     uint32_t up_number;             /**< Internal: by which up_walk knows the iteration. */
+    uint32_t next_row;              /**< Internal: from here on rows are still to come; for mask. */
+    quern__row_mask mask;           /**< Internal: rows that terms let stay; only with next_row. */
 } quern_query_iterator;
 
 /** Starts an iteration. Change filters count it as a look at everything, even if it ends early, but not

@@ -61,7 +61,10 @@ typedef enum quern_system_flags {
     /** On the main thread, and nothing else runs meanwhile. Commands recorded so far in the phase are
      * applied first, and quern_context_world lets the system change the world immediately. It has no
      * terms. */
-    QUERN_SYSTEM_EXCLUSIVE = 4
+    QUERN_SYSTEM_EXCLUSIVE = 4,
+    /** A chunk of which terms leave rows out comes as one view with all its rows, and quern_view_next_run
+     * tells which are meant; instead of as a view for each run. */
+    QUERN_SYSTEM_RUNS = 8
 } quern_system_flags;
 
 /** A resource that a system uses. */

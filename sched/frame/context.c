@@ -269,18 +269,37 @@ uint32_t quern_context_lookup_many(quern_context *context, const quern_entity *e
     return 0;
 }
 
+/* Where a living entity is that the system may look at, for the component; its index. NULL: there is none, or
+ * the call is refused. */
+static const quern__record *find_declared(quern_context *context, quern_entity entity,
+                                          quern_component component, const char *function,
+                                          uint32_t *out_index)
+{
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity");
+    const quern__limit *limit;
+    if (QUERN_CHECKS && is_foreign(context, function)) return NULL;
+    if (!may_look_up(context, component, function, out_index, &limit)) return NULL;
+    return find_within(&context->schedule->plan.world->storage, entity, limit);
+}
+
 bool quern_context_has(quern_context *context, quern_entity entity, quern_component component)
 {
-    static const char function[] = "quern_context_has";
-    const quern__plain_context *plain = plain_of(context);
-    if (plain != NULL) return refuse_plain(plain, function, "the component of any entity") != NULL;
-    const quern__storage *storage = &context->schedule->plan.world->storage;
     uint32_t index;
-    const quern__limit *limit;
-    if (QUERN_CHECKS && is_foreign(context, function)) return false;
-    if (!may_look_up(context, component, function, &index, &limit)) return false;
-    const quern__record *record = find_within(storage, entity, limit);
-    return record != NULL && quern__archetype_has(quern__storage_archetype_of(storage, record), index);
+    const quern__record *record = find_declared(context, entity, component, "quern_context_has", &index);
+    if (record == NULL) return false;
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    return quern__archetype_has(quern__storage_archetype_of(storage, record), index);
+}
+
+bool quern_context_is_enabled(quern_context *context, quern_entity entity, quern_component component)
+{
+    uint32_t index;
+    const quern__record *record =
+        find_declared(context, entity, component, "quern_context_is_enabled", &index);
+    if (record == NULL) return false;
+    const quern__storage *storage = &context->schedule->plan.world->storage;
+    return quern__row_is_enabled(quern__storage_archetype_of(storage, record), record->location, index);
 }
 
 static void refuse_relation(quern_context *context, const char *relation, const char *function)

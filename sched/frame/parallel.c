@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include <quern/parallel.h>
 
+#include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/up.h"
 #include "core/world/world.h"
 #include "core/world/world_commands.h"
 #include "sched/jobs/jobs.h"
@@ -29,15 +29,14 @@ static void end_stream(quern__plain_context *context)
     context->has_stream = false;
 }
 
-/* The runs of rows that stay, as views of one chunk. */
-static void call_runs(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
+/* The rows that stay, as views of one chunk. */
+static void call_picked(const parallel_run *run, const quern_view *chunk_view, uint32_t worker_index)
 {
-    quern_view view = *chunk_view;
-    const void **addresses =
-        run->query->ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
-    quern__up_rows rows = quern__up_find(run->query, addresses, &view);
-    while (quern__up_next(run->query, &rows, &view))
-        run->kernel(view.context, &view);
+    const quern__ups *ups = run->query->ups;
+    const void **addresses = NULL;
+    if (ups != NULL)
+        addresses = ups->worker_addresses + worker_index * quern__ups_address_count(run->query->up_count);
+    quern__rows_call(chunk_view, addresses, run->kernel);
 }
 
 static uint32_t count_views(const quern__query *query)
@@ -49,13 +48,16 @@ static uint32_t count_views(const quern__query *query)
 static void call_target_views(const parallel_run *run, uint32_t begin, uint32_t end,
                               quern__plain_context *context)
 {
-    quern_view view = {.query = run->query, .version = run->version, .context = (quern_context *)context};
+    quern_view view = {.query = run->query,
+                       .version = run->version,
+                       .context = (quern_context *)context,
+                       .is_shared = true};
     for (uint32_t i = begin; i < end; i++) {
         quern__target_show(run->query, i, &view);
         if (!quern__query_passes(run->query, view.columns, view.versions, run->seen_version)) continue;
         view.ordinal = context->ordinal = i;
-        if (run->query->up_count > 0)
-            call_runs(run, &view, context->worker_index);
+        if (run->query->picks_rows)
+            call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);
         end_stream(context);
@@ -70,7 +72,7 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
                        .context = (quern_context *)context};
     for (uint32_t i = begin; i < end; i++) {
         const quern__chunk_entry *entry = &run->query->entries.items[i];
-        view.versions = entry->versions != NULL ? quern__versions_of(entry->versions, entry->slot) : NULL;
+        quern__view_set_listeners(&view, entry->watched, entry->slot);
         if (!quern__query_passes(run->query, entry->columns, view.versions, run->seen_version)) continue;
         if (entry->fetches_next) quern__query_fetch_next(run->query, entry);
         view.ordinal = context->ordinal = i;
@@ -78,8 +80,8 @@ static void call_views(const parallel_run *run, uint32_t begin, uint32_t end, qu
         view.chunk = entry->chunk;
         view.columns = entry->columns;
         view.entities = entry->entities;
-        if (QUERN__UNLIKELY(run->query->up_count > 0))
-            call_runs(run, &view, context->worker_index);
+        if (QUERN__UNLIKELY(run->query->picks_rows))
+            call_picked(run, &view, context->worker_index);
         else
             run->kernel(view.context, &view);
         end_stream(context);

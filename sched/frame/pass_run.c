@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Quern authors */
 #include "sched/frame/pass_run.h"
 #include "core/base/hash.h"
+#include "core/world/rows.h"
 #include "core/world/target.h"
-#include "core/world/up.h"
 #include "sched/frame/context.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/prefetch.h"
@@ -223,14 +223,10 @@ static void call_checked(quern_context *context, quern_kernel *run, const quern_
         if (before[i] != hash_read_column(context, view, i)) report_write(context, i);
 }
 
-/* In a build with checks this is one call of all runs: what it compares is the whole chunk. */
-void quern__pass_call_runs(quern_context *context, const quern_view *chunk_view)
+/* In a build with checks this is one call on all rows that stay: what it compares is the whole chunk. */
+void quern__pass_call_picked(quern_context *context, const quern_view *chunk_view)
 {
-    quern_kernel *const run = context->system->run;
-    quern_view view = *chunk_view;
-    quern__up_rows rows = quern__up_find(view.query, context->addresses, &view);
-    while (quern__up_next(view.query, &rows, &view))
-        run(context, &view);
+    quern__rows_call(chunk_view, context->addresses, context->system->run);
 }
 
 /* True when the call was refused something. */
@@ -289,7 +285,7 @@ IN_TWO_KINDS void show_chunk(const quern__pass_table *table, uint32_t chunk_inde
     view->count = slot->row_count;
     view->entities = quern__archetype_entities(table->archetype, slot->chunk);
     view->chunk = (char *)slot->chunk;
-    view->versions = quern__versions_of(&table->archetype->versions, chunk_index);
+    quern__view_set_listeners(view, table->archetype->is_watched ? table->archetype : NULL, chunk_index);
 }
 
 /* One system on rows of a chunk, at which the view points. */

@@ -5,8 +5,11 @@
 #include "core/world/query.h"
 #include "core/world/world.h"
 
-static void add_terms(quern__access *access, const quern_system_def *def, uint32_t term_count)
+/* Where a component can be disabled, to match it is to look at who has it so. */
+static void add_terms(quern__access *access, const quern_world *world, const quern_system_def *def,
+                      uint32_t term_count)
 {
+    const quern__components *components = &world->storage.components;
     for (uint32_t i = 0; i < term_count; i++) {
         if (def->terms[i].reach != QUERN_REACH_ROW) {
             const bool is_level = quern_relation_equal(def->terms[i].relation, def->levels);
@@ -16,7 +19,9 @@ static void add_terms(quern__access *access, const quern_system_def *def, uint32
             continue;
         }
         uint32_t index = quern__component_index(def->terms[i].component);
-        bool is_read = def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed;
+        const bool is_read =
+            def->terms[i].access != QUERN_NO_ACCESS || def->terms[i].changed ||
+            (def->terms[i].match != QUERN_MATCH_NONE && quern__components_can_disable(components, index));
         if (is_read) quern__bitset_add(access->reads, index);
         if (def->terms[i].access == QUERN_WRITE) quern__bitset_add(access->writes, index);
     }
@@ -88,7 +93,7 @@ quern_result quern__access_init(quern__access *access, const quern_world *world,
                                 const quern_system_def *def, uint32_t term_count)
 {
     *access = (quern__access){.levels = def->levels};
-    add_terms(access, def, term_count);
+    add_terms(access, world, def, term_count);
     quern_result result = quern__lookups_init(&access->lookups, world, def);
     if (result == QUERN_OK) result = add_relations(access, world, def);
     return result != QUERN_OK ? result : add_resources(access, world, def);

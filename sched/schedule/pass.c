@@ -59,10 +59,10 @@ static void add_calls(quern__pass *pass, const quern__archetype *archetype)
         quern__system *system = pass->systems.items[i];
         if (next_match(system) != archetype) continue;
         const quern__query_match *match = &system->query.matches.items[system->merged_count++];
-        const bool has_ups = system->query.up_count > 0;
+        const bool picks_rows = system->query.picks_rows;
         pass->calls.items[pass->calls.count++] =
             (quern__pass_call){.system = system,
-                               .run = has_ups ? quern__pass_call_runs : system->run,
+                               .run = picks_rows ? quern__pass_call_picked : system->run,
                                .columns = match->columns,
                                .query = &system->query,
                                .term_count = system->query.term_count};

@@ -30,7 +30,7 @@ typedef enum quern__pass_kind {
  * looks at little else. */
 typedef struct quern__pass_call {
     quern__system *system;
-    quern_kernel *run; /* the system's, or quern__pass_call_runs */
+    quern_kernel *run; /* the system's, or quern__pass_call_picked */
     const quern_view_column *columns;
     const quern__query *query;
     uint32_t term_count;
@@ -180,6 +180,6 @@ void quern__pass_end(void *argument, uint32_t begin, uint32_t end, uint32_t work
 
 /* The kernel of systems with up-terms: calls that of the system for each run of rows that these let stay. So
  * a view with one ordinal, one stream and one partial result may come to it as several, or not at all. */
-void quern__pass_call_runs(quern_context *context, const quern_view *chunk_view);
+void quern__pass_call_picked(quern_context *context, const quern_view *chunk_view);
 
 #endif

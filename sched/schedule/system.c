@@ -9,7 +9,8 @@
 
 enum {
     PARTIAL_ALIGNMENT_BYTES = 64,
-    KNOWN_FLAGS = QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE
+    KNOWN_FLAGS =
+        QUERN_SYSTEM_SERIAL | QUERN_SYSTEM_MAIN_THREAD | QUERN_SYSTEM_EXCLUSIVE | QUERN_SYSTEM_RUNS
 };
 
 /* ------------------------------------------------------------------------------------------ checks */
@@ -206,6 +207,7 @@ static quern_result system_init(quern__system *system, quern_world *world, const
     if (result == QUERN_OK)
         result = quern__access_init(&system->access, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
+    system->query.by_runs = (def->flags & QUERN_SYSTEM_RUNS) != 0;
     system->flags = implied_flags(&system->query, &system->access, def->flags);
     result = check_target(system);
     if (result == QUERN_OK) result = check_self_conflict(system, world);

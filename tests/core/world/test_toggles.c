@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/parallel.h>
+#include <quern/relation.h>
+
+#include <string.h>
+
+/* Components that can be disabled: calls, commands, and which rows come to the views of a query. */
+
+enum { ENTITIES = 3000 };
+
+static quern_world *world;
+static quern_component number, other, tag, solid; /* all but the last can be disabled */
+static quern_entity entities[ENTITIES];
+static bool is_disabled[ENTITIES]; /* the number */
+static captured_reports reports;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
+{
+    quern_component component;
+    const quern_component_def def = {.name = name,
+                                     .size_bytes = size_bytes,
+                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
+                                     .can_disable = can_disable};
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+/* Entity i has the number i; every other one has `other` as well, so that there are two archetypes, each of
+ * several chunks. */
+static void open_world(void)
+{
+    world = setup_world();
+    number = component_that_can("number", 8, true);
+    other = component_that_can("other", 24, true);
+    tag = component_that_can("tag", 0, true);
+    solid = component_that_can("solid", 8, false);
+    for (uint64_t i = 0; i < ENTITIES; i++) {
+        entities[i] = setup_entity_with(world, (quern_component[]){number, other}, 1 + i % 2);
+        must(quern_entity_set(world, entities[i], number, &i));
+        is_disabled[i] = false;
+    }
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(toggles, .init = open_world, .fini = close_world);
+TestSuite(toggles_refused, .init = open_world, .fini = close_world);
+
+static void disable(uint32_t i)
+{
+    must(quern_entity_enable(world, entities[i], number, false));
+    is_disabled[i] = true;
+}
+
+/* Every tenth at random, and all of 500 in a row, so that runs go over words and chunks have all disabled. */
+static void disable_some(void)
+{
+    random_source random = {3};
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        if (random_chance(&random, 10) || (i >= 1200 && i < 1700)) disable(i);
+    for (uint32_t i = 2000; i < ENTITIES; i++)
+        disable(i);
+    assert_valid(world);
+}
+
+static quern_query *query_of(quern_term term, bool by_runs)
+{
+    const quern_query_def def = {.terms = {term}, .by_runs = by_runs};
+    quern_query *query;
+    must(quern_query_create(world, &def, &query));
+    return query;
+}
+
+/* Which entities a view shows, by their numbers. Returns how many. */
+static uint32_t see(const quern_view *view, bool *seen)
+{
+    const uint64_t *numbers = QUERN_COLUMN(view, 0, const uint64_t);
+    uint32_t count = 0;
+    quern_run run = {0};
+    while (quern_view_next_run(view, &run)) {
+        cr_assert_gt(run.count, 0u);
+        for (uint32_t i = run.first; i < run.first + run.count; i++, count++) {
+            cr_assert(quern_entity_equal(view->entities[i], entities[numbers[i]]));
+            cr_assert_not(seen[numbers[i]], "a row came twice");
+            seen[numbers[i]] = true;
+            cr_assert_eq(quern_view_is_enabled(view, 0, i), !is_disabled[numbers[i]]);
+        }
+    }
+    return count;
+}
+
+/* The query shows just the entities that are `wanted`, in either way, and counts as many. */
+static void check_query(quern_term term, bool by_runs, bool shows_enabled, bool shows_disabled)
+{
+    quern_query *query = query_of(term, by_runs);
+    bool seen[ENTITIES] = {false};
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        count += see(&it.view, seen);
+    must(it.result);
+    cr_assert_eq(quern_query_count(query), count);
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        cr_assert_eq(seen[i], is_disabled[i] ? shows_disabled : shows_enabled, "entity %u", i);
+    quern_query_destroy(query);
+}
+
+/* ------------------------------------------------------------------------------------------- queries */
+
+Test(toggles, terms_are_about_who_has_the_component_enabled)
+{
+    quern_term off = quern_term_disabled(number);
+    off.access = QUERN_READ;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
+            check_query(quern_term_read(number), by_runs, true, false);
+            check_query(quern_term_either(quern_term_read(number)), by_runs, true, true);
+            check_query(quern_term_optional(number, QUERN_READ), by_runs, true, true);
+            check_query(off, by_runs, false, true);
+        }
+        disable_some();
+    }
+}
+
+Test(toggles, a_chunk_comes_as_a_view_for_each_run_or_as_one)
+{
+    disable(2);
+    disable(6);
+    quern_query *split = query_of(quern_term_read(number), false);
+    quern_query *whole = query_of(quern_term_read(number), true);
+    quern_query_iterator it = quern_query_iterate(split);
+    const uint32_t counts[] = {1, 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert(quern_query_next(&it));
+        cr_assert_eq(it.view.count, counts[i], "rows of the even entities");
+        cr_assert_eq(it.view.ordinal, 0u, "all of one chunk");
+    }
+    it = quern_query_iterate(whole);
+    cr_assert(quern_query_next(&it));
+    cr_assert_gt(it.view.count, 100u);
+    quern_run run = {0};
+    cr_assert(quern_view_next_run(&it.view, &run));
+    cr_assert_eq(run.first, 0u);
+    cr_assert_eq(run.count, 1u);
+    cr_assert(quern_view_next_run(&it.view, &run));
+    cr_assert_eq(run.first, 2u);
+    cr_assert_eq(run.count, 1u);
+    cr_assert(quern_view_next_run(&it.view, &run));
+    cr_assert_eq(run.first, 4u);
+    cr_assert_eq(run.first + run.count, it.view.count);
+    cr_assert_not(quern_view_next_run(&it.view, &run));
+    quern_query_destroy(split);
+    quern_query_destroy(whole);
+}
+
+Test(toggles, several_terms_each_leave_rows_out)
+{
+    random_source random = {5};
+    bool other_disabled[ENTITIES] = {false};
+    disable_some();
+    for (uint32_t i = 1; i < ENTITIES; i += 2)
+        if (random_chance(&random, 40)) {
+            must(quern_entity_enable(world, entities[i], other, false));
+            other_disabled[i] = true;
+        }
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_read(number), quern_term_disabled(other)}, 2);
+    bool seen[ENTITIES] = {false};
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        see(&it.view, seen);
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        cr_assert_eq(seen[i], !is_disabled[i] && other_disabled[i]);
+    quern_query_destroy(query);
+}
+
+typedef struct shared_look {
+    bool seen[ENTITIES];
+    _Atomic uint32_t count;
+} shared_look;
+
+static void look_in_parallel(quern_context *context, const quern_view *view)
+{
+    shared_look *look = quern_context_user_data(context);
+    look->count += see(view, look->seen);
+}
+
+Test(toggles, parallel_queries_leave_out_the_same)
+{
+    disable_some();
+    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
+        quern_query *query = query_of(quern_term_read(number), by_runs);
+        shared_look look = {.count = 0};
+        must(quern_query_parallel_for(query, NULL, look_in_parallel, &look));
+        for (uint32_t i = 0; i < ENTITIES; i++)
+            cr_assert_eq(look.seen[i], !is_disabled[i]);
+        quern_query_destroy(query);
+    }
+}
+
+Test(toggles, go_together_with_terms_on_targets)
+{
+    quern_relation parent;
+    must(quern_relation_register(world, &(quern_relation_def){.name = "parent"}, &parent));
+    bool has_value[ENTITIES] = {false};
+    for (uint32_t i = 10; i < ENTITIES; i++) {
+        must(quern_entity_relate(world, entities[i], parent, entities[i % 10]));
+        has_value[i] = i % 2 == 1; /* the odd have `other` */
+    }
+    disable_some();
+    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
+        const quern_query_def def = {.terms = {quern_term_read(number), quern_term_up(other, parent)},
+                                     .by_runs = by_runs};
+        quern_query *query;
+        must(quern_query_create(world, &def, &query));
+        bool seen[ENTITIES] = {false};
+        uint32_t count = 0;
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it))
+            count += see(&it.view, seen);
+        must(it.result);
+        cr_assert_eq(quern_query_count(query), count);
+        for (uint32_t i = 0; i < ENTITIES; i++)
+            cr_assert_eq(seen[i], has_value[i] && !is_disabled[i], "entity %u", i);
+        shared_look look = {.count = 0};
+        must(quern_query_parallel_for(query, NULL, look_in_parallel, &look));
+        cr_assert_arr_eq(look.seen, seen, sizeof seen);
+        quern_query_destroy(query);
+    }
+}
+
+Test(toggles, tags_can_be_disabled_too)
+{
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        must(quern_entity_add(world, entities[i], tag, NULL));
+    for (uint32_t i = 0; i < ENTITIES; i += 3) {
+        must(quern_entity_enable(world, entities[i], tag, false));
+        is_disabled[i] = true;
+    }
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_read(number), quern_term_with(tag)}, 2);
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++, count++)
+            cr_assert_neq(QUERN_COLUMN(&it.view, 0, const uint64_t)[i] % 3, 0u);
+    cr_assert_eq(count, ENTITIES - ENTITIES / 3u);
+    quern_query_destroy(query);
+}
+
+/* --------------------------------------------------------------------------------------------- views */
+
+Test(toggles, a_view_toggles_its_rows_and_keeps_its_runs)
+{
+    disable_some();
+    for (uint32_t by_runs = 0; by_runs < 2; by_runs++) {
+        quern_query *query = query_of(quern_term_write(number), by_runs);
+        bool seen[ENTITIES] = {false}, expected[ENTITIES];
+        for (uint32_t i = 0; i < ENTITIES; i++)
+            expected[i] = !is_disabled[i];
+        quern_query_iterator it = quern_query_iterate(query);
+        while (quern_query_next(&it)) {
+            const uint64_t *numbers = QUERN_COLUMN(&it.view, 0, const uint64_t);
+            quern_run run = {0};
+            while (quern_view_next_run(&it.view, &run))
+                for (uint32_t i = run.first; i < run.first + run.count; i++) {
+                    seen[numbers[i]] = true;
+                    if (numbers[i] % 5 > 1) continue;
+                    cr_assert(quern_view_enable(&it.view, 0, i, false));
+                    is_disabled[numbers[i]] = true;
+                    if (i + 1 < it.view.count && numbers[i] % 5 == 1) {
+                        const bool was = quern_view_is_enabled(&it.view, 0, i + 1);
+                        cr_assert(quern_view_enable(&it.view, 0, i + 1, false)); /* still comes */
+                        cr_assert(quern_view_enable(&it.view, 0, i + 1, was));
+                    }
+                }
+        }
+        cr_assert_arr_eq(seen, expected, sizeof seen);
+        assert_valid(world);
+        check_query(quern_term_read(number), by_runs, true, false);
+        quern_query_destroy(query);
+    }
+}
+
+Test(toggles, count_as_changes_of_the_component)
+{
+    quern_query *changed = setup_query(
+        world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_read(number)))}, 1);
+    quern_query *writer = setup_query(world, (quern_term[]){quern_term_write(number)}, 1);
+    quern_query_iterator it = quern_query_iterate(changed);
+    while (quern_query_next(&it)) {
+    }
+    it = quern_query_iterate(changed);
+    cr_assert_not(quern_query_next(&it));
+    disable(4);
+    it = quern_query_iterate(changed);
+    cr_assert(quern_query_next(&it));
+    cr_assert_not(quern_query_next(&it));
+    it = quern_query_iterate(writer);
+    cr_assert(quern_query_next(&it));
+    cr_assert(quern_view_enable(&it.view, 0, 0, false));
+    it = quern_query_iterate(changed);
+    cr_assert(quern_query_next(&it));
+    must(quern_commands_enable(quern_world_commands(world), entities[1], number, false));
+    must(quern_world_flush(world));
+    it = quern_query_iterate(changed);
+    cr_assert(quern_query_next(&it));
+    quern_query_destroy(changed);
+    quern_query_destroy(writer);
+}
+
+/* -------------------------------------------------------------------------------------------- entities */
+
+Test(toggles, follow_the_entity_and_begin_anew_with_the_component)
+{
+    disable(7);
+    must(quern_entity_add(world, entities[7], solid, NULL));
+    cr_assert_not(quern_entity_is_enabled(world, entities[7], number));
+    cr_assert_eq(*(const uint64_t *)quern_entity_get(world, entities[7], number), 7u);
+    must(quern_entity_set(world, entities[7], number, &(uint64_t){8}));
+    cr_assert_not(quern_entity_is_enabled(world, entities[7], number), "a value is no switch");
+    must(quern_entity_remove(world, entities[7], number));
+    cr_assert_not(quern_entity_is_enabled(world, entities[7], number), "it has none");
+    must(quern_entity_add(world, entities[7], number, NULL));
+    cr_assert(quern_entity_is_enabled(world, entities[7], number));
+    cr_assert(quern_entity_is_enabled(world, entities[7], solid));
+    cr_assert(quern_entity_has(world, entities[7], number));
+    assert_valid(world);
+}
+
+Test(toggles, tell_in_the_hash_only_where_something_is_disabled)
+{
+    const uint64_t before = quern_world_hash(world);
+    disable(3);
+    const uint64_t with_one = quern_world_hash(world);
+    cr_assert_neq(with_one, before);
+    must(quern_entity_enable(world, entities[3], number, true));
+    cr_assert_eq(quern_world_hash(world), before);
+    must(quern_entity_enable(world, entities[1], number, false));
+    cr_assert_neq(quern_world_hash(world), with_one);
+}
+
+/* -------------------------------------------------------------------------------------------- commands */
+
+/* What a few commands on one entity come to, with the number at first absent, enabled or disabled. */
+typedef enum step { ADD, SET, REMOVE, ENABLE, DISABLE, STEPS } step;
+
+static void record_step(quern_commands *commands, quern_entity entity, step what)
+{
+    const uint64_t value = 5;
+    switch (what) {
+    case ADD:
+        must(quern_commands_add(commands, entity, number, NULL));
+        break;
+    case SET:
+        must(quern_commands_set(commands, entity, number, &value));
+        break;
+    case REMOVE:
+        must(quern_commands_remove(commands, entity, number));
+        break;
+    case ENABLE:
+    case DISABLE:
+    case STEPS:
+        must(quern_commands_enable(commands, entity, number, what == ENABLE));
+        break;
+    }
+}
+
+static void play_step(step what, bool *has, bool *disabled)
+{
+    if (what == ADD || what == SET) *has = true;
+    if (what == REMOVE) *has = *disabled = false;
+    if (what == ENABLE || what == DISABLE) *disabled = *has && what == DISABLE;
+}
+
+/* All sequences of four, each on three entities that live and one that is created. */
+Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
+{
+    enum { LENGTH = 4, COUNT = STEPS * STEPS * STEPS * STEPS, STATES = 4 };
+    static quern_entity subjects[COUNT][STATES];
+    for (uint32_t i = 0; i < COUNT; i++)
+        for (uint32_t state = 0; state < STATES - 1; state++) {
+            subjects[i][state] =
+                setup_entity_with(world, (quern_component[]){solid, number}, 1 + (state > 0));
+            if (state == 2) must(quern_entity_enable(world, subjects[i][2], number, false));
+        }
+    quern_commands *commands = quern_world_commands(world);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const quern_entity made = quern_commands_create_with(commands, &solid, NULL, 1);
+        uint32_t rest = i;
+        for (uint32_t k = 0; k < LENGTH; k++, rest /= STEPS) {
+            for (uint32_t state = 0; state < STATES - 1; state++)
+                record_step(commands, subjects[i][state], (step)(rest % STEPS));
+            record_step(commands, made, (step)(rest % STEPS));
+        }
+    }
+    /* creates take the slots behind all others, in their order */
+    const uint32_t first_slot = quern_entity_index(subjects[COUNT - 1][2]) + 1;
+    must(quern_world_flush(world));
+    assert_valid(world);
+    quern_query *all = setup_query(world, (quern_term[]){quern_term_with(solid)}, 1);
+    quern_query_iterator it = quern_query_iterate(all);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            const uint32_t slot = quern_entity_index(it.view.entities[i]);
+            if (slot >= first_slot) subjects[slot - first_slot][3] = it.view.entities[i];
+        }
+    for (uint32_t i = 0; i < COUNT; i++)
+        for (uint32_t state = 0; state < STATES; state++) {
+            bool has = state == 1 || state == 2, disabled = state == 2;
+            uint32_t rest = i;
+            for (uint32_t k = 0; k < LENGTH; k++, rest /= STEPS)
+                play_step((step)(rest % STEPS), &has, &disabled);
+            cr_assert_eq(quern_entity_has(world, subjects[i][state], number), has);
+            cr_assert_eq(quern_entity_is_enabled(world, subjects[i][state], number), has && !disabled,
+                         "sequence %u, state %u", i, state);
+        }
+    quern_query_destroy(all);
+}
+
+/* ---------------------------------------------------------------------------------------------- refused */
+
+Test(toggles_refused, components_are_told_apart_by_whether_they_can)
+{
+    quern_component component;
+    const quern_component_def def = {.name = "number", .size_bytes = 8, .alignment_bytes = 8};
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_component_register(world, &def, &component));
+}
+
+Test(toggles_refused, calls_on_what_cannot_be_disabled)
+{
+    const quern_entity entity = entities[0];
+    must(quern_entity_add(world, entity, solid, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_enable(world, entity, solid, false));
+    assert_refused(world, QUERN_ERROR_COMPONENT_ABSENT, quern_entity_enable(world, entity, other, false));
+    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
+                   quern_entity_enable(world, quern_entity_null(), number, false));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_entity_enable(world, entity, component_unregistered(number), false));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_entity_enable(NULL, entity, number, false));
+    assert_refused_value(world, quern_entity_is_enabled(world, quern_entity_null(), number));
+    quern_commands *commands = quern_world_commands(world);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_commands_enable(commands, entity, solid, false));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_commands_enable(NULL, entity, number, false));
+}
+
+static void refuse_term(quern_term term, quern_result expected)
+{
+    quern_query *query;
+    const quern_query_def def = {.terms = {term}};
+    assert_refused(world, expected, quern_query_create(world, &def, &query));
+}
+
+Test(toggles_refused, terms_that_ask_for_what_is_never_so)
+{
+    refuse_term(quern_term_disabled(solid), QUERN_ERROR_INVALID_ARGUMENT);
+    quern_term term = quern_term_optional(number, QUERN_READ);
+    term.enabled = QUERN_IF_DISABLED;
+    refuse_term(term, QUERN_ERROR_INVALID_ARGUMENT);
+    term = quern_term_read(number);
+    term.enabled = (quern_term_enabled)7;
+    refuse_term(term, QUERN_ERROR_INVALID_ARGUMENT);
+}
+
+Test(toggles_refused, calls_on_all_that_match_where_single_rows_may_be_left_out)
+{
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_entity_destroy_matching(query, NULL));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_add_matching(query, solid, NULL, NULL));
+    quern_query *either = setup_query(world, (quern_term[]){quern_term_either(quern_term_read(number))}, 1);
+    disable(0);
+    must(quern_entity_add_matching(either, solid, NULL, NULL));
+    cr_assert_not(quern_entity_is_enabled(world, entities[0], number));
+    assert_valid(world);
+    must(quern_entity_destroy_matching(either, NULL));
+    assert_valid(world);
+    quern_query_destroy(query);
+    quern_query_destroy(either);
+}
+
+Test(toggles_refused, rows_and_terms_of_a_view_that_are_not_there)
+{
+    must(quern_entity_add(world, entities[0], solid, NULL));
+    quern_query *query = setup_query(world,
+                                     (quern_term[]){quern_term_read(number), quern_term_write(solid),
+                                                    quern_term_optional(other, QUERN_WRITE)},
+                                     3);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    assert_refused_value(world, quern_view_enable(&it.view, 0, 0, false));
+    assert_refused_value(world, quern_view_enable(&it.view, 1, 0, false));
+    assert_refused_value(world, quern_view_enable(&it.view, 2, 0, false));
+    assert_refused_value(world, quern_view_enable(&it.view, 1, it.view.count, false));
+    assert_refused_value(world, quern_view_enable(&it.view, 3, 0, false));
+    assert_refused_value(world, quern_view_is_enabled(&it.view, 3, 0));
+    assert_refused_value(world, quern_view_is_enabled(&it.view, 0, it.view.count));
+    cr_assert(quern_view_is_enabled(&it.view, 0, 0));
+    cr_assert(quern_view_is_enabled(&it.view, 1, 0));
+    cr_assert_not(quern_view_is_enabled(&it.view, 2, 0));
+    quern_query_destroy(query);
+}

@@ -95,13 +95,13 @@ static quern_result make_queries(quern_transform *transform)
     const quern_component parent = quern_relation_component(transform->parent);
     const quern_component local = transform->local, world = transform->world;
     const quern_query_def nodes = {.terms = {quern_term_with(local), quern_term_with(world), any_state}};
-    const quern_query_def changed = {{quern_term_changed(quern_term_read(local)), quern_term_read(world),
-                                      quern_term_up_optional(world, transform->parent),
-                                      quern_term_changed(quern_term_optional(parent, QUERN_READ)),
-                                      any_state}};
+    const quern_query_def changed = {
+        .terms = {quern_term_changed(quern_term_read(local)), quern_term_read(world),
+                  quern_term_up_optional(world, transform->parent),
+                  quern_term_changed(quern_term_optional(parent, QUERN_READ)), any_state}};
     const quern_query_def alone = {.terms = {quern_term_with(world), quern_term_without(local), any_state}};
     const quern_query_def bare = {
-        {quern_term_changed(quern_term_read(local)), quern_term_without(world), any_state}};
+        .terms = {quern_term_changed(quern_term_read(local)), quern_term_without(world), any_state}};
     quern_result result = quern_query_create(transform->owner, &nodes, &transform->nodes);
     if (result == QUERN_OK) result = quern_query_create(transform->owner, &changed, &transform->counting);
     if (result == QUERN_OK) result = quern_query_create(transform->owner, &changed, &transform->changed);

@@ -45,8 +45,8 @@ static void call_rows(const quern__pass_table *table, const quern__reacting_call
                        .columns = call->columns,
                        .query = call->query,
                        .context = context,
-                       .versions = quern__versions_of(&archetype->versions, reacting->rows->slot),
                        .version = context->schedule->version_base + call->system->position};
+    quern__view_set_listeners(&view, archetype, reacting->rows->slot);
     context->reaction = reacting->rows->kind;
     quern__pass_enter_call(context, call->system, QUERN__PART_FIRST_VIEW + reacting->ordinal);
     quern__bit_run run = {0};

@@ -101,6 +101,10 @@ static void change_component(actor *who, quern_entity entity)
     uint32_t type = roll_type(who);
     make_words(who, who->target, words);
     const uint64_t *value = &words[flow_types[type].first_word];
+    if ((who->system->can_disable >> type & 1) != 0 && roll(who, 2) == 0) {
+        hands->enable(hands->self, entity, type, roll(who, 3) == 0);
+        return;
+    }
     switch (roll(who, 5)) {
     case 0:
         hands->add(hands->self, entity, type, roll(who, 2) == 0 ? value : NULL);
@@ -175,7 +179,7 @@ static uint64_t read_row(const flow_system *system, uint64_t hash, const flow_ha
     hash = flow_mix(hash ^ relative(hands, row->entity.bits));
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (!system->terms[type].used) continue;
-        hash = flow_mix(hash + row->has[type]);
+        hash = flow_mix(hash + row->has[type] + 2u * row->is_disabled[type]);
         if (!reads(system, type) || row->columns[type] == NULL) continue;
         hash = read_value(hash, hands, type, row->columns[type]);
         if (flow_types[type].link_count > 0) out_target->bits = row->columns[type][0];
@@ -189,6 +193,8 @@ static uint64_t read_target(const flow_system *system, uint64_t hash, const flow
     hash = flow_mix(hash + hands->is_alive(hands->self, target));
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         if (!system->lookups[type].used) continue;
+        if ((system->can_disable >> type & 1) != 0)
+            hash = flow_mix(hash + hands->is_enabled(hands->self, target, system, type));
         const uint64_t *words = hands->lookup(hands->self, target, system, type);
         if (words != NULL) hash = read_value(hash, hands, type, words);
     }
@@ -228,10 +234,13 @@ static uint64_t use_resources(const flow_system *system, uint64_t hash, const fl
     return hash;
 }
 
-static void write_row(const flow_system *system, uint64_t hash, const flow_row *row, quern_entity target)
+static void write_row(const flow_system *system, uint64_t hash, flow_row *row, quern_entity target)
 {
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         uint64_t *words = row->columns[type];
+        if (writes(system, type) && row->has[type] && (system->can_disable >> type & 1) != 0 &&
+            (hash >> 30) % 8 == 0)
+            row->is_disabled[type] = !row->is_disabled[type];
         if (!writes(system, type) || words == NULL) continue;
         for (uint32_t i = flow_types[type].link_count; i < flow_types[type].word_count; i++)
             words[i] += hash + i;
@@ -243,8 +252,7 @@ static void write_row(const flow_system *system, uint64_t hash, const flow_row *
     }
 }
 
-flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                         const flow_row *row)
+flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands, flow_row *row)
 {
     quern_entity target = quern_entity_null();
     uint64_t hash = read_row(system, flow_mix(system->salt + moment), hands, row, &target);

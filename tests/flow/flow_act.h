@@ -18,6 +18,8 @@ typedef struct flow_hands {
     void (*add)(void *self, quern_entity entity, uint32_t type, const uint64_t *value);
     void (*set)(void *self, quern_entity entity, uint32_t type, const uint64_t *value);
     void (*remove)(void *self, quern_entity entity, uint32_t type);
+    void (*enable)(void *self, quern_entity entity, uint32_t type, bool enabled);
+    bool (*is_enabled)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     const uint64_t *(*lookup)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     uint64_t *(*lookup_write)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);
@@ -36,7 +38,8 @@ typedef struct flow_resource {
 typedef struct flow_row {
     quern_entity entity;
     uint64_t *columns[FLOW_TYPE_COUNT];
-    bool has[FLOW_TYPE_COUNT]; /* as far as there is a term */
+    bool has[FLOW_TYPE_COUNT];         /* as far as there is a term */
+    bool is_disabled[FLOW_TYPE_COUNT]; /* likewise; write_row changes it */
 } flow_row;
 
 /* A sum over rows in which their order shows, and which parts of the rows add up to. */
@@ -54,7 +57,7 @@ uint64_t flow_moment_between(uint64_t frame, uint64_t seen);
 
 /* Returns what is to be added to the digest of the system's rows. */
 flow_digest flow_act_row(const flow_system *system, uint64_t moment, const flow_hands *hands,
-                         const flow_row *row);
+                         flow_row *row);
 
 void flow_act_begin(const flow_system *system, uint64_t moment, const flow_hands *hands);
 void flow_act_end(const flow_system *system, uint64_t moment, const flow_hands *hands, flow_digest sum);

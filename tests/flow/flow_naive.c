@@ -74,7 +74,11 @@ naive_entity *naive_find(const naive_world *world, quern_entity entity)
 static uint32_t take_slot(naive_world *world)
 {
     world->alive_count++;
-    if (world->free_count > 0) return world->free_slots[--world->free_count];
+    if (world->free_count > 0) {
+        const uint32_t slot = world->free_slots[--world->free_count];
+        world->entities[slot].disabled = 0;
+        return slot;
+    }
     world->entities =
         grown(world->entities, world->slot_count, &world->slot_capacity, sizeof *world->entities);
     memset((void *)&world->entities[world->slot_count], 0, sizeof *world->entities);
@@ -163,6 +167,7 @@ static void change_row(naive_world *world, uint32_t slot, uint32_t set, const ui
         append_row(world, slot, set, words);
     }
     memcpy(entity->words, words, sizeof entity->words);
+    entity->disabled &= set;
 }
 
 void naive_change(naive_world *world, quern_entity entity, uint32_t set, const uint64_t *words)
@@ -198,7 +203,8 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
     naive_command *command = command_add(recorder, kind, entity);
     command->type = type;
     command->has_value = value != NULL;
-    if (value != NULL) memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
+    if (value != NULL && kind != NAIVE_ENABLE)
+        memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
 }
 
 void naive_recorder_close(naive_recorder *recorder)
@@ -210,7 +216,7 @@ void naive_recorder_close(naive_recorder *recorder)
 typedef struct edit {
     uint32_t slot;
     bool is_new, is_destroyed;
-    uint32_t set;
+    uint32_t set, disabled;
     uint64_t words[FLOW_WORD_COUNT];
 } edit;
 
@@ -253,6 +259,7 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     fresh->is_new = is_new;
     if (is_new) return fresh;
     fresh->set = world->entities[slot].set;
+    fresh->disabled = world->entities[slot].disabled;
     memcpy(fresh->words, world->entities[slot].words, sizeof fresh->words);
     return fresh;
 }
@@ -278,6 +285,10 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {
         naive_take(&it->set, it->words, command->type);
+        it->disabled &= it->set;
+    } else if (command->kind == NAIVE_ENABLE) {
+        it->disabled &= ~(1u << command->type);
+        if (!command->has_value) it->disabled |= it->set & 1u << command->type;
     } else if (command->kind == NAIVE_ADD) {
         for (uint32_t i = 0; i < flow_types[command->type].link_count; i++)
             command->value[i] = resolve(edits, (quern_entity){command->value[i]}).bits;
@@ -301,9 +312,11 @@ static void leave_rows(naive_world *world, const edit_list *edits, uint32_t inde
         if (it == NULL) continue;
         if (!it->is_destroyed && it->set == world->entities[slot].set) {
             memcpy(world->entities[slot].words, it->words, sizeof it->words);
+            world->entities[slot].disabled = it->disabled;
             continue;
         }
         if (!it->is_destroyed) append_row(world, slot, it->set, it->words);
+        world->entities[slot].disabled = it->disabled;
         world->archetypes[index].slots[row] = NAIVE_GAP;
     }
 }
@@ -319,6 +332,7 @@ static void place_created(naive_world *world, const edit *it)
     else
         put_last(world, it->slot, index);
     give_words(&world->entities[it->slot], it->words);
+    world->entities[it->slot].disabled = it->disabled;
 }
 
 /* Third: the last rows go to the gaps that are left. */

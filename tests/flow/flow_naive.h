@@ -17,6 +17,7 @@ typedef struct naive_entity {
     bool is_alive;
     uint32_t archetype, row;
     uint32_t set;                    /* bit per type */
+    uint32_t disabled;               /* likewise, of those in the set */
     uint64_t words[FLOW_WORD_COUNT]; /* zero where the set lacks the type */
 } naive_entity;
 
@@ -26,14 +27,14 @@ typedef struct naive_archetype {
     uint32_t count, capacity;
 } naive_archetype;
 
-typedef enum naive_kind { NAIVE_CREATE, NAIVE_DESTROY, NAIVE_ADD, NAIVE_REMOVE } naive_kind;
+typedef enum naive_kind { NAIVE_CREATE, NAIVE_DESTROY, NAIVE_ADD, NAIVE_REMOVE, NAIVE_ENABLE } naive_kind;
 
 typedef struct naive_command {
     naive_kind kind;
     uint32_t source;     /* the system */
     quern_entity entity; /* provisional: its index is the number of the create */
     uint32_t type;
-    bool has_value;
+    bool has_value; /* of NAIVE_ENABLE: to enable, not disable */
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
 

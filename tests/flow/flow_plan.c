@@ -206,6 +206,27 @@ static void choose_disabled(flow_plan *plan)
             plan->has_disabled && !plan->calls[i].system.terms[FLOW_DISABLED_TYPE].used;
 }
 
+/* In every third plan: some small types, one with links and a tag among them. */
+static void choose_toggles(flow_plan *plan)
+{
+    random_source random = {plan->seed ^ 0xB175};
+    if (plan->seed % 3 != 2) return;
+    plan->can_disable = 1u << 0 | 1u << 2 | 1u << 3 | 1u << 4;
+    for (uint32_t i = 0; i < plan->system_count + plan->call_count; i++) {
+        flow_system *system =
+            i < plan->system_count ? &plan->systems[i] : &plan->calls[i - plan->system_count].system;
+        system->can_disable = plan->can_disable;
+        system->by_runs = random_chance(&random, 40);
+        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+            flow_term *term = &system->terms[type];
+            if (!term->used || (plan->can_disable >> type & 1) == 0) continue;
+            const uint32_t roll = random_below(&random, 100);
+            if (roll < 20) term->enabled = QUERN_IF_EITHER;
+            if (roll >= 80 && term->match == QUERN_MATCH_ALL) term->enabled = QUERN_IF_DISABLED;
+        }
+    }
+}
+
 void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
 {
     random_source random = {seed};
@@ -224,6 +245,7 @@ void flow_plan_make(flow_plan *plan, uint64_t seed, uint32_t entity_count)
     for (uint32_t i = 0; i < plan->call_count; i++)
         choose_call(plan, &plan->calls[i], &random);
     choose_disabled(plan);
+    choose_toggles(plan);
 }
 
 static void add_filters(flow_system *system, random_source *random)
@@ -312,6 +334,19 @@ bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set)
 {
     return (lookup->with == FLOW_TYPE_COUNT || (set >> lookup->with & 1) != 0) &&
            (lookup->without == FLOW_TYPE_COUNT || (set >> lookup->without & 1) == 0);
+}
+
+bool flow_system_lets_stay(const flow_system *system, uint32_t disabled)
+{
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        const flow_term *term = &system->terms[type];
+        const bool is_disabled = (disabled >> type & 1) != 0;
+        if (!term->used || term->match != QUERN_MATCH_ALL || (system->can_disable >> type & 1) == 0)
+            continue;
+        if (term->enabled == QUERN_IF_ENABLED && is_disabled) return false;
+        if (term->enabled == QUERN_IF_DISABLED && !is_disabled) return false;
+    }
+    return true;
 }
 
 static bool lists(const uint32_t *items, uint32_t count, uint32_t wanted)

@@ -40,6 +40,7 @@ extern const flow_type flow_types[FLOW_TYPE_COUNT];
 typedef struct flow_term {
     bool used;
     bool changed; /* a filter, too */
+    quern_term_enabled enabled;
     quern_match match;
     quern_access access;
 } flow_term;
@@ -69,6 +70,8 @@ typedef struct flow_system {
     uint32_t spawn_sets[FLOW_SPAWN_COUNT];
     uint64_t salt;
     bool leaves_out_disabled; /* no term names them */
+    bool by_runs;             /* QUERN_SYSTEM_RUNS, or by_runs of the query */
+    uint32_t can_disable;     /* that of the plan */
 } flow_system;
 
 typedef enum flow_call_kind {
@@ -96,6 +99,7 @@ typedef struct flow_plan {
     uint32_t entity_count;         /* at the start */
     uint32_t sets[FLOW_SET_COUNT]; /* bit per type */
     bool has_disabled;             /* FLOW_DISABLED_TYPE keeps entities out of views */
+    uint32_t can_disable;          /* bit per type */
     uint32_t plain_percent;        /* how many systems have terms only, so that they may share passes */
     flow_phase phases[FLOW_PHASE_COUNT];
     uint32_t system_count;
@@ -126,8 +130,10 @@ static inline double flow_seconds(uint64_t ticks)
     return (double)ticks / FLOW_TICKS_PER_SECOND;
 }
 
-/* Whether entities with that set of types (a bit each) come to its views. */
+/* Whether entities with that set of types (a bit each) come to its views, if these have enabled what they
+ * should; and whether one that has disabled these types has. */
 bool flow_system_matches(const flow_system *system, uint32_t set);
+bool flow_system_lets_stay(const flow_system *system, uint32_t disabled);
 
 /* Whether an entity with that set may be looked up. */
 bool flow_lookup_reaches(const flow_lookup *lookup, uint32_t set);

@@ -116,6 +116,28 @@ static uint64_t *look_up_to_write(void *self, quern_entity entity, const flow_sy
     return found->words + flow_types[type].first_word;
 }
 
+static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
+{
+    static const uint64_t yes;
+    naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ENABLE, entity, type,
+                 enabled ? &yes : NULL);
+}
+
+static void enable_now(void *self, quern_entity entity, uint32_t type, bool enabled)
+{
+    naive_entity *found = naive_find(world_of(self), entity);
+    if (found == NULL) return;
+    found->disabled &= ~(1u << type);
+    if (!enabled) found->disabled |= found->set & 1u << type;
+}
+
+static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+{
+    const naive_entity *found = naive_find(world_of(self), entity);
+    return found != NULL && flow_lookup_reaches(&system->lookups[type], found->set) &&
+           ((found->set & ~found->disabled) >> type & 1) != 0;
+}
+
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     return look_up_to_write(self, entity, system, type);
@@ -157,6 +179,8 @@ static flow_hands recording_hands(grip *it)
                         .add = record_put,
                         .set = record_put,
                         .remove = record_remove,
+                        .enable = record_enable,
+                        .is_enabled = is_enabled,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -173,6 +197,8 @@ static flow_hands immediate_hands(grip *it)
                         .add = add_now,
                         .set = put_now,
                         .remove = remove_now,
+                        .enable = enable_now,
+                        .is_enabled = is_enabled,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -189,6 +215,7 @@ static flow_row row_of(flow_reference *reference, const flow_system *system, uin
     for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
         const flow_term *term = &system->terms[type];
         row.has[type] = term->used && (entity->set >> type & 1) != 0;
+        row.is_disabled[type] = row.has[type] && (entity->disabled >> type & 1) != 0;
         if (row.has[type] && term->access != QUERN_NO_ACCESS)
             row.columns[type] = naive_value(entity->words, type);
     }
@@ -204,8 +231,14 @@ static flow_digest run_rows(flow_reference *reference, const flow_system *system
         const naive_archetype *archetype = &world->archetypes[i];
         if (!flow_system_matches(system, archetype->set)) continue;
         for (uint32_t k = 0; k < archetype->count; k++) {
+            naive_entity *entity = &world->entities[archetype->slots[k]];
+            if (!flow_system_lets_stay(system, entity->disabled)) continue;
             flow_row row = row_of(reference, system, archetype->slots[k]);
             flow_digest_add(&sum, flow_act_row(system, moment, hands, &row));
+            for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+                if (row.has[type] && (system->can_disable >> type & 1) != 0)
+                    entity->disabled = (entity->disabled & ~(1u << type)) | (uint32_t)row.is_disabled[type]
+                                                                                << type;
         }
         *entity_count += archetype->count;
     }
@@ -439,6 +472,9 @@ static void compare_entity(const flow_reference *reference, const flow_subject *
         bool has = (expected->set >> type & 1) != 0;
         cr_assert_eq(quern_entity_has(subject->world, entity, subject->components[type]), has,
                      "seed %llu: entity %u, %s", seed, quern_entity_index(entity), flow_types[type].name);
+        cr_assert_eq(quern_entity_is_enabled(subject->world, entity, subject->components[type]),
+                     has && (expected->disabled >> type & 1) == 0, "seed %llu: entity %u, %s", seed,
+                     quern_entity_index(entity), flow_types[type].name);
         if (!has || flow_types[type].word_count == 0) continue;
         const uint64_t *words = quern_entity_get(subject->world, entity, subject->components[type]);
         cr_assert_arr_eq(words, expected->words + flow_types[type].first_word,

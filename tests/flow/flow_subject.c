@@ -73,6 +73,19 @@ static void record_remove(void *self, quern_entity entity, uint32_t type)
     quern_commands_remove(commands_of(it), entity, it->subject->components[type]);
 }
 
+static void record_enable(void *self, quern_entity entity, uint32_t type, bool enabled)
+{
+    grip *it = self;
+    quern_commands_enable(commands_of(it), entity, it->subject->components[type], enabled);
+}
+
+static bool is_enabled(void *self, quern_entity entity, const flow_system *system, uint32_t type)
+{
+    (void)system;
+    grip *it = self;
+    return quern_context_is_enabled(it->context, entity, it->subject->components[type]);
+}
+
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
@@ -118,6 +131,8 @@ static flow_hands recording_hands(grip *it)
                         .add = record_add,
                         .set = record_set,
                         .remove = record_remove,
+                        .enable = record_enable,
+                        .is_enabled = is_enabled,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -161,6 +176,12 @@ static void remove_now(void *self, quern_entity entity, uint32_t type)
     quern_entity_remove(subject->world, entity, subject->components[type]);
 }
 
+static void enable_now(void *self, quern_entity entity, uint32_t type, bool enabled)
+{
+    const flow_subject *subject = ((grip *)self)->subject;
+    quern_entity_enable(subject->world, entity, subject->components[type], enabled);
+}
+
 static flow_hands immediate_hands(grip *it)
 {
     return (flow_hands){.self = it,
@@ -169,6 +190,8 @@ static flow_hands immediate_hands(grip *it)
                         .add = add_now,
                         .set = set_now,
                         .remove = remove_now,
+                        .enable = enable_now,
+                        .is_enabled = is_enabled,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -236,19 +259,39 @@ static void fill_columns(const flow_player *player, const quern_view *view, flow
     }
 }
 
+/* The i-th row of the view, of which the columns are known. */
+static void act_on_row(const flow_player *player, uint64_t moment, const flow_hands *hands,
+                       const quern_view *view, uint32_t i, const flow_row *columns, flow_digest *sum)
+{
+    flow_row row = *columns;
+    row.entity = view->entities[i];
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++) {
+        if (row.columns[type] != NULL) row.columns[type] += (size_t)i * flow_types[type].word_count;
+        if (row.has[type])
+            row.is_disabled[type] = !quern_view_is_enabled(view, player->term_of_type[type], i);
+    }
+    const flow_row before = row;
+    const flow_digest part = flow_act_row(player->system, moment, hands, &row);
+    if (sum != NULL) flow_digest_add(sum, part);
+    for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
+        if (row.is_disabled[type] != before.is_disabled[type])
+            quern_view_enable(view, player->term_of_type[type], i, !row.is_disabled[type]);
+}
+
 static void act_on_rows(const flow_player *player, uint64_t moment, const flow_hands *hands,
                         const quern_view *view, flow_digest *sum)
 {
     flow_row row = {.entity = quern_entity_null()};
-    if (player->has_terms) fill_columns(player, view, &row);
-    uint32_t count = player->has_terms ? view->count : 1;
-    for (uint32_t i = 0; i < count; i++) {
-        if (player->has_terms) row.entity = view->entities[i];
-        flow_digest part = flow_act_row(player->system, moment, hands, &row);
+    if (!player->has_terms) {
+        const flow_digest part = flow_act_row(player->system, moment, hands, &row);
         if (sum != NULL) flow_digest_add(sum, part);
-        for (uint32_t type = 0; type < FLOW_TYPE_COUNT; type++)
-            if (row.columns[type] != NULL) row.columns[type] += flow_types[type].word_count;
+        return;
     }
+    fill_columns(player, view, &row);
+    quern_run run = {0};
+    while (quern_view_next_run(view, &run))
+        for (uint32_t i = run.first; i < run.first + run.count; i++)
+            act_on_row(player, moment, hands, view, i, &row, sum);
 }
 
 static void run_rows(quern_context *context, const quern_view *view)
@@ -316,7 +359,8 @@ static void register_types(flow_subject *subject)
             {"rest", QUERN_FIELD_U64, 8 * type->link_count, type->word_count - type->link_count}};
         quern_component_def def = {.name = type->name,
                                    .size_bytes = 8 * type->word_count,
-                                   .alignment_bytes = type->alignment_bytes};
+                                   .alignment_bytes = type->alignment_bytes,
+                                   .can_disable = (subject->plan->can_disable >> i & 1) != 0};
         memcpy(def.fields, fields, (type->link_count > 0 ? 2 : 0) * sizeof fields[0]);
         quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
@@ -371,6 +415,7 @@ static void add_access(quern_system_def *def, flow_subject *subject, flow_player
         if (term->used) {
             player->term_of_type[type] = term_count;
             quern_term made = quern_term_make(subject->components[type], term->match, term->access);
+            made.enabled = term->enabled;
             def->terms[term_count++] = term->changed ? quern_term_changed(made) : made;
         }
         if (system->lookups[type].used) add_lookup(def, subject, type, &system->lookups[type]);
@@ -400,7 +445,7 @@ static void add_system(flow_subject *subject, uint32_t index)
     add_access(&def, subject, player);
     add_rules(&def, subject->plan, system);
     def.phase = system->phase;
-    def.flags = system->flags;
+    def.flags = system->flags | (system->by_runs && player->has_terms ? QUERN_SYSTEM_RUNS : 0);
     def.begin = system->has_begin ? begin : NULL;
     def.end = system->has_end ? end : NULL;
     def.condition = system->condition_percent > 0 ? condition : NULL;
@@ -417,7 +462,7 @@ static void add_call(flow_subject *subject, uint32_t index)
         (flow_player){.subject = subject, .system = &subject->plan->calls[index].system, .has_terms = true};
     quern_system_def def = {.name = "call"};
     add_access(&def, subject, player);
-    quern_query_def query_def = {0};
+    quern_query_def query_def = {.by_runs = player->system->by_runs};
     memcpy((void *)query_def.terms, def.terms, sizeof query_def.terms);
     quern_result result = quern_query_create(subject->world, &query_def, &player->query);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());

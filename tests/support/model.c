@@ -11,18 +11,18 @@
 #include <string.h>
 
 const model_type model_types[MODEL_TYPE_COUNT] = {
-    {"position", MODEL_PLAIN, 12, 4},
-    {"velocity", MODEL_PLAIN, 8, 4},
-    {"frozen", MODEL_PLAIN, 0, 1},
-    {"byte", MODEL_PLAIN, 1, 1},
-    {"tracked", MODEL_TRACKED, sizeof(tracked), 8},
-    {"owned", MODEL_OWNED, sizeof(owned), 8},
-    {"matrix", MODEL_PLAIN, 64, 64},
-    {"quaternion", MODEL_PLAIN, 16, 16},
-    {"inventory", MODEL_PLAIN, 3000, 8},
-    {"selected", MODEL_PLAIN, 0, 1},
-    {"odd", MODEL_PLAIN, 7, 1},
-    {"bounds", MODEL_PLAIN, 96, 32},
+    {"position", MODEL_PLAIN, 12, 4, false},
+    {"velocity", MODEL_PLAIN, 8, 4, true},
+    {"frozen", MODEL_PLAIN, 0, 1, true},
+    {"byte", MODEL_PLAIN, 1, 1, false},
+    {"tracked", MODEL_TRACKED, sizeof(tracked), 8, false},
+    {"owned", MODEL_OWNED, sizeof(owned), 8, false},
+    {"matrix", MODEL_PLAIN, 64, 64, false},
+    {"quaternion", MODEL_PLAIN, 16, 16, false},
+    {"inventory", MODEL_PLAIN, 3000, 8, false},
+    {"selected", MODEL_PLAIN, 0, 1, false},
+    {"odd", MODEL_PLAIN, 7, 1, true},
+    {"bounds", MODEL_PLAIN, 96, 32, false},
 };
 
 /* ------------------------------------------------------------------------------------------ values */
@@ -109,8 +109,14 @@ static quern_component register_type(model_world *model, uint32_t type)
     case MODEL_PLAIN:
         break;
     }
-    return setup_component(model->world, description->name, description->size_bytes,
-                           description->alignment_bytes);
+    const quern_component_def def = {.name = description->name,
+                                     .size_bytes = description->size_bytes,
+                                     .alignment_bytes = description->alignment_bytes,
+                                     .can_disable = description->can_disable};
+    quern_component component = {0};
+    cr_assert_eq(quern_component_register(model->world, &def, &component), QUERN_OK, "%s",
+                 quern_error_message());
+    return component;
 }
 
 void model_init(model_world *model, quern_world *world)
@@ -156,7 +162,12 @@ void model_set(model_world *model, uint32_t entity, uint32_t type, uint32_t seed
 
 void model_remove(model_world *model, uint32_t entity, uint32_t type)
 {
-    model->entities[entity].has[type] = false;
+    model->entities[entity].has[type] = model->entities[entity].is_disabled[type] = false;
+}
+
+void model_enable(model_world *model, uint32_t entity, uint32_t type, bool enabled)
+{
+    model->entities[entity].is_disabled[type] = !enabled;
 }
 
 /* ----------------------------------------------------------------------------------------- queries */
@@ -166,7 +177,9 @@ bool model_matches(const model_entity *entity, const model_term *terms, uint32_t
     bool wants_any = false, has_any = false;
     for (uint32_t i = 0; i < count; i++) {
         bool has = entity->has[terms[i].type];
-        if (terms[i].match == QUERN_MATCH_ALL && !has) return false;
+        if (terms[i].match == QUERN_MATCH_ALL &&
+            (!has || (entity->is_disabled[terms[i].type] && !terms[i].either)))
+            return false;
         if (terms[i].match == QUERN_MATCH_NONE && has) return false;
         if (terms[i].match == QUERN_MATCH_ANY) {
             wants_any = true;
@@ -190,6 +203,8 @@ quern_query *model_query(const model_world *model, const model_term *terms, uint
     for (uint32_t i = 0; i < count; i++)
         real[i] = quern_term_make(model->components[terms[i].type], terms[i].match,
                                   terms[i].match == QUERN_MATCH_NONE ? QUERN_NO_ACCESS : QUERN_READ);
+    for (uint32_t i = 0; i < count; i++)
+        if (terms[i].either) real[i] = quern_term_either(real[i]);
     return setup_query(model->world, real, count);
 }
 
@@ -215,6 +230,8 @@ static void check_row(const model_entity *entity, const quern_view *view, uint32
     for (uint32_t i = 0; i < count; i++) {
         uint32_t type = terms[i].type;
         cr_assert_eq(quern_view_has(view, i), entity->has[type], "has '%s'", model_types[type].name);
+        cr_assert_eq(quern_view_is_enabled(view, i, row), entity->has[type] && !entity->is_disabled[type],
+                     "'%s' enabled", model_types[type].name);
         if (!entity->has[type] || model_types[type].size_bytes == 0) continue;
         const char *column = quern_view_read(view, i);
         cr_assert_not_null(column, "'%s' has no column", model_types[type].name);
@@ -260,6 +277,9 @@ void model_check_entity(const model_world *model, uint32_t entity)
         quern_component component = model->components[type];
         cr_assert_eq(quern_entity_has(model->world, handle, component), expected->has[type],
                      "entity %u, '%s'", entity, model_types[type].name);
+        cr_assert_eq(quern_entity_is_enabled(model->world, handle, component),
+                     expected->has[type] && !expected->is_disabled[type], "entity %u, '%s'", entity,
+                     model_types[type].name);
         if (model_types[type].size_bytes == 0) continue;
         void *value = quern_entity_get(model->world, handle, component);
         cr_assert_eq(value != NULL, expected->has[type], "entity %u, '%s'", entity, model_types[type].name);
@@ -278,5 +298,5 @@ void model_check(const model_world *model)
     for (uint32_t i = 0; i < model->entity_count; i++)
         model_check_entity(model, i);
     for (uint32_t type = 0; type < MODEL_TYPE_COUNT; type++)
-        model_check_query(model, &(model_term){type, QUERN_MATCH_ALL}, 1);
+        model_check_query(model, &(model_term){.type = type, .match = QUERN_MATCH_ALL}, 1);
 }

@@ -20,6 +20,7 @@ typedef struct model_type {
     model_kind kind;
     uint32_t size_bytes;
     uint32_t alignment_bytes;
+    bool can_disable;
 } model_type;
 
 extern const model_type model_types[MODEL_TYPE_COUNT];
@@ -28,6 +29,7 @@ typedef struct model_entity {
     quern_entity handle;
     bool is_alive;
     bool has[MODEL_TYPE_COUNT];
+    bool is_disabled[MODEL_TYPE_COUNT]; /* of those that it has */
     uint32_t seeds[MODEL_TYPE_COUNT];
 } model_entity;
 
@@ -57,6 +59,7 @@ uint32_t model_create(model_world *model, quern_entity handle);
 void model_destroy(model_world *model, uint32_t entity);
 void model_set(model_world *model, uint32_t entity, uint32_t type, uint32_t seed);
 void model_remove(model_world *model, uint32_t entity, uint32_t type);
+void model_enable(model_world *model, uint32_t entity, uint32_t type, bool enabled);
 
 /* After the call that it was made for, a value is dropped: taken says whether the call succeeded. */
 void model_value_make(model_world *model, uint32_t type, uint32_t seed, model_value *value);
@@ -71,6 +74,7 @@ bool model_value_matches(uint32_t type, uint32_t seed, const void *value);
 typedef struct model_term {
     uint32_t type;
     quern_match match;
+    bool either; /* enabled or not */
 } model_term;
 
 bool model_matches(const model_entity *entity, const model_term *terms, uint32_t count);

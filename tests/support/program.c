@@ -256,6 +256,20 @@ static void step_remove(program *run)
     if (result == QUERN_OK) model_remove(&run->model, entity.number, chosen.type);
 }
 
+static void step_enable(program *run)
+{
+    target entity = pick_entity(run);
+    chosen_type chosen = pick_type_for(run, &entity);
+    const bool enabled = random_chance(&run->random, 40);
+    const bool can = model_types[chosen.type].can_disable;
+    quern_result result;
+    RETRIED(run, result, quern_entity_enable(run->model.world, entity.handle, chosen.component, enabled));
+    assert_code("enable", result,
+                expect(run, &entity, &chosen, can ? QUERN_OK : QUERN_ERROR_INVALID_ARGUMENT,
+                       can ? QUERN_ERROR_COMPONENT_ABSENT : QUERN_ERROR_INVALID_ARGUMENT));
+    if (result == QUERN_OK) model_enable(&run->model, entity.number, chosen.type, enabled);
+}
+
 static void step_write(program *run)
 {
     target entity = pick_entity(run);
@@ -288,9 +302,11 @@ void program_grow(program *run)
 
 void program_change(program *run)
 {
-    const uint32_t kind = random_below(&run->random, 4);
+    const uint32_t kind = random_below(&run->random, 5);
     if (kind == 0)
         step_remove(run);
+    else if (kind == 4)
+        step_enable(run);
     else if (kind == 1)
         step_write(run);
     else
@@ -313,8 +329,10 @@ void program_step(program *run)
         step_add_or_set(run, false);
     else if (kind < 65)
         step_add_or_set(run, true);
-    else if (kind < 85)
+    else if (kind < 80)
         step_remove(run);
+    else if (kind < 90)
+        step_enable(run);
     else
         step_write(run);
 }
@@ -325,8 +343,9 @@ static void check_random_query(program *run)
     uint32_t count = 1 + random_below(&run->random, 4);
     uint32_t first = random_below(&run->random, MODEL_TYPE_COUNT);
     for (uint32_t i = 0; i < count; i++)
-        terms[i] = (model_term){(first + i) % MODEL_TYPE_COUNT,
-                                (quern_match)(QUERN_MATCH_ALL + random_below(&run->random, 4))};
+        terms[i] = (model_term){.type = (first + i) % MODEL_TYPE_COUNT,
+                                .match = (quern_match)(QUERN_MATCH_ALL + random_below(&run->random, 4)),
+                                .either = random_chance(&run->random, 30)};
     model_check_query(&run->model, terms, count);
 }
 

@@ -1293,8 +1293,10 @@ static random_terms pick_terms(void)
     random_terms picked = {.count = 1 + random_below(&run.random, 3)};
     uint32_t first = random_below(&run.random, MODEL_TYPE_COUNT);
     for (uint32_t i = 0; i < picked.count; i++)
-        picked.terms[i] = (model_term){(first + i) % MODEL_TYPE_COUNT,
-                                       (quern_match)(QUERN_MATCH_ALL + random_below(&run.random, 4))};
+        picked.terms[i] =
+            (model_term){.type = (first + i) % MODEL_TYPE_COUNT,
+                         .match = (quern_match)(QUERN_MATCH_ALL + random_below(&run.random, 4)),
+                         .either = true};
     return picked;
 }
 

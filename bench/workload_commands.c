@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Commands by themselves: add_remove_deferred (add to all, apply, remove from all, apply), record_add
- * (recording without applying), and playback_mixed (recording and applying all kinds at once). The control
- * writes its commands into plain arrays and applies them one after the other on one thread, however many
- * threads the case asks for. */
+ * (recording without applying), playback_mixed (recording and applying all kinds at once), and react_add
+ * (add_remove_deferred with a reaction that sums a field of what was added; the subject `alone` has none). The
+ * control writes its commands into plain arrays and applies them one after the other on one thread, however
+ * many threads the case asks for. */
 
 #include "bench/raw.h"
 #include "bench/workloads.h"
@@ -123,6 +124,8 @@ typedef struct command_scene {
     quern_jobs *jobs;
     uint32_t frame_index;
     bool refuses_memory; /* of record_add */
+    uint64_t sum;        /* of react_add */
+    uint32_t entity_count;
 } command_scene;
 
 static void open_world(command_scene *scene, const bench_case *size)
@@ -243,6 +246,73 @@ static void *open_add_remove(const bench_case *size)
     def.phase = 1;
     REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
     return scene;
+}
+
+/* --------------------------------------------------------------------------------------- react_add */
+
+static void check_sum(uint64_t sum, uint32_t pass_count, uint64_t entity_count)
+{
+    if (sum != pass_count * entity_count * (uint64_t)added_health.points)
+        bench_die("react_add: not all that was added was summed");
+}
+
+static void run_react_raw(void *state, uint32_t pass_count)
+{
+    raw_scene *raw = state;
+    const uint32_t entity_count = raw->store.tables[RAW_MAIN].count;
+    uint64_t sum = 0;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        const raw_table *main = &raw->store.tables[RAW_MAIN], *other = &raw->store.tables[RAW_WITH_HEALTH];
+        const uint32_t first = other->count;
+        for (uint32_t i = 0; i < main->count; i++)
+            raw_write(raw, main->entities[i], RAW_SET_HEALTH)->health = added_health;
+        raw_apply(raw);
+        const Health *healths = (const Health *)raw_column(other, RAW_HEALTH);
+        for (uint32_t i = first; i < other->count; i++)
+            sum += (uint64_t)healths[i].points;
+        for (uint32_t i = 0; i < other->count; i++)
+            raw_write(raw, other->entities[i], RAW_REMOVE_HEALTH);
+        raw_apply(raw);
+    }
+    check_sum(sum, pass_count, entity_count);
+}
+
+static void sum_points(quern_context *context, const quern_view *view)
+{
+    const Health *healths = QUERN_COLUMN(view, 0, const Health);
+    const uint32_t count = view->count;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (uint64_t)healths[i].points;
+    *(uint64_t *)quern_context_partial(context) += sum;
+}
+
+static void add_partials(quern_context *context)
+{
+    command_scene *scene = quern_context_user_data(context);
+    const uint32_t count = quern_context_partial_count(context);
+    for (uint32_t i = 0; i < count; i++)
+        scene->sum += *(const uint64_t *)quern_context_partial_at(context, i);
+}
+
+static void *open_react(const bench_case *size)
+{
+    command_scene *scene = open_add_remove(size);
+    quern_system_def def = system_def("sum", sum_points, quern_term_read(scene->bench.health), scene);
+    def.reacts_to = QUERN_ON_ADDED;
+    def.partial_bytes = sizeof(uint64_t);
+    def.end = add_partials;
+    scene->entity_count = size->entity_count;
+    REQUIRE(quern_schedule_add_system(scene->schedule, &def, NULL));
+    return scene;
+}
+
+static void run_react(void *state, uint32_t frame_count)
+{
+    command_scene *scene = state;
+    scene->sum = 0;
+    run_frames(state, frame_count);
+    check_sum(scene->sum, frame_count, scene->entity_count);
 }
 
 /* --------------------------------------------------------------------------------------- record_add */
@@ -443,6 +513,23 @@ const bench_workload workload_add_remove_deferred = {
             [BENCH_QUERN] = {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern,
                              capture_frame},
         },
+};
+
+const bench_workload workload_react_add = {
+    .name = "react_add",
+    .summary = "the same, with a reaction that sums a field of what was added (alone: without)",
+    .unit = "pair",
+    .entity_counts = {100000},
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects =
+        {
+            [BENCH_RAW] = {open_raw, NULL, run_react_raw, NULL, checksum_raw, close_raw, NULL},
+            [BENCH_QUERN] = {open_react, enter_quern, run_react, NULL, checksum_quern, close_quern,
+                             capture_frame},
+            {open_add_remove, enter_quern, run_frames, NULL, checksum_quern, close_quern, capture_frame},
+        },
+    .subject_names = {NULL, NULL, "alone"},
 };
 
 const bench_workload workload_record_add = {

@@ -32,6 +32,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_tree_reparent,
     &workload_tree_reparent_level,
     &workload_add_remove_deferred,
+    &workload_react_add,
     &workload_record_add,
     &workload_playback_mixed,
     &workload_add_query,

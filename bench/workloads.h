@@ -36,6 +36,7 @@ extern const bench_workload workload_tree_destroy;
 extern const bench_workload workload_tree_reparent;
 extern const bench_workload workload_tree_reparent_level;
 extern const bench_workload workload_add_remove_deferred;
+extern const bench_workload workload_react_add;
 extern const bench_workload workload_record_add;
 extern const bench_workload workload_playback_mixed;
 extern const bench_workload workload_add_query;

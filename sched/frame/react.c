@@ -65,9 +65,13 @@ static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
 
 /* -------------------------------------------------------------------------------------------- rounds */
 
+/* A segment for which nothing has happened is left out, so what was in the round before must not stay. */
 static quern_result run_round(quern_schedule *schedule, quern__flush_report *report)
 {
     quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
+        if (schedule->plan.systems.items[i]->reaction != NULL)
+            schedule->plan.systems.items[i]->is_active = false;
     for (uint32_t i = schedule->plan.first_reaction_segment;
          i < schedule->plan.segments.count && result == QUERN_OK; i++)
         result = quern__frame_run_segment(schedule, &schedule->plan.segments.items[i], report);

@@ -16,7 +16,7 @@
 
 /* Reactions in schedules: what they are shown and when, their order and rounds, and what is refused. */
 
-enum { MOST = 4096 };
+enum { MOST = 8192 };
 
 static quern_world *world;
 static quern_schedule *schedule;
@@ -475,6 +475,12 @@ static void add_cycle(void)
     setup_system(schedule, &def);
 }
 
+static void exclusive_idle(quern_context *context, const quern_view *view)
+{
+    cr_assert_not_null(quern_context_world(context));
+    cr_assert_gt(view->count, 0);
+}
+
 static uint32_t run_count;
 
 static void count_run(quern_context *context)
@@ -497,6 +503,24 @@ Test(reactions, a_cycle_is_named_and_dropped_and_the_frame_goes_on)
     cr_assert_eq(run_count, 1);
     must_run(schedule, NULL);
     cr_assert_eq(run_count, 2);
+    close_world();
+}
+
+/* The exclusive one runs in the first round alone, in a segment of its own. */
+Test(reactions, who_has_not_run_in_the_last_rounds_is_not_named)
+{
+    open_world();
+    quern_system_def def = system_def("alone", exclusive_idle);
+    def.terms[0] = quern_term_with(dead);
+    def.reacts_to = QUERN_ON_ADDED;
+    def.flags = QUERN_SYSTEM_EXCLUSIVE;
+    setup_system(schedule, &def);
+    add_cycle();
+    (void)with_health(1);
+    (void)setup_entity_with(world, &dead, 1);
+    must_not_run(schedule, NULL, QUERN_ERROR_LIMIT);
+    assert_message_has("'ping' -> 'pong' -> 'ping'");
+    cr_assert_null(strstr(quern_error_message(), "alone"));
     close_world();
 }
 
@@ -875,12 +899,15 @@ Test(reactions, a_description_without_them_says_nothing)
 
 Test(reactions, a_profile_has_their_times_and_a_trace_their_views)
 {
-    open_world();
+    quern_trace *trace;
+    must(quern_trace_create(&(quern_trace_def){.track_count = 2}, &trace));
+    open_as((quern_schedule_def){.trace = trace}, 1);
     quern_system_def def = system_def("sum", add_up);
     def.terms[0] = quern_term_read(health);
     def.reacts_to = QUERN_ON_ADDED;
     def.partial_bytes = 8;
     const quern_system system = setup_system(schedule, &def);
+    quern_trace_start(trace);
     must(quern_schedule_set_profiling(schedule, true));
     quern_jobs *jobs = setup_jobs(2);
     uint64_t time_ns = 0;
@@ -893,7 +920,32 @@ Test(reactions, a_profile_has_their_times_and_a_trace_their_views)
         time_ns += stats.time_ns;
     }
     cr_assert_gt(time_ns, 0u);
+    quern_trace_stop(trace);
+    static char text[1 << 22];
+    quern_buffer buffer = {text, sizeof text, 0};
+    must(quern_trace_write(trace, quern_sink_buffer(&buffer)));
+    cr_assert_not_null(strstr(text, "\"cat\":\"pass\",\"name\":\"sum\""), "%.2000s", text);
     quern_jobs_destroy(jobs);
+    close_world();
+    quern_trace_destroy(trace);
+}
+
+Test(reactions, a_capture_has_a_task_for_what_is_gone_and_one_for_what_came)
+{
+    open_world();
+    const quern_entity entity = with_health(1);
+    add_note("watch", QUERN_ON_ADDED | QUERN_ON_REMOVED);
+    must(quern_entity_destroy(world, entity));
+    create_values(5000);
+    quern_capture *capture;
+    must(quern_capture_create(NULL, &capture));
+    list_count = 0;
+    quern_jobs *jobs = setup_jobs(2);
+    must(quern_schedule_run_captured(schedule, jobs, 0, capture));
+    cr_assert_eq(list_count, 5001);
+    assert_shown(0, QUERN_ON_REMOVED, entity, 1);
+    quern_jobs_destroy(jobs);
+    quern_capture_destroy(capture);
     close_world();
 }
 

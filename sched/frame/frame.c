@@ -221,10 +221,22 @@ static quern_result run_reactions(quern_schedule *schedule, quern__segment *segm
     return result;
 }
 
-quern_result quern__frame_run_segment(quern_schedule *schedule, quern__segment *segment,
-                                      quern__flush_report *report)
+quern_result quern__frame_run_round(quern_schedule *schedule, quern__flush_report *report)
 {
-    if (segment->reacts && segment->first < segment->end) return run_reactions(schedule, segment);
+    const quern__plan *plan = &schedule->plan;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = plan->first_reaction_segment; i < plan->segments.count && result == QUERN_OK; i++) {
+        quern__segment *segment = &plan->segments.items[i];
+        result = segment->kind == QUERN__SEGMENT_SYNC ? run_sync(schedule, report)
+                                                      : run_reactions(schedule, segment);
+    }
+    return result;
+}
+
+/* Of a phase. */
+static quern_result run_segment(quern_schedule *schedule, quern__segment *segment,
+                                quern__flush_report *report)
+{
     switch (segment->kind) {
     case QUERN__SEGMENT_RUN:
         return run_graph(schedule, segment);
@@ -234,7 +246,7 @@ quern_result quern__frame_run_segment(quern_schedule *schedule, quern__segment *
         break;
     }
     const quern_result result = run_sync(schedule, report);
-    return result != QUERN_OK || segment->reacts ? result : quern__react(schedule, report);
+    return result == QUERN_OK ? quern__react(schedule, report) : result;
 }
 
 /* ------------------------------------------------------------------------------------------- phases */
@@ -268,7 +280,7 @@ static quern_result run_phase(quern_schedule *schedule, const quern__phase *phas
 {
     quern_result result = QUERN_OK;
     for (uint32_t i = phase->first_segment; i < phase->end_segment && result == QUERN_OK; i++)
-        result = quern__frame_run_segment(schedule, &schedule->plan.segments.items[i], report);
+        result = run_segment(schedule, &schedule->plan.segments.items[i], report);
     return result;
 }
 

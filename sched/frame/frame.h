@@ -14,9 +14,8 @@
 
 struct quern__flush_report;
 
-/* One segment. Errors end the frame. */
-quern_result quern__frame_run_segment(quern_schedule *schedule, quern__segment *segment,
-                                      struct quern__flush_report *report);
+/* One round of reactions, and the sync points in it. Errors end the frame. */
+quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flush_report *report);
 
 /* What a frame does before its first phase, but for commands of code between frames: reactions to what calls
  * have done. Errors: as of quern_schedule_run. */

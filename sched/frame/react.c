@@ -66,16 +66,12 @@ static void tell_round(quern_schedule *schedule, reaction_choice *is_meant)
 /* -------------------------------------------------------------------------------------------- rounds */
 
 /* A segment for which nothing has happened is left out, so what was in the round before must not stay. */
-static quern_result run_round(quern_schedule *schedule, quern__flush_report *report)
+static void start_round(quern_schedule *schedule)
 {
-    quern_result result = QUERN_OK;
+    schedule->has_reacted = true;
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
         if (schedule->plan.systems.items[i]->reaction != NULL)
             schedule->plan.systems.items[i]->is_active = false;
-    for (uint32_t i = schedule->plan.first_reaction_segment;
-         i < schedule->plan.segments.count && result == QUERN_OK; i++)
-        result = quern__frame_run_segment(schedule, &schedule->plan.segments.items[i], report);
-    return result;
 }
 
 quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report)
@@ -89,8 +85,8 @@ quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_repor
             quern__reacting_drop(&schedule->plan);
             return QUERN_OK;
         }
-        schedule->has_reacted = true;
-        const quern_result result = run_round(schedule, report);
+        start_round(schedule);
+        const quern_result result = quern__frame_run_round(schedule, report);
         if (result != QUERN_OK) return result;
         if (round + TOLD_ROUNDS >= most && !schedule->is_reaction_cut) tell_round(schedule, has_run);
     }

@@ -21,11 +21,6 @@ static quern_world *world;
 static quern_schedule *schedule;
 static quern_component number, wide, tag;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* ----------------------------------------------------------------------------------------- the program */
 
 static void count_up(quern_context *context, const quern_view *view)

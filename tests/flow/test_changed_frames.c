@@ -20,11 +20,6 @@ static quern_component state_type, seen_type, tag;
 static uint64_t seed;
 static _Atomic uint64_t shown_count;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void create_one(uint64_t number)
 {
     state start = {.value = 0, .number = number};

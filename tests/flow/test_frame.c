@@ -48,11 +48,6 @@ static void close_crowd(void)
 
 TestSuite(frame, .init = open_crowd, .fini = close_crowd);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Most systems here walk over the crowd and count visits. */
 static quern_system_def crowd_def(const char *name, quern_kernel *run)
 {

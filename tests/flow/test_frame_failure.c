@@ -42,11 +42,6 @@ static quern_capture *capture;        /* of each frame; NULL: frames are not cap
 static _Atomic uint32_t phases_begun; /* in this frame */
 static _Atomic uint32_t refused_count;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* ----------------------------------------------------------------------------------------- the program */
 
 static uint32_t phase_of(const quern_context *context)

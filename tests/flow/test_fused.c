@@ -26,11 +26,6 @@ static quern_entity crowd[CROWD];
 static quern_entity one; /* of the crowd, that all look up */
 static _Atomic uint32_t wrong_count;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Entities in three archetypes and many chunks, but for the last archetype, with few entities. */
 static void open_crowd(uint32_t count)
 {

@@ -29,11 +29,6 @@ static uint32_t node_count;
 static uint64_t board[SLOTS], by_hand[SLOTS];
 static _Atomic uint32_t wrong_count;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void expect(bool is_right)
 {
     if (!is_right) wrong_count++;

@@ -46,11 +46,6 @@ TestSuite(interval, .init = open_schedule, .fini = close_schedule);
 TestSuite(condition, .init = open_schedule, .fini = close_schedule);
 TestSuite(fixed_step, .init = open_schedule, .fini = close_schedule);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void log_letter(const quern_context *context, char letter)
 {
     pthread_mutex_lock(&mutex);

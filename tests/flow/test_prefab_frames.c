@@ -27,11 +27,6 @@ typedef struct scene {
     uint32_t frame;
 } scene;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_entity make(const scene *in, uint64_t number)
 {
     quern_entity entity;

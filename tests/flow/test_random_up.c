@@ -69,11 +69,6 @@ static naive_row rows[SLOTS];
 static uint32_t by_depth[SLOTS], row_count;         /* slots of those that are there, targets first */
 static uint64_t run_count, shown_count, deep_count; /* in all programs: what the comparison is worth */
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "program %llu: %s", (unsigned long long)seed, quern_error_message());
-}
-
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     random_source source = {a * 31 + b};

@@ -484,11 +484,6 @@ static struct {
     _Atomic uint64_t sum, count;
 } real_told[MAX_REACTIONS];
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static uint32_t list_first(uint64_t number, quern_component *components, const void **values,
                            history *first, uint64_t *numbers)
 {

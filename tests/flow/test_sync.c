@@ -25,11 +25,6 @@ static quern_component number, links, tag, tracked_component;
 static tracked_counts counts;
 static uint64_t salt;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* ----------------------------------------------------------------------------------------- the program */
 
 static uint64_t mix(uint64_t x)

@@ -32,11 +32,6 @@ static trimmed subject;
 static quern_entity listed[MAX_COUNT], gone[MAX_COUNT];
 static uint32_t gone_count;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Of 16 entities one ends and two get a child. */
 static void breed(quern_context *context, const quern_view *view)
 {

@@ -19,11 +19,6 @@ static quern_counter counter;
 static _Atomic uint32_t waiting_count, wrong_count;
 static _Thread_local bool is_waiting; /* on the stack of this thread */
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Lets the waiters go when all of them wait, and have had the time to look for something else to do. */
 static void *release_counter(void *argument)
 {

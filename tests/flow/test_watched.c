@@ -41,11 +41,6 @@ static void close_crowd(void)
 
 TestSuite(watched, .init = open_crowd, .fini = close_crowd, .timeout = 120);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void work(quern_context *context, const quern_view *view)
 {
     (void)context;

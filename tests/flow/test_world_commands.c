@@ -26,11 +26,6 @@ typedef struct scene {
     void *user_data;
 } scene;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void fill_scene(scene *it, quern_allocator allocator, uint32_t row_count)
 {
     must(quern_world_create(&(quern_world_def){.allocator = allocator}, &it->world));

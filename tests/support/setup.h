@@ -33,6 +33,13 @@ quern_trace_stats stats_of_trace(const quern_trace *trace);
 
 void assert_valid(const quern_world *world);
 
+/* A call that must succeed; if it does not, the test fails here, and says what the call says. */
+#define must(...)                                                                           \
+    do {                                                                                    \
+        const quern_result must_result = (__VA_ARGS__);                                     \
+        cr_assert_eq(must_result, QUERN_OK, "%s: %s", #__VA_ARGS__, quern_error_message()); \
+    } while (0)
+
 /* Handles that are wrong in one way each. */
 quern_entity entity_of_other_world(quern_entity entity);
 quern_entity entity_provisional(uint32_t index);

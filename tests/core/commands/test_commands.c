@@ -35,11 +35,6 @@ static captured_reports reports;
 
 TestSuite(commands, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* The callback refuses everything that it records. */
 static void assert_records_nothing(quern_system_callback *callback)
 {

@@ -34,11 +34,6 @@ static void close_world(void)
 
 TestSuite(name_commands, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_commands *commands(void)
 {
     return quern_world_commands(world);
@@ -70,6 +65,22 @@ Test(name_commands, a_name_is_given_and_taken_away_at_the_sync_point)
     must(quern_commands_set_name(commands(), a, NULL));
     cr_assert_eq(flush(), 0u);
     assert_found("a", quern_entity_null());
+}
+
+Test(name_commands, a_name_given_in_a_world_without_relations_ends_with_its_entity)
+{
+    quern_world *const own = world;
+    world = setup_world();
+    const quern_entity a = setup_entity(world);
+    must(quern_commands_set_name(commands(), a, "a"));
+    cr_assert_eq(flush(), 0u);
+    assert_found("a", a);
+    must(quern_entity_destroy(world, a));
+    assert_valid(world);
+    cr_assert_null(quern_entity_name(world, setup_entity(world)), "it has the slot, and not the name");
+    assert_found("a", quern_entity_null());
+    quern_world_destroy(world);
+    world = own;
 }
 
 Test(name_commands, provisional_entities_get_names_under_provisional_parents)

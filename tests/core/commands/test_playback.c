@@ -18,11 +18,6 @@ static uint64_t expected_dropped_count;
 static bool entity_by_entity, on_new_entity;
 static quern_entity first, second; /* live; the first has a number, 1000, and a tracked value, 1000 */
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void give(quern_entity entity, uint64_t payload)
 {
     tracked value;

@@ -16,11 +16,6 @@ static quern_world *world;
 static quern_relation parent, carrier, lock, ring;
 static quern_component number;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_relation add_relation(const quern_relation_def *def)
 {
     quern_relation relation = {0};
@@ -216,6 +211,25 @@ Test(relate_commands, that_make_a_cycle_together_lose_the_later_one)
     assert_target(b, parent, a);
 }
 
+/* Filters look at rows, which say the same as before. */
+Test(relate_commands, that_lead_back_to_the_target_are_no_change)
+{
+    const quern_entity a = setup_entity(world), b = setup_entity(world), c = setup_entity(world);
+    must(quern_entity_relate(world, c, parent, a));
+    const quern_term changed = quern_term_changed(quern_term_read(quern_relation_component(parent)));
+    quern_query *query = setup_query(world, &changed, 1);
+    for (uint32_t look = 0; look < 2; look++) {
+        quern_query_iterator it = quern_query_iterate(query);
+        cr_assert_eq(quern_query_next(&it), look == 0);
+        cr_assert_eq(quern_query_next(&it), false);
+        must(quern_commands_relate(commands(), c, parent, b));
+        must(quern_commands_relate(commands(), c, parent, a));
+        cr_assert_eq(flush().dropped_count, 0u);
+        assert_target(c, parent, a);
+    }
+    quern_query_destroy(query);
+}
+
 Test(relate_commands, to_what_is_gone_are_dropped)
 {
     const quern_entity last = setup_entity(world), a = setup_entity(world), b = setup_entity(world);
@@ -239,9 +253,17 @@ Test(relate_commands, of_and_to_entities_that_were_gone_before_are_dropped)
     const quern_entity a = setup_entity(world), b = setup_entity(world);
     must(quern_commands_relate(commands(), a, parent, b));
     must(quern_commands_relate(commands(), b, parent, a));
+    const quern_component list[] = {quern_relation_component(parent)};
+    cr_assert_not(
+        quern_entity_is_null(quern_commands_create_with(commands(), list, (const void *[]){&b}, 1)));
     must(quern_entity_destroy(world, b));
-    cr_assert_eq(flush().dropped_count, 2u);
+    const quern_flush_stats stats = flush();
+    cr_assert_eq(stats.dropped_count, 3u);
+    cr_assert_eq(stats.created_count, 1u);
     cr_assert(quern_entity_is_null(target_of(a, parent)));
+    const quern_entity created = {b.bits + (1ull << 32)}; /* in its slot */
+    cr_assert(lives(created));
+    cr_assert_not(quern_entity_has(world, created, list[0]));
 }
 
 /* ------------------------------------------------------------------------------------------ destroying */

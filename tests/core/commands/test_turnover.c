@@ -23,11 +23,6 @@ static tracked_counts counts;
 static quern_entity entities[ENTITY_COUNT];
 static failing_allocator *memory;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* The sets of components that entities have, by kind. */
 static uint32_t list_of(uint32_t kind, quern_component list[3])
 {

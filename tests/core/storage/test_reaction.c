@@ -32,11 +32,6 @@ static quern_component number, other, tag, big, tracked_component;
 static tracked_counts counts;
 static reacting told; /* of numbers, all kinds */
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static reacting react(uint32_t kinds, quern_term term)
 {
     return reacting_begin(world, kinds, &term, 1);

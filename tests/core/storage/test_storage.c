@@ -23,11 +23,6 @@ static void close_world(void)
 
 TestSuite(storage, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void must_add_u64(quern_entity entity, quern_component component, uint64_t value)
 {
     must(quern_entity_add(world, entity, component, &value));

@@ -91,11 +91,6 @@ Test(type, sixty_four_fields)
         cr_assert_eq(fields[i].offset_bytes, i);
 }
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static const quern__type *type_of(quern_world *world, quern_component component)
 {
     return quern__components_type(&world->storage.components, quern__component_index(component));

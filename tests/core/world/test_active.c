@@ -29,11 +29,6 @@ static void close_world(void)
 
 TestSuite(active, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_entity root(void)
 {
     return setup_entity_with(world, &number, 1);

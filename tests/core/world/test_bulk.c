@@ -47,7 +47,7 @@ static void close_bulk(void)
     cr_assert_eq(owned_live, 0, "values were not destroyed, or twice");
 }
 
-static void must(quern_result result)
+static void must_stay_valid(quern_result result)
 {
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     assert_valid(world);
@@ -81,7 +81,8 @@ static void create_numbered(uint32_t first, uint32_t count, const quern_componen
     const void *columns[8] = {&numbers[first]};
     for (uint32_t i = 0; i < other_count; i++)
         components[1 + i] = others[i];
-    must(quern_entity_create_many(world, components, columns, 1 + other_count, count, &entities[first]));
+    must_stay_valid(
+        quern_entity_create_many(world, components, columns, 1 + other_count, count, &entities[first]));
 }
 
 static void assert_numbered(uint32_t first, uint32_t count)
@@ -120,7 +121,7 @@ Test(create_many, takes_columns_in_the_order_given)
         points[i] = (vec3){(float)i, 1.0f, -(float)i};
     quern_component components[] = {point, frozen, number};
     const void *columns[] = {points, NULL, numbers};
-    must(quern_entity_create_many(world, components, columns, 3, MANY, entities));
+    must_stay_valid(quern_entity_create_many(world, components, columns, 3, MANY, entities));
     for (uint32_t i = 0; i < MANY; i++) {
         const vec3 *value = quern_entity_get(world, entities[i], point);
         cr_assert_eq(memcmp(value, &points[i], sizeof points[i]), 0, "entity %u", i);
@@ -159,9 +160,9 @@ Test(create_many, constructs_what_has_no_column)
     quern_component components[] = {number, tracked_type, point};
     const void *columns[] = {NULL, NULL, NULL};
     create_numbered(0, MANY, &tracked_type, 1);
-    must(quern_entity_destroy_many(world, entities, MANY));
-    must(quern_entity_create_many(world, components, NULL, 3, MANY / 2, entities));
-    must(quern_entity_create_many(world, components, columns, 3, MANY / 2, &entities[MANY / 2]));
+    must_stay_valid(quern_entity_destroy_many(world, entities, MANY));
+    must_stay_valid(quern_entity_create_many(world, components, NULL, 3, MANY / 2, entities));
+    must_stay_valid(quern_entity_create_many(world, components, columns, 3, MANY / 2, &entities[MANY / 2]));
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_eq(number_of(entities[i]), 0u, "used memory shows");
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
@@ -171,9 +172,9 @@ Test(create_many, constructs_what_has_no_column)
 
 Test(create_many, needs_neither_components_nor_room_for_handles)
 {
-    must(quern_entity_create_many(world, NULL, NULL, 0, 100, entities));
-    must(quern_entity_create_many(world, NULL, NULL, 0, 100, NULL));
-    must(quern_entity_create_many(world, &number, NULL, 1, 100, NULL));
+    must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 100, entities));
+    must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 100, NULL));
+    must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, 100, NULL));
     cr_assert_eq(alive_count(), 300u);
     for (uint32_t i = 0; i < 100; i++)
         cr_assert(quern_entity_is_alive(world, entities[i]));
@@ -184,8 +185,8 @@ Test(create_many, of_nobody_does_nothing)
 {
     quern_entity untouched = {0x1234};
     uint64_t before = quern_world_hash(world);
-    must(quern_entity_create_many(world, &number, NULL, 1, 0, &untouched));
-    must(quern_entity_create_many(world, NULL, NULL, 0, 0, NULL));
+    must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, 0, &untouched));
+    must_stay_valid(quern_entity_create_many(world, NULL, NULL, 0, 0, NULL));
     cr_assert_eq(quern_world_hash(world), before);
     cr_assert_eq(untouched.bits, 0x1234u);
     close_bulk();
@@ -216,7 +217,8 @@ Test(create_many, fills_chunks_to_the_row)
     create_numbered(0, 1, NULL, 0);
     quern_archetype_stats stats;
     quern_query *query = query_all(number);
-    must(quern_world_get_archetype_stats(world, stats_of_world(world).archetype_count - 1, &stats));
+    must_stay_valid(
+        quern_world_get_archetype_stats(world, stats_of_world(world).archetype_count - 1, &stats));
     create_numbered(1, stats.row_capacity - 1, NULL, 0);
     cr_assert_eq(stats_of_world(world).chunk_count, 1u);
     create_numbered(stats.row_capacity, stats.row_capacity, NULL, 0);
@@ -232,9 +234,10 @@ Test(create_many, uses_slots_that_are_free)
 {
     create_numbered(0, MANY, NULL, 0);
     for (uint32_t i = 0; i < MANY; i += 3)
-        must(quern_entity_destroy(world, entities[i]));
+        must_stay_valid(quern_entity_destroy(world, entities[i]));
     static quern_entity again[MANY];
-    must(quern_entity_create_many(world, &number, (const void *[]){numbers}, 1, MANY / 3, again));
+    must_stay_valid(
+        quern_entity_create_many(world, &number, (const void *[]){numbers}, 1, MANY / 3, again));
     for (uint32_t i = 0; i < MANY / 3; i++) {
         cr_assert_lt(quern_entity_index(again[i]), (uint32_t)MANY, "a new slot, while others are free");
         cr_assert_eq(number_of(again[i]), i);
@@ -251,7 +254,7 @@ Test(create_many, copies_values_with_their_hook)
         tracked_construct(&values[i], i, &counts);
     quern_component components[] = {frozen, tracked_type};
     const void *columns[] = {NULL, values};
-    must(quern_entity_create_many(world, components, columns, 2, MANY, entities));
+    must_stay_valid(quern_entity_create_many(world, components, columns, 2, MANY, entities));
     cr_assert_eq(counts.copied_count, (uint64_t)MANY);
     cr_assert_eq(counts.constructed_count, (uint64_t)MANY, "what gets a copy needs no constructing");
     for (uint32_t i = 0; i < MANY; i++) {
@@ -266,7 +269,8 @@ Test(create_many, takes_over_what_values_own)
     static owned values[MANY];
     for (uint32_t i = 0; i < MANY; i++)
         owned_construct(&values[i], i, &owned_live);
-    must(quern_entity_create_many(world, &owned_type, (const void *[]){values}, 1, MANY, entities));
+    must_stay_valid(
+        quern_entity_create_many(world, &owned_type, (const void *[]){values}, 1, MANY, entities));
     for (uint32_t i = 0; i < MANY; i++) {
         const owned *value = quern_entity_get(world, entities[i], owned_type);
         cr_assert(owned_is_intact(value));
@@ -280,7 +284,7 @@ Test(create_many, takes_values_that_lie_in_the_world)
 {
     create_numbered(0, 100, NULL, 0);
     const void *columns[] = {quern_entity_get(world, entities[0], number)};
-    must(quern_entity_create_many(world, &number, columns, 1, 100, &entities[100]));
+    must_stay_valid(quern_entity_create_many(world, &number, columns, 1, 100, &entities[100]));
     for (uint32_t i = 0; i < 100; i++)
         cr_assert_eq(number_of(entities[100 + i]), i);
     close_bulk();
@@ -292,7 +296,7 @@ Test(create_many, of_very_many)
     create_numbered(0, HUGE_COUNT, others, 2);
     assert_numbered(0, HUGE_COUNT);
     cr_assert_eq(alive_count(), (uint64_t)HUGE_COUNT);
-    must(quern_entity_destroy_many(world, entities, HUGE_COUNT));
+    must_stay_valid(quern_entity_destroy_many(world, entities, HUGE_COUNT));
     cr_assert_eq(alive_count(), 0u);
     cr_assert_eq(stats_of_world(world).chunk_count, 0u);
     create_numbered(0, HUGE_COUNT, &tracked_type, 1);
@@ -335,7 +339,7 @@ Test(create_many, refuses_more_than_there_may_be)
     assert_refused(
         world, QUERN_ERROR_TOO_MANY_COMPONENTS,
         quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS + 1, 10, entities));
-    must(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 10, entities));
+    must_stay_valid(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 10, entities));
     assert_refused(world, QUERN_ERROR_LIMIT,
                    quern_entity_create_many(world, &number, NULL, 1, UINT32_MAX, NULL));
     assert_refused(world, QUERN_ERROR_LIMIT,
@@ -395,7 +399,8 @@ static void create_filled(uint32_t count)
 {
     quern_component components[] = {point, frozen, number};
     fill_log.next = fill_log.view_count = 0;
-    must(quern_entity_create_filled(world, components, 3, count, fill_numbers, &fill_log, entities));
+    must_stay_valid(
+        quern_entity_create_filled(world, components, 3, count, fill_numbers, &fill_log, entities));
     cr_assert_eq(fill_log.next, count);
     cr_assert_eq(memcmp(fill_log.handles, entities, count * sizeof *entities), 0, "handles differ");
     for (uint32_t i = 0; i < count; i++) {
@@ -419,7 +424,7 @@ Test(create_filled, shows_zero_bytes_in_used_memory)
 {
     for (uint32_t round = 0; round < 3; round++) {
         create_filled(MANY);
-        must(quern_entity_destroy_many(world, entities, MANY));
+        must_stay_valid(quern_entity_destroy_many(world, entities, MANY));
     }
     close_bulk();
 }
@@ -445,7 +450,8 @@ static void fill_payloads(quern_context *context, const quern_view *view)
 Test(create_filled, constructs_before_it_fills)
 {
     uint32_t calls = 0;
-    must(quern_entity_create_filled(world, &tracked_type, 1, MANY, fill_payloads, &calls, entities));
+    must_stay_valid(
+        quern_entity_create_filled(world, &tracked_type, 1, MANY, fill_payloads, &calls, entities));
     cr_assert_eq(counts.constructed_count, (uint64_t)MANY);
     cr_assert_gt(calls, 1u);
     for (uint32_t i = 0; i < MANY; i++)
@@ -464,7 +470,7 @@ Test(create_filled, of_nobody_fills_nothing)
 {
     uint32_t calls = 0;
     uint64_t before = quern_world_hash(world);
-    must(quern_entity_create_filled(world, &number, 1, 0, count_call, &calls, NULL));
+    must_stay_valid(quern_entity_create_filled(world, &number, 1, 0, count_call, &calls, NULL));
     cr_assert_eq(calls, 0u);
     cr_assert_eq(quern_world_hash(world), before);
     close_bulk();
@@ -473,7 +479,7 @@ Test(create_filled, of_nobody_fills_nothing)
 Test(create_filled, without_components_shows_the_handles)
 {
     uint32_t calls = 0;
-    must(quern_entity_create_filled(world, NULL, 0, 100, count_call, &calls, entities));
+    must_stay_valid(quern_entity_create_filled(world, NULL, 0, 100, count_call, &calls, entities));
     cr_assert_eq(calls, 1u);
     cr_assert(quern_entity_is_alive(world, entities[99]));
     close_bulk();
@@ -496,7 +502,7 @@ Test(create_filled, refuses_to_change_the_world_meanwhile)
 {
     captured_reports reports;
     capture_reports(&reports);
-    must(quern_entity_create_filled(world, &number, 1, MANY, fill_wrongly, NULL, NULL));
+    must_stay_valid(quern_entity_create_filled(world, &number, 1, MANY, fill_wrongly, NULL, NULL));
     cr_assert_eq(alive_count(), (uint64_t)MANY);
     setup_entity(world);
     close_bulk();
@@ -523,7 +529,7 @@ Test(create_filled, refuses_wrong_lists)
     assert_refused(world, QUERN_ERROR_LIMIT,
                    quern_entity_create_filled(world, tags, 1, UINT32_MAX, count_call, &calls, NULL));
     cr_assert_eq(calls, 0u);
-    must(quern_entity_create_filled(world, tags, QUERN_MAX_TERMS, 5, count_call, &calls, NULL));
+    must_stay_valid(quern_entity_create_filled(world, tags, QUERN_MAX_TERMS, 5, count_call, &calls, NULL));
     cr_assert_eq(calls, 1u);
     close_bulk();
 }
@@ -537,7 +543,7 @@ static void create_mixed(void)
     for (uint32_t i = 0; i < MANY; i++) {
         quern_component components[] = {number, others[i / 2 % 2], frozen};
         const void *values[] = {&numbers[i], NULL, NULL};
-        must(quern_entity_create_with(world, components, values, 2 + i % 2, &entities[i]));
+        must_stay_valid(quern_entity_create_with(world, components, values, 2 + i % 2, &entities[i]));
     }
 }
 
@@ -548,7 +554,7 @@ Test(destroy_many, leaves_the_others_alone)
     create_mixed();
     for (uint32_t i = MANY; i-- > 0;)
         if (i % 3 != 0) list[count++] = entities[i];
-    must(quern_entity_destroy_many(world, list, count));
+    must_stay_valid(quern_entity_destroy_many(world, list, count));
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), i % 3 == 0);
         if (i % 3 == 0) cr_assert_eq(number_of(entities[i]), i);
@@ -561,10 +567,10 @@ Test(destroy_many, takes_an_entity_twice)
 {
     create_numbered(0, MANY, &tracked_type, 1);
     quern_entity list[] = {entities[5], entities[7], entities[5], entities[5], entities[7], entities[0]};
-    must(quern_entity_destroy_many(world, list, 6));
+    must_stay_valid(quern_entity_destroy_many(world, list, 6));
     cr_assert_eq(alive_count(), (uint64_t)MANY - 3);
     cr_assert_eq(tracked_live_count(&counts), (uint64_t)MANY - 3);
-    must(quern_entity_create_many(world, &number, NULL, 1, 3, list));
+    must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, 3, list));
     cr_assert_eq(alive_count(), (uint64_t)MANY);
     for (uint32_t i = 0; i < 3; i++)
         cr_assert_lt(quern_entity_index(list[i]), (uint32_t)MANY);
@@ -575,8 +581,8 @@ Test(destroy_many, of_nobody_does_nothing)
 {
     create_numbered(0, 10, NULL, 0);
     uint64_t before = quern_world_hash(world);
-    must(quern_entity_destroy_many(world, NULL, 0));
-    must(quern_entity_destroy_many(world, entities, 0));
+    must_stay_valid(quern_entity_destroy_many(world, NULL, 0));
+    must_stay_valid(quern_entity_destroy_many(world, entities, 0));
     cr_assert_eq(quern_world_hash(world), before);
     close_bulk();
 }
@@ -596,7 +602,7 @@ static void check_bad_entry(quern_entity bad, quern_result expected)
 Test(destroy_many, with_one_bad_handle_destroys_nobody)
 {
     quern_entity gone = setup_entity(world);
-    must(quern_entity_destroy(world, gone));
+    must_stay_valid(quern_entity_destroy(world, gone));
     create_numbered(0, MANY, &tracked_type, 1);
     check_bad_entry(quern_entity_null(), QUERN_ERROR_NULL_ENTITY);
     check_bad_entry(gone, QUERN_ERROR_STALE_ENTITY);
@@ -629,10 +635,10 @@ static uint64_t hash_after_destroying(bool at_once)
     shuffled(order);
     for (uint32_t i = 0; i < MANY / 2; i++) {
         list[i] = entities[order[i]];
-        if (!at_once) must(quern_entity_destroy(world, list[i]));
+        if (!at_once) must_stay_valid(quern_entity_destroy(world, list[i]));
     }
-    if (at_once) must(quern_entity_destroy_many(world, list, MANY / 2));
-    must(quern_entity_create_many(world, &number, NULL, 1, MANY / 4, NULL));
+    if (at_once) must_stay_valid(quern_entity_destroy_many(world, list, MANY / 2));
+    must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, MANY / 4, NULL));
     uint64_t hash = quern_world_hash(world);
     close_bulk();
     return hash;
@@ -653,7 +659,7 @@ Test(query_destroy, destroys_all_matches_and_nobody_else)
     quern_query *query = setup_query(world, terms, 2);
     uint64_t expected = quern_query_count(query), count = 77;
     cr_assert_eq(expected, (uint64_t)MANY / 4);
-    must(quern_entity_destroy_matching(query, &count));
+    must_stay_valid(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, expected);
     cr_assert_eq(quern_query_count(query), 0u);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -661,7 +667,7 @@ Test(query_destroy, destroys_all_matches_and_nobody_else)
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), !matched, "entity %u", i);
         if (!matched) cr_assert_eq(number_of(entities[i]), i);
     }
-    must(quern_entity_destroy_matching(query, &count));
+    must_stay_valid(quern_entity_destroy_matching(query, &count));
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
     close_bulk();
@@ -671,7 +677,7 @@ Test(query_destroy, reaches_every_archetype)
 {
     create_mixed();
     quern_query *query = query_all(number), *left = query_all(tracked_type);
-    must(quern_entity_destroy_matching(query, NULL));
+    must_stay_valid(quern_entity_destroy_matching(query, NULL));
     cr_assert_eq(alive_count(), 0u);
     cr_assert_eq(tracked_live_count(&counts), 0u);
     cr_assert_eq(quern_query_count(left), 0u);
@@ -687,9 +693,9 @@ Test(query_destroy, handles_are_stale_afterwards)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
-    must(quern_entity_destroy_matching(query, NULL));
+    must_stay_valid(quern_entity_destroy_matching(query, NULL));
     static quern_entity again[MANY];
-    must(quern_entity_create_many(world, &number, NULL, 1, MANY, again));
+    must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, MANY, again));
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_not(quern_entity_is_alive(world, entities[i]));
         cr_assert_lt(quern_entity_index(again[i]), (uint32_t)MANY, "slots are reused");
@@ -706,7 +712,7 @@ Test(query_add, gives_it_to_those_that_lack_it)
     quern_query *query = query_all(number);
     vec3 value = {1.0f, 2.0f, 3.0f};
     uint64_t count = 0;
-    must(quern_entity_add_matching(query, point, &value, &count));
+    must_stay_valid(quern_entity_add_matching(query, point, &value, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     for (uint32_t i = 0; i < MANY; i++) {
         const vec3 *found = quern_entity_get(world, entities[i], point);
@@ -716,7 +722,7 @@ Test(query_add, gives_it_to_those_that_lack_it)
         cr_assert_eq(quern_entity_has(world, entities[i], frozen), i % 2 == 1);
     }
     assert_numbered(0, MANY);
-    must(quern_entity_add_matching(query, point, &value, &count));
+    must_stay_valid(quern_entity_add_matching(query, point, &value, &count));
     cr_assert_eq(count, 0u);
     quern_query_destroy(query);
     close_bulk();
@@ -726,10 +732,10 @@ Test(query_add, constructs_without_a_value)
 {
     create_numbered(0, MANY, NULL, 0);
     quern_query *query = query_all(number);
-    must(quern_entity_add_matching(query, point, &(vec3){1.0f, 1.0f, 1.0f}, NULL));
-    must(quern_entity_remove_matching(query, point, NULL));
-    must(quern_entity_add_matching(query, point, NULL, NULL));
-    must(quern_entity_add_matching(query, tracked_type, NULL, NULL));
+    must_stay_valid(quern_entity_add_matching(query, point, &(vec3){1.0f, 1.0f, 1.0f}, NULL));
+    must_stay_valid(quern_entity_remove_matching(query, point, NULL));
+    must_stay_valid(quern_entity_add_matching(query, point, NULL, NULL));
+    must_stay_valid(quern_entity_add_matching(query, tracked_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_eq(((vec3 *)quern_entity_get(world, entities[i], point))->x, 0.0f, "used memory shows");
         cr_assert_eq(payload_of(entities[i]), (uint64_t)TRACKED_DEFAULT);
@@ -743,7 +749,7 @@ Test(query_add, takes_tags)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_entity_add_matching(query, frozen, NULL, &count));
+    must_stay_valid(quern_entity_add_matching(query, frozen, NULL, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     cr_assert_eq(count_all(frozen), (uint64_t)MANY);
     assert_numbered(0, MANY);
@@ -759,7 +765,7 @@ Test(query_add, moves_what_is_there_and_copies_what_is_new)
     tracked_construct(&value, 9, &counts);
     tracked_counts before = counts;
     quern_query *query = query_all(number);
-    must(quern_entity_add_matching(query, second, &value, NULL));
+    must_stay_valid(quern_entity_add_matching(query, second, &value, NULL));
     cr_assert_eq(counts.copied_count - before.copied_count, (uint64_t)MANY);
     cr_assert_eq(counts.moved_count - before.moved_count, (uint64_t)MANY);
     cr_assert_eq(counts.destroyed_count, before.destroyed_count);
@@ -781,7 +787,7 @@ Test(query_add, appends_to_rows_that_are_there)
     create_numbered(700, MANY - 700, NULL, 0);
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_entity_add_matching(query, frozen, NULL, &count));
+    must_stay_valid(quern_entity_add_matching(query, frozen, NULL, &count));
     cr_assert_eq(count, MANY - 700u);
     assert_numbered(0, MANY);
     static quern_entity rows[MANY];
@@ -797,11 +803,11 @@ Test(query_add, takes_a_value_that_lies_in_the_world)
     quern_component armour = setup_component(world, "armour", 8, 8);
     for (uint32_t chosen = 0; chosen < 4; chosen++) {
         quern_query *query = query_all(number);
-        must(quern_entity_add_matching(query, armour, quern_entity_get(world, entities[chosen], number),
-                                       NULL));
+        must_stay_valid(quern_entity_add_matching(query, armour,
+                                                  quern_entity_get(world, entities[chosen], number), NULL));
         for (uint32_t i = 0; i < MANY; i++)
             cr_assert_eq(*(uint64_t *)quern_entity_get(world, entities[i], armour), chosen);
-        must(quern_entity_remove_matching(query, armour, NULL));
+        must_stay_valid(quern_entity_remove_matching(query, armour, NULL));
         quern_query_destroy(query);
     }
     close_bulk();
@@ -815,7 +821,7 @@ Test(query_add, takes_a_value_with_hooks_that_lies_in_the_world)
     quern_query *query = query_all(number);
     tracked *value = quern_entity_get(world, entities[2], tracked_type);
     value->payload = 1234;
-    must(quern_entity_add_matching(query, second, value, NULL));
+    must_stay_valid(quern_entity_add_matching(query, second, value, NULL));
     cr_assert_eq(counts.broken_count, 0u, "a value was copied after it had been moved away");
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_eq(((tracked *)quern_entity_get(world, entities[i], second))->payload, 1234u, "entity %u",
@@ -833,7 +839,7 @@ Test(query_add, hands_no_value_over_to_many)
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
                    quern_entity_add_matching(query, owned_type, &value, NULL));
     owned_destroy(&value, &owned_live);
-    must(quern_entity_add_matching(query, owned_type, NULL, NULL));
+    must_stay_valid(quern_entity_add_matching(query, owned_type, NULL, NULL));
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert_null(((owned *)quern_entity_get(world, entities[i], owned_type))->box);
     quern_query_destroy(query);
@@ -854,7 +860,7 @@ Test(query_add, that_one_match_cannot_take_changes_no_match)
                    quern_entity_add_matching(query, larger, NULL, &count));
     cr_assert_eq(count, 77u);
     cr_assert_eq(count_all(larger), 0u);
-    must(quern_entity_add_matching(query, point, NULL, &count));
+    must_stay_valid(quern_entity_add_matching(query, point, NULL, &count));
     cr_assert_eq(count, 160u);
     assert_numbered(0, 160);
     quern_query_destroy(query);
@@ -867,8 +873,9 @@ Test(query_add, of_the_251st_component_is_refused)
     for (uint32_t i = 0; i < QUERN_MAX_ENTITY_COMPONENTS; i++)
         tags[i] = setup_tag(world, (char[]){'t', (char)('0' + i / 100), (char)('0' + i / 10 % 10),
                                             (char)('0' + i % 10), '\0'});
-    must(quern_entity_create_many(world, tags, NULL, 5, 100, entities));
-    must(quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 100, entities));
+    must_stay_valid(quern_entity_create_many(world, tags, NULL, 5, 100, entities));
+    must_stay_valid(
+        quern_entity_create_many(world, tags, NULL, QUERN_MAX_ENTITY_COMPONENTS, 100, entities));
     quern_query *query = setup_query(world, (quern_term[]){quern_term_with(tags[0])}, 1);
     assert_refused(world, QUERN_ERROR_TOO_MANY_COMPONENTS,
                    quern_entity_add_matching(query, number, NULL, NULL));
@@ -884,12 +891,12 @@ Test(query_remove, takes_it_from_those_that_have_it)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_entity_remove_matching(query, tracked_type, &count));
+    must_stay_valid(quern_entity_remove_matching(query, tracked_type, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
     cr_assert_eq(tracked_live_count(&counts), 0u);
-    must(quern_entity_remove_matching(query, frozen, &count));
+    must_stay_valid(quern_entity_remove_matching(query, frozen, &count));
     cr_assert_eq(count, (uint64_t)MANY / 2);
-    must(quern_entity_remove_matching(query, frozen, &count));
+    must_stay_valid(quern_entity_remove_matching(query, frozen, &count));
     cr_assert_eq(count, 0u);
     assert_numbered(0, MANY);
     for (uint32_t i = 0; i < MANY; i++)
@@ -904,7 +911,7 @@ Test(query_remove, takes_what_the_query_asks_for)
     create_mixed();
     quern_query *query = query_all(number);
     uint64_t count = 0;
-    must(quern_entity_remove_matching(query, number, &count));
+    must_stay_valid(quern_entity_remove_matching(query, number, &count));
     cr_assert_eq(count, (uint64_t)MANY);
     cr_assert_eq(quern_query_count(query), 0u);
     cr_assert_eq(alive_count(), (uint64_t)MANY);
@@ -914,9 +921,9 @@ Test(query_remove, takes_what_the_query_asks_for)
 
 Test(query_remove, can_leave_entities_with_nothing)
 {
-    must(quern_entity_create_many(world, &tracked_type, NULL, 1, MANY, entities));
+    must_stay_valid(quern_entity_create_many(world, &tracked_type, NULL, 1, MANY, entities));
     quern_query *query = query_all(tracked_type);
-    must(quern_entity_remove_matching(query, tracked_type, NULL));
+    must_stay_valid(quern_entity_remove_matching(query, tracked_type, NULL));
     cr_assert_eq(tracked_live_count(&counts), 0u);
     for (uint32_t i = 0; i < MANY; i++)
         cr_assert(quern_entity_is_alive(world, entities[i]));
@@ -972,22 +979,22 @@ static void change(quern_query *query, uint32_t kind)
     uint32_t calls = 0;
     switch (kind) {
     case 0:
-        must(quern_entity_create_many(world, &number, NULL, 1, 5, NULL));
+        must_stay_valid(quern_entity_create_many(world, &number, NULL, 1, 5, NULL));
         break;
     case 1:
-        must(quern_entity_create_filled(world, &number, 1, 5, count_call, &calls, NULL));
+        must_stay_valid(quern_entity_create_filled(world, &number, 1, 5, count_call, &calls, NULL));
         break;
     case 2:
-        must(quern_entity_destroy_many(world, entities, 5));
+        must_stay_valid(quern_entity_destroy_many(world, entities, 5));
         break;
     case 3:
-        must(quern_entity_add_matching(query, point, NULL, NULL));
+        must_stay_valid(quern_entity_add_matching(query, point, NULL, NULL));
         break;
     case 4:
-        must(quern_entity_remove_matching(query, point, NULL));
+        must_stay_valid(quern_entity_remove_matching(query, point, NULL));
         break;
     default:
-        must(quern_entity_destroy_matching(query, NULL));
+        must_stay_valid(quern_entity_destroy_matching(query, NULL));
         break;
     }
 }

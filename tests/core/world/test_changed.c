@@ -38,11 +38,6 @@ static void close_world(void)
 
 TestSuite(changed, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_query *query_changed(quern_component component)
 {
     quern_term term = quern_term_changed(quern_term_read(component));

@@ -33,11 +33,6 @@ static void close_world(void)
 
 TestSuite(disabled, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* `on` entities, and after them `off` ones that are disabled. */
 static void create(uint32_t on, uint32_t off)
 {

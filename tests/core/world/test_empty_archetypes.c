@@ -55,7 +55,7 @@ TestSuite(archetype_stats, .init = open_bare);
 TestSuite(empty_archetypes, .init = open_bare);
 TestSuite(empty_archetypes_in_frames, .init = open_bare);
 
-static void must(quern_result result)
+static void must_stay_valid(quern_result result)
 {
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     assert_valid(world);
@@ -99,7 +99,7 @@ static quern_archetype_stats stats_of(uint32_t index)
 static void trim(void)
 {
     uint64_t before = quern_world_hash(world);
-    must(quern_world_trim(world));
+    must_stay_valid(quern_world_trim(world));
     if (stats().entity_count > 0) cr_assert_eq(quern_world_hash(world), before, "trim changed the world");
     uint32_t all = stats().archetype_count;
     for (uint32_t i = 0; i < all; i++)
@@ -118,7 +118,7 @@ static uint32_t remove_empty(void)
 {
     uint64_t before = quern_world_hash(world);
     uint32_t expected = count_empty(), all = stats().archetype_count, count = 77777;
-    must(quern_world_remove_empty_archetypes(world, &count));
+    must_stay_valid(quern_world_remove_empty_archetypes(world, &count));
     cr_assert_eq(quern_world_hash(world), before, "taking archetypes out changed the world");
     cr_assert_eq(count, expected);
     cr_assert_eq(stats().archetype_count, all - count);
@@ -136,14 +136,14 @@ static void create_crowd(void)
         numbers[i] = i;
     quern_component components[] = {number, wide};
     const void *columns[] = {numbers, NULL};
-    must(quern_entity_create_many(world, components, columns, 2, CROWD, entities));
+    must_stay_valid(quern_entity_create_many(world, components, columns, 2, CROWD, entities));
 }
 
 Test(trim, gives_back_what_nobody_uses)
 {
     uint64_t at_first = failing_allocator_outstanding_bytes(allocator);
     create_crowd();
-    must(quern_entity_destroy_many(world, entities, CROWD));
+    must_stay_valid(quern_entity_destroy_many(world, entities, CROWD));
     trim();
     cr_assert_eq(stats().chunk_free_count, 0u);
     cr_assert_eq(stats().chunk_count, 0u);
@@ -179,7 +179,7 @@ Test(trim, takes_the_spare_chunks_of_small_archetypes)
             entities[i] = create_with(tags[first], tags[second], i);
         }
         for (uint32_t i = 0; i < TAG_COUNT * (TAG_COUNT - 1); i++)
-            if (i % 5 != 0) must(quern_entity_destroy(world, entities[i]));
+            if (i % 5 != 0) must_stay_valid(quern_entity_destroy(world, entities[i]));
         trim();
         trim();
     }
@@ -199,7 +199,7 @@ Test(trim, does_not_end_what_goes_on)
 {
     create_crowd();
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
-    must(quern_entity_destroy_many(world, entities, CROWD / 2));
+    must_stay_valid(quern_entity_destroy_many(world, entities, CROWD / 2));
     uint64_t found = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
@@ -246,7 +246,7 @@ static uint32_t index_of(const quern_component *components, uint32_t count)
 Test(archetype_stats, tell_what_an_archetype_is_and_holds)
 {
     quern_component components[] = {point, number, tags[3]};
-    must(quern_entity_create_many(world, components, NULL, 3, MANY, NULL));
+    must_stay_valid(quern_entity_create_many(world, components, NULL, 3, MANY, NULL));
     setup_entity(world);
     cr_assert(is_of(0, NULL, 0));
     cr_assert_eq(stats_of(0).entity_count, 1u);
@@ -266,8 +266,8 @@ Test(archetype_stats, tell_what_an_archetype_is_and_holds)
 Test(archetype_stats, of_an_archetype_without_rows_are_zero)
 {
     quern_entity entity = create_with(tags[0], none, 1);
-    must(quern_entity_destroy(world, entity));
-    must(quern_world_trim(world));
+    must_stay_valid(quern_entity_destroy(world, entity));
+    must_stay_valid(quern_world_trim(world));
     quern_archetype_stats found = stats_of(index_of((quern_component[]){number, tags[0]}, 2));
     cr_assert_eq(found.entity_count, 0u);
     cr_assert_eq(found.chunk_count, 0u);
@@ -341,7 +341,7 @@ Test(empty_archetypes, takes_out_those_without_rows_and_keeps_the_order_of_the_o
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i++)
-        if (i % 3 != 1) must(quern_entity_destroy(world, entities[i]));
+        if (i % 3 != 1) must_stay_valid(quern_entity_destroy(world, entities[i]));
     cr_assert_eq(remove_empty(), TAG_COUNT * 2u / 3);
     cr_assert_eq(stats().archetype_count, 1 + TAG_COUNT / 3u);
     for (uint32_t i = 1; i < TAG_COUNT; i += 3) {
@@ -356,11 +356,11 @@ Test(empty_archetypes, keeps_the_archetype_without_components)
 {
     cr_assert_eq(remove_empty(), 0u);
     create_row_of_sets(3);
-    must(quern_entity_destroy_many(world, entities, 3));
+    must_stay_valid(quern_entity_destroy_many(world, entities, 3));
     cr_assert_eq(remove_empty(), 3u);
     cr_assert_eq(stats().archetype_count, 1u);
-    must(quern_entity_add(world, setup_entity(world), number, NULL));
-    must(quern_world_remove_empty_archetypes(world, NULL));
+    must_stay_valid(quern_entity_add(world, setup_entity(world), number, NULL));
+    must_stay_valid(quern_world_remove_empty_archetypes(world, NULL));
     cr_assert_eq(stats().archetype_count, 2u);
     close_bare();
 }
@@ -431,7 +431,8 @@ static void check_queries(quern_query *queries[QUERY_COUNT])
 static void change_sets(uint32_t round)
 {
     for (uint32_t i = 0; i < 4; i++)
-        if (quern_entity_is_alive(world, entities[i])) must(quern_entity_destroy(world, entities[i]));
+        if (quern_entity_is_alive(world, entities[i]))
+            must_stay_valid(quern_entity_destroy(world, entities[i]));
     for (uint32_t i = 0; i < 4; i++)
         if ((round >> i & 1) != 0) entities[i] = create_with(tags[i], i % 2 ? tags[i + 1] : none, i);
 }
@@ -483,13 +484,13 @@ Test(empty_archetypes, ends_an_iteration_or_lets_it_find_all)
 {
     create_row_of_sets(TAG_COUNT);
     for (uint32_t i = 0; i < TAG_COUNT; i += 2)
-        must(quern_entity_destroy(world, entities[i]));
+        must_stay_valid(quern_entity_destroy(world, entities[i]));
     quern_query *query = setup_query(world, (quern_term[]){quern_term_read(number)}, 1);
     uint64_t found = 0;
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         found += it.view.count;
-        must(quern_world_remove_empty_archetypes(world, NULL));
+        must_stay_valid(quern_world_remove_empty_archetypes(world, NULL));
     }
     if (it.result == QUERN_OK)
         cr_assert_eq(found, TAG_COUNT / 2u);
@@ -505,22 +506,22 @@ Test(empty_archetypes, lets_moves_find_new_ways)
     for (uint32_t round = 0; round < 6; round++) {
         quern_entity one = create_with(none, none, round),
                      other = create_with(tags[0], tags[1], round + 50);
-        must(quern_entity_add(world, one, tags[0], NULL));
-        must(quern_entity_add(world, one, tags[1], NULL));
-        must(quern_entity_add(world, one, point, NULL));
+        must_stay_valid(quern_entity_add(world, one, tags[0], NULL));
+        must_stay_valid(quern_entity_add(world, one, tags[1], NULL));
+        must_stay_valid(quern_entity_add(world, one, point, NULL));
         if (round % 2 == 0) remove_empty();
-        must(quern_entity_remove(world, one, tags[1]));
-        must(quern_entity_remove(world, one, tags[0]));
-        must(quern_entity_remove(world, other, tags[1]));
+        must_stay_valid(quern_entity_remove(world, one, tags[1]));
+        must_stay_valid(quern_entity_remove(world, one, tags[0]));
+        must_stay_valid(quern_entity_remove(world, other, tags[1]));
         remove_empty();
-        must(quern_entity_add(world, other, tags[1], NULL));
-        must(quern_entity_set(world, one, tags[2], NULL));
+        must_stay_valid(quern_entity_add(world, other, tags[1], NULL));
+        must_stay_valid(quern_entity_set(world, one, tags[2], NULL));
         remove_empty();
         cr_assert_eq(number_of(one), round);
         cr_assert_eq(number_of(other), round + 50);
         cr_assert(quern_entity_has(world, one, point) && quern_entity_has(world, one, tags[2]));
-        must(quern_entity_destroy(world, one));
-        must(quern_entity_destroy(world, other));
+        must_stay_valid(quern_entity_destroy(world, one));
+        must_stay_valid(quern_entity_destroy(world, other));
         if (round % 3 == 0) remove_empty();
     }
     close_bare();
@@ -532,10 +533,10 @@ Test(empty_archetypes, lets_bulk_calls_find_new_ways)
     create_row_of_sets(TAG_COUNT);
     for (uint32_t round = 0; round < 4; round++) {
         uint64_t count = 0;
-        must(quern_entity_add_matching(query, point, NULL, &count));
+        must_stay_valid(quern_entity_add_matching(query, point, NULL, &count));
         cr_assert_eq(count, (uint64_t)TAG_COUNT);
         cr_assert_eq(remove_empty(), (uint32_t)TAG_COUNT);
-        must(quern_entity_remove_matching(query, point, &count));
+        must_stay_valid(quern_entity_remove_matching(query, point, &count));
         cr_assert_eq(count, (uint64_t)TAG_COUNT);
         if (round % 2 == 0) cr_assert_eq(remove_empty(), (uint32_t)TAG_COUNT);
     }
@@ -551,15 +552,15 @@ Test(empty_archetypes, lets_create_with_find_a_new_archetype)
     create_row_of_sets(4);
     for (uint32_t round = 0; round < 8; round++) {
         quern_entity entity = create_with(tags[5], tags[6], 1);
-        if (round % 2 == 0) must(quern_entity_destroy(world, entity));
-        if (round == 4) must(quern_entity_destroy(world, entities[1]));
+        if (round % 2 == 0) must_stay_valid(quern_entity_destroy(world, entity));
+        if (round == 4) must_stay_valid(quern_entity_destroy(world, entities[1]));
         remove_empty();
         quern_entity again = create_with(tags[5], tags[6], 2);
         cr_assert_eq(number_of(again), 2u);
         cr_assert(quern_entity_has(world, again, tags[5]) && quern_entity_has(world, again, tags[6]));
         assert_valid(world);
-        must(quern_entity_destroy(world, again));
-        if (round % 2 == 1) must(quern_entity_destroy(world, entity));
+        must_stay_valid(quern_entity_destroy(world, again));
+        if (round % 2 == 1) must_stay_valid(quern_entity_destroy(world, entity));
         remove_empty();
         create_with(tags[5], none, 3);
     }
@@ -577,7 +578,7 @@ Test(empty_archetypes, gives_the_memory_of_archetypes_back)
                 if (set >> t & 1) chosen[count++] = tags[t];
             entities[set] = setup_entity_with(world, chosen, count);
         }
-        must(quern_entity_destroy_many(world, entities, SET_COUNT));
+        must_stay_valid(quern_entity_destroy_many(world, entities, SET_COUNT));
         uint64_t full = failing_allocator_outstanding_bytes(allocator);
         cr_assert_eq(remove_empty(), SET_COUNT - 1u);
         trim();
@@ -614,7 +615,7 @@ Test(empty_archetypes, is_refused_without_a_world_or_in_a_frame)
 {
     uint32_t count = 77;
     create_row_of_sets(3);
-    must(quern_entity_destroy_many(world, entities, 2));
+    must_stay_valid(quern_entity_destroy_many(world, entities, 2));
     assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_remove_empty_archetypes(NULL, &count));
     world->locked = true;
     assert_refused(world, QUERN_ERROR_WORLD_LOCKED, quern_world_remove_empty_archetypes(world, &count));
@@ -631,7 +632,7 @@ Test(empty_archetypes, without_memory_changes_nothing)
         quern_query *queries[QUERY_COUNT];
         open_queries(queries);
         create_row_of_sets(TAG_COUNT);
-        must(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+        must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
         uint32_t archetype_count = stats().archetype_count, count = 77;
         uint64_t hash = quern_world_hash(world);
         failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1 + spared);
@@ -646,7 +647,7 @@ Test(empty_archetypes, without_memory_changes_nothing)
         remove_empty();
         check_queries(queries);
         close_queries(queries);
-        must(quern_entity_destroy_many(world, entities + TAG_COUNT / 2, TAG_COUNT / 2));
+        must_stay_valid(quern_entity_destroy_many(world, entities + TAG_COUNT / 2, TAG_COUNT / 2));
         remove_empty();
     }
     close_bare();
@@ -776,7 +777,7 @@ Test(empty_archetypes_in_frames, conflicts_are_seen_again)
         must_run(schedule, NULL);
         cr_assert(quern_schedule_has_edge(schedule, first, second), "round %u", round);
         cr_assert_eq(number_of(both), (1 * 3 + 1) * 3 + 2u);
-        must(quern_entity_destroy(world, both));
+        must_stay_valid(quern_entity_destroy(world, both));
         must_run(schedule, NULL);
         cr_assert_eq(remove_empty(), 1u);
         if (round == 1) must_run(schedule, NULL);
@@ -796,7 +797,7 @@ Test(empty_archetypes_in_frames, conflicts_over_new_archetypes_are_seen_too)
     quern_system third = add_counter(schedule, "third", tags[2], &steps[2]);
     create_row_of_sets(TAG_COUNT);
     must_run(schedule, NULL);
-    must(quern_entity_destroy_many(world, entities, 3));
+    must_stay_valid(quern_entity_destroy_many(world, entities, 3));
     remove_empty();
     quern_entity both = create_with(tags[1], tags[2], 1);
     must_run(schedule, NULL);
@@ -823,7 +824,7 @@ Test(empty_archetypes_in_frames, schedules_come_and_go)
         quern_entity entity = create_with(tags[0], tags[1 + round], 0);
         if (round % 2 == 0) must_run(passing, NULL);
         must_run(kept, NULL);
-        must(quern_entity_destroy(world, entity));
+        must_stay_valid(quern_entity_destroy(world, entity));
         if (round % 3 == 0) remove_empty();
         quern_schedule_destroy(passing);
         remove_empty();
@@ -910,7 +911,7 @@ Test(empty_archetypes_in_frames, nothing_is_taken_out_unless_the_world_asks_for_
 {
     quern_schedule *schedule = open_syncing(0);
     create_row_of_sets(TAG_COUNT);
-    must(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT));
     uint32_t count = stats().archetype_count;
     for (uint32_t frame = 0; frame < 50; frame++)
         must_run(schedule, NULL);
@@ -923,7 +924,7 @@ Test(empty_archetypes_in_frames, what_is_left_goes_at_later_sync_points_and_neve
 {
     quern_schedule *schedule = open_syncing(3);
     create_row_of_sets(TAG_COUNT);
-    must(quern_entity_destroy_many(world, entities, TAG_COUNT - 2));
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT - 2));
     quern_term term = quern_term_read(number);
     quern_query *query = setup_query(world, &term, 1);
     uint64_t hash = quern_world_hash(world);
@@ -950,14 +951,14 @@ Test(empty_archetypes_in_frames, what_is_empty_for_a_few_sync_points_stays)
     quern_entity entity = create_with(tags[0], none, 1);
     uint32_t index = index_of((quern_component[]){number, tags[0]}, 2);
     for (uint32_t round = 0; round < 10; round++) {
-        must(quern_entity_destroy(world, entity));
+        must_stay_valid(quern_entity_destroy(world, entity));
         for (uint32_t frame = 0; frame < 7; frame++)
             must_run(schedule, NULL);
         cr_assert_eq(index_of((quern_component[]){number, tags[0]}, 2), index, "round %u", round);
         entity = create_with(tags[0], none, 1);
         must_run(schedule, NULL);
     }
-    must(quern_entity_destroy(world, entity));
+    must_stay_valid(quern_entity_destroy(world, entity));
     cr_assert_leq(frames_until(schedule, 1), 10u);
     quern_schedule_destroy(schedule);
     close_bare();
@@ -1021,7 +1022,7 @@ Test(empty_archetypes_in_frames, without_memory_archetypes_stay_for_another_time
     quern_query *queries[QUERY_COUNT];
     open_queries(queries);
     create_row_of_sets(TAG_COUNT);
-    must(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
     for (uint32_t frame = 0; frame < 8; frame++)
         must_run(schedule, NULL);
     uint32_t count = stats().archetype_count;
@@ -1044,7 +1045,7 @@ Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_
     quern_query *queries[QUERY_COUNT];
     open_queries(queries);
     create_row_of_sets(TAG_COUNT);
-    must(quern_entity_destroy_many(world, entities, TAG_COUNT));
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT));
     must_run(schedule, NULL);
     uint32_t count = stats().archetype_count;
     failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
@@ -1053,7 +1054,7 @@ Test(empty_archetypes_in_frames, what_could_not_go_without_memory_may_be_filled_
     failing_allocator_heal(allocator);
     cr_assert_eq(stats().archetype_count, count);
     create_row_of_sets(TAG_COUNT);
-    must(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
+    must_stay_valid(quern_entity_destroy_many(world, entities, TAG_COUNT / 2));
     cr_assert_neq(frames_until(schedule, count - TAG_COUNT / 2), UINT32_MAX);
     for (uint32_t i = 0; i < TAG_COUNT; i++)
         cr_assert_eq(quern_entity_is_alive(world, entities[i]), i >= TAG_COUNT / 2, "entity %u", i);

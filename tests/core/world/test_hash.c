@@ -19,11 +19,6 @@ typedef struct hashed_world {
     quern_entity entities[8];
 } hashed_world;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_component register_described(quern_world *world)
 {
     quern_component_def def = {.name = "described",

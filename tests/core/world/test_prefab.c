@@ -31,11 +31,6 @@ typedef struct scene {
 
 static scene it;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void open_scene_with(scene *to, const quern_world_def *def)
 {
     *to = (scene){0};

@@ -16,11 +16,6 @@ typedef struct reference {
 static quern_world *world;
 static quern_component plain, hooked;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void copy(void *targets, const void *sources, uint32_t count, void *user_data)
 {
     (void)user_data;

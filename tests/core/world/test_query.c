@@ -32,11 +32,6 @@ static void close_world(void)
 
 TestSuite(query, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* `count` entities with the components of a mask: 1 position, 2 velocity, 4 health, 8 frozen. */
 static void create_of(uint32_t mask, uint32_t count)
 {

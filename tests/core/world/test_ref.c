@@ -76,11 +76,6 @@ static uint32_t good_count(void)
     return count;
 }
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* ---------------------------------------------------------------------------------- what is remembered */
 
 Test(ref, the_first_get_finds_the_value_and_others_remember_it)

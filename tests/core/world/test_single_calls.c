@@ -60,11 +60,6 @@ TestSuite(edges, .init = open_single);
 TestSuite(set_missing, .init = open_single);
 TestSuite(destroy_list, .init = open_single);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* The value of a kind, as a number says. */
 static const void *value_of(uint32_t number)
 {

@@ -23,11 +23,6 @@ static quern_relation owner;
 static quern_component number, tag, wide;
 static quern_entity targets[TARGETS], all[COUNT];
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Entities of several archetypes; the i-th has the target i * i % (TARGETS + 1), or none. */
 static void open_world_as(const quern_world_def *def)
 {
@@ -171,6 +166,22 @@ Test(target, other_terms_narrow_the_rows)
     quern_query *query = setup_query(world, terms, 2);
     cr_assert_eq(quern_query_count(query), with_tag);
     cr_assert(with_tag > 0 && with_tag < count);
+    quern_query_destroy(query);
+}
+
+Test(target, walks_go_on_when_archetypes_without_entities_are_removed)
+{
+    quern_query *query = children_of(targets[3]);
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (!quern_entity_has(world, all[i], tag)) must(quern_entity_destroy(world, all[i]));
+    assert_walk(query, targets[3]);
+    const uint64_t count = quern_query_count(query);
+    cr_assert_gt(count, 0u);
+    uint32_t removed_count;
+    must(quern_world_remove_empty_archetypes(world, &removed_count));
+    cr_assert_gt(removed_count, 0u);
+    cr_assert_eq(quern_query_count(query), count);
+    assert_walk(query, targets[3]);
     quern_query_destroy(query);
 }
 

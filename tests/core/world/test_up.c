@@ -29,11 +29,6 @@ static quern_entity sources[SOURCES];
 static uint32_t target_of[SOURCES]; /* neighbours often have the same */
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void relate(quern_entity source, quern_relation relation, quern_entity target)
 {
     must(quern_entity_relate(world, source, relation, target));

@@ -43,11 +43,6 @@ TestSuite(describe_reasons, .init = open_world, .fini = close_world);
 TestSuite(describe_json, .init = open_world, .fini = close_world);
 TestSuite(describe_dot, .init = open_world, .fini = close_world);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void must_exist(quern_component component)
 {
     setup_entity_with(world, &component, 1);

@@ -15,11 +15,6 @@ static quern_component number, other;
 static quern_query *query;
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* Two archetypes with many chunks. */
 static void open_world(void)
 {

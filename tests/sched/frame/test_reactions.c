@@ -23,11 +23,6 @@ static quern_schedule *schedule;
 static quern_component health, damage, dead;
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void open_as(quern_schedule_def def, uint32_t phase_count)
 {
     world = setup_world();

@@ -25,11 +25,6 @@ static quern_entity targets[TARGETS], sources[SOURCES]; /* every fifth target la
 static quern_schedule *schedule;
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void fill_world(void)
 {
     random_source random = {11};

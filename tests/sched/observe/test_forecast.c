@@ -18,11 +18,6 @@ TestSuite(forecast, .timeout = 120);
 
 static const quern_forecast_costs no_costs = {0};
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_capture *open_capture(void)
 {
     quern_capture *capture;

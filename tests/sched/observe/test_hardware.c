@@ -33,11 +33,6 @@ enum {
     HALF_BURNT_NS = BURNT_NS / 2
 };
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 TestSuite(hardware, .timeout = 120);
 
 /* -------------------------------------------------------------------------------------------- readings */

@@ -34,11 +34,6 @@ static void close_schedule(void)
 
 TestSuite(fuse, .init = open_schedule, .fini = close_schedule);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 /* What a system declares, in short; lists end with a zero. */
 typedef struct declares {
     quern_term terms[4];

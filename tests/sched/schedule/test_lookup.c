@@ -15,11 +15,6 @@ static quern_entity foe, gun, both, wall; /* enemy; turret; enemy and turret; ne
 static quern_schedule *schedule;
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_entity make(quern_component first, quern_component second, uint64_t value)
 {
     const quern_component all[] = {health, place, first, second};

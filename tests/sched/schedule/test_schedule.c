@@ -39,11 +39,6 @@ static void close_schedule(void)
 TestSuite(schedule, .init = open_schedule, .fini = close_schedule);
 TestSuite(schedule_order, .init = open_schedule, .fini = close_schedule);
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_system setup_idle(const char *name)
 {
     quern_system_def def = system_def(name, idle_run);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
+#include "sched/schedule/levels.h"
+#include "tests/flow/flow_setup.h"
+
+#include <quern/relation.h>
+
+#include <criterion/criterion.h>
+
+/* How a pass that goes by levels is divided. What its systems get to see is in flow/test_levels.c. */
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_relation parent;
+static quern_component height, width;
+static quern_system climber, other;
+static quern_entity last; /* of the chain */
+
+static void open_schedule(void)
+{
+    world = setup_world();
+    parent = quern_world_parent(world);
+    height = setup_component(world, "height", 8, 8);
+    width = setup_component(world, "width", 8, 8);
+    last = quern_entity_null();
+    schedule = setup_schedule(world);
+    quern_system_def def = system_def("climb", idle_run);
+    def.terms[0] = quern_term_write(height);
+    def.levels = parent;
+    climber = setup_system(schedule, &def);
+    def = system_def("other", idle_run);
+    def.terms[0] = quern_term_write(width);
+    other = setup_system(schedule, &def);
+}
+
+static void close_schedule(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(stages, .init = open_schedule, .fini = close_schedule);
+
+static void lengthen(quern_component component, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity node = setup_entity_with(world, &component, 1);
+        if (!quern_entity_is_null(last)) must(quern_entity_relate(world, node, parent, last));
+        last = node;
+    }
+}
+
+/* The one of both systems, after a frame. */
+static const quern__pass *run_pass(void)
+{
+    must_run(schedule, NULL);
+    cr_assert(quern_schedule_are_fused(schedule, climber, other));
+    const quern__segment *segment = schedule->plan.segments.items;
+    while (segment->passes.count == 0)
+        segment++;
+    return segment->passes.items[0];
+}
+
+static uint32_t view_count_of(quern_system system)
+{
+    quern_system_stats stats;
+    must(quern_schedule_get_system_stats(schedule, system, &stats));
+    return (uint32_t)stats.view_count;
+}
+
+Test(stages, are_the_levels_that_have_chunks)
+{
+    const quern_component none = setup_component(world, "none", 8, 8);
+    lengthen(height, 1);
+    lengthen(none, 1);
+    lengthen(height, 2);
+    const quern__pass *pass = run_pass();
+    cr_assert_eq(pass->stage_count, 3u);
+    for (uint32_t i = 0; i < pass->stage_count; i++)
+        cr_assert(pass->stages[i].chunk_count == 1 && !pass->stages[i].is_deep);
+}
+
+Test(stages, the_first_has_what_systems_come_to_that_have_no_levels)
+{
+    lengthen(height, 2);
+    lengthen(width, 2);
+    const quern__pass *pass = run_pass();
+    cr_assert_eq(pass->stage_count, 2u);
+    cr_assert_eq(pass->stages[0].chunk_count, 3u);
+    cr_assert_eq(pass->stages[1].chunk_count, 1u);
+    must(quern_schedule_set_enabled(schedule, climber, false));
+    lengthen(width, 1);
+    pass = run_pass();
+    cr_assert_eq(pass->stage_count, 1u, "nobody goes by levels");
+    cr_assert_eq(pass->stages[0].chunk_count, 3u);
+}
+
+/* Whatever the order of siblings. */
+Test(stages, rows_of_one_depth_that_are_neighbours_are_a_view)
+{
+    const quern_component both[] = {height, width};
+    lengthen(height, QUERN_MAX_RELATION_LEVEL);
+    const quern_entity above = last;
+    quern_entity leaves[4];
+    for (uint32_t i = 0; i < 4; i++)
+        leaves[i] = setup_entity_with(world, both, 2);
+    for (uint32_t i = 0; i < 4; i++)
+        must(quern_entity_relate(world, leaves[i], parent, above));
+    must(quern_entity_place(world, leaves[3], parent, leaves[0]));
+    must(quern_entity_place(world, leaves[1], parent, leaves[3]));
+    const quern__pass *pass = run_pass();
+    cr_assert_eq(pass->stage_count, QUERN_MAX_RELATION_LEVEL + 1u);
+    cr_assert(pass->stages[QUERN_MAX_RELATION_LEVEL].is_deep);
+    cr_assert_eq(pass->deep_runs.count, 1u);
+    cr_assert(pass->deep_runs.items[0].first_row == 0 && pass->deep_runs.items[0].count == 4);
+    cr_assert_eq(view_count_of(climber), QUERN_MAX_RELATION_LEVEL + 1u);
+    cr_assert_eq(view_count_of(other), 1u);
+    cr_assert(quern__levels_are_known(pass), "nothing is sorted again without a change");
+    must(quern_entity_relate(world, leaves[1], parent, leaves[0]));
+    cr_assert_not(quern__levels_are_known(pass));
+    pass = run_pass();
+    cr_assert_eq(pass->deep_runs.count, 3u);
+    cr_assert_eq(view_count_of(climber), QUERN_MAX_RELATION_LEVEL + 3u);
+    cr_assert_eq(view_count_of(other), 1u);
+}

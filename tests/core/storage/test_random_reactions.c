@@ -106,11 +106,6 @@ static uint32_t subject_count;
 static uint64_t change;
 static random_source dice;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static bool matches(uint32_t reaction, uint32_t mask)
 {
     bool wants_any = false, has_any = false;

@@ -23,11 +23,6 @@ static quern_entity entities[ENTITIES];
 static bool is_disabled[ENTITIES]; /* the number */
 static captured_reports reports;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
 {
     quern_component component;

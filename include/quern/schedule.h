@@ -129,16 +129,16 @@ typedef struct quern_system_def {
     const char *before[QUERN_MAX_ORDER] QUERN__ZERO;
     /** Names of systems in the same phase that must run before this one; as before. */
     const char *after[QUERN_MAX_ORDER] QUERN__ZERO;
-    /** Makes it a *reaction*: QUERN_ON_ADDED, QUERN_ON_SET, QUERN_ON_REMOVED, combined with |. It is no part
-     * of its phase; after each sync point in which something happened that it reacts to, its views are just
-     * the rows to which it happened. See docs/reactions.md.
+    /** Makes it a *reaction*: QUERN_ON_ADDED, QUERN_ON_SET, QUERN_ON_REMOVED, combined with |. It is no
+     * part of its phase; after each sync point in which something happened that it reacts to, its views
+     * are just the rows to which it happened. See docs/reactions.md.
      *
-     * ADDED: rows that match the terms now, and did not before. SET: rows that match as before, and to which
-     * a command or call gave a value of a component that a term reads or writes; what systems write through
-     * views does not count. A row comes once, as ADDED if both are true and both are asked for. REMOVED:
-     * what matched and does no longer, moved or destroyed; such views come before the others, have copies of
-     * the values that terms read or write, to read, and handles that may be stale. With QUERN_ON_PRESENT,
-     * the rows that match when the system is added count as added.
+     * ADDED: rows that match the terms now, and did not before. SET: rows that match as before, and to
+     * which a command or call gave a value of a component that a term reads or writes; what systems write
+     * through views does not count. A row comes once, as ADDED if both are true and both are asked for.
+     * REMOVED: what matched and does no longer, moved or destroyed; such views come before the others,
+     * have copies of the values that terms read or write, to read, and handles that may be stale. With
+     * QUERN_ON_PRESENT, the rows that match when the system is added count as added.
      *
      * The rows of a chunk may come as several views, which share ordinal, partial result and commands, as
      * with up-terms. begin, end and condition are called once for each round in which the system has views.
@@ -204,8 +204,8 @@ QUERN_API void quern_schedule_destroy(quern_schedule *schedule);
 /** Adds a system at the end of the registration order. out_system may be NULL. Errors: NULL_ARGUMENT,
  * INVALID_ARGUMENT, UNKNOWN_COMPONENT, UNKNOWN_RESOURCE, DUPLICATE_COMPONENT, DUPLICATE_NAME, LIMIT,
  * SCHEDULE_CONFLICT (it looks up, or reads upward, what its own parallel views write), WORLD_LOCKED,
- * OUT_OF_MEMORY. Of a reaction to REMOVED, INVALID_ARGUMENT also for components that it reads and that can be
- * destroyed but not copied. Threads: main, between frames. */
+ * OUT_OF_MEMORY. Of a reaction to REMOVED, INVALID_ARGUMENT also for components that it reads and that can
+ * be destroyed but not copied. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_system_def *def,
                                                  quern_system *out_system);
 
@@ -256,21 +256,21 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * Errors after the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than
  * it can have (its commands were dropped; a new entity was not created); LIMIT, when reactions caused each
- * other for more rounds than max_reaction_rounds; UNDECLARED_ACCESS, when a system was refused something (see
- * the log).
+ * other for more rounds than max_reaction_rounds; UNDECLARED_ACCESS, when a system was refused something
+ * (see the log).
  *
  * Threads: main. */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
 
-/** Runs the reactions of all schedules of the world to what calls between frames have done, as the next frame
- * would before its first system: schedule by schedule, in the order of their creation, until nothing is
- * left to react to. With the threads of jobs (NULL: only the caller). Costs nothing else when nothing
+/** Runs the reactions of all schedules of the world to what calls between frames have done, as the next
+ * frame would before its first system: schedule by schedule, in the order of their creation, until nothing
+ * is left to react to. With the threads of jobs (NULL: only the caller). Costs nothing else when nothing
  * happened.
  *
  * What it does adds to the statistics of the schedules' last frames; profiles, traces and captures do not
- * show it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (called within a frame), POOL_BUSY, those of
- * quern_schedule_run for sync points; LIMIT also when reactions of several schedules cause each other for more
- * rounds than any of them may have. Threads: main, between frames. */
+ * show it. The time step is 0. Errors: NULL_ARGUMENT, WORLD_LOCKED (called within a frame), POOL_BUSY,
+ * those of quern_schedule_run for sync points; LIMIT also when reactions of several schedules cause each
+ * other for more rounds than any of them may have. Threads: main, between frames. */
 QUERN_API quern_result quern_world_react(quern_world *world, quern_jobs *jobs);
 
 /* ------------------------------------------------------------------------------------- what it did */

@@ -17,8 +17,8 @@ struct quern__flush_report;
 /* One round of reactions, and the sync points in it. Errors end the frame. */
 quern_result quern__frame_run_round(quern_schedule *schedule, struct quern__flush_report *report);
 
-/* What a frame does before its first phase, but for commands of code between frames: reactions to what calls
- * have done. Errors: as of quern_schedule_run. */
+/* What a frame does before its first phase, but for commands of code between frames: reactions to what
+ * calls have done. Errors: as of quern_schedule_run. */
 quern_result quern__frame_react(quern_schedule *schedule, quern_jobs *jobs, const char *function);
 
 enum { QUERN__PART_BEGIN = 0, QUERN__PART_FIRST_VIEW = 1 };

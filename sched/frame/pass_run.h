@@ -3,8 +3,8 @@
 #ifndef QUERN_SCHED_FRAME_PASS_RUN_H
 #define QUERN_SCHED_FRAME_PASS_RUN_H
 
-/* What pass_run.c, where jobs begin and end, and react_run.c, which goes over what has happened, have of each
- * other. */
+/* What pass_run.c, where jobs begin and end, and react_run.c, which goes over what has happened, have of
+ * each other. */
 
 #include "sched/frame/schedule.h"
 #include "sched/schedule/pass.h"

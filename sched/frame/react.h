@@ -9,9 +9,9 @@
  *         each segment of the round: lists what has happened by now, and runs, as segments of phases do
  *         SYNC, the last of these: what they have recorded is applied, and may make for another round
  *
- * Without an exclusive reaction a round has one segment that runs, so all its reactions see the same state of
- * the world. Where the rounds are too many, what has happened is dropped, and the frame goes on; its result
- * names the reactions of the last rounds. */
+ * Without an exclusive reaction a round has one segment that runs, so all its reactions see the same state
+ * of the world. Where the rounds are too many, what has happened is dropped, and the frame goes on; its
+ * result names the reactions of the last rounds. */
 
 #include "core/world/world_commands.h"
 #include "sched/frame/schedule.h"

@@ -81,8 +81,8 @@ static quern_result fail_cycle(const quern__plan *plan, const order_graph *graph
     return quern__fail(QUERN_ERROR_SCHEDULE_CONFLICT, "before and after form a cycle: %s", text);
 }
 
-/* Appends the phase's systems, or its reactions, to the order: always the first by registration that nothing
- * holds back. */
+/* Appends the phase's systems, or its reactions, to the order: always the first by registration that
+ * nothing holds back. */
 static quern_result order_phase(quern__plan *plan, order_graph *graph, uint32_t phase, bool reacts)
 {
     for (;;) {

@@ -12,28 +12,33 @@ void quern__changes_begin(quern__storage *storage)
     storage->level_changes.count = 0;
 }
 
-static inline bool append(quern__storage *storage, const quern__level_change *change)
+/* Written field by field: a copy of a whole one would have to wait for its fields to reach the cache. */
+static inline bool append(quern__storage *storage, quern__relation *relation, uint32_t slot,
+                          bool has_target, uint32_t level)
 {
     const uint32_t count = storage->level_changes.count;
     if (!quern__array_reserve(&storage->allocator, &storage->level_changes, count + 1)) return false;
-    storage->level_changes.items[storage->level_changes.count++] = *change;
+    quern__level_change *change = &storage->level_changes.items[storage->level_changes.count++];
+    change->relation = relation;
+    change->slot = slot;
+    change->level = level;
+    change->has_target = has_target;
     return true;
 }
 
 /* Appends the children of the i-th that come to another level with it. */
-static bool append_below(quern__storage *storage, uint32_t i, const quern__cascade *cascade)
+static inline bool append_below(quern__storage *storage, quern__relation *relation, uint32_t i,
+                                const quern__cascade *cascade)
 {
-    const quern__level_change above = storage->level_changes.items[i];
-    const quern__links *links = &above.relation->links;
+    const quern__links *links = &relation->links;
+    const quern__level_change *above = &storage->level_changes.items[i];
     const uint32_t level =
-        above.level < QUERN_MAX_RELATION_LEVEL ? above.level + 1 : QUERN_MAX_RELATION_LEVEL;
-    for (uint32_t slot = quern__links_first(links, above.slot); slot != QUERN__SLOT_NONE;) {
+        above->level < QUERN_MAX_RELATION_LEVEL ? above->level + 1 : QUERN_MAX_RELATION_LEVEL;
+    for (uint32_t slot = quern__links_at(links, above->slot)->first; slot != QUERN__SLOT_NONE;) {
         const quern__kin *kin = quern__links_at(links, slot);
         const bool stays = kin->level == level || (cascade != NULL && quern__cascade_has(cascade, slot));
-        const quern__level_change change = {
-            .relation = above.relation, .slot = slot, .level = level, .has_target = true};
         __builtin_prefetch(quern__entities_record(&storage->entities, slot), 1);
-        if (!stays && !append(storage, &change)) return false;
+        if (!stays && !append(storage, relation, slot, true, level)) return false;
         slot = kin->next;
     }
     return true;
@@ -42,13 +47,11 @@ static bool append_below(quern__storage *storage, uint32_t i, const quern__casca
 quern_result quern__changes_list(quern__storage *storage, quern__relation *relation, uint32_t slot,
                                  bool has_target, uint32_t level, const quern__cascade *cascade)
 {
-    const quern__level_change change = {
-        .relation = relation, .slot = slot, .level = level, .has_target = has_target};
     const bool is_all = quern__links_level(&relation->links, slot) == level;
     uint32_t i = storage->level_changes.count;
-    bool has_room = append(storage, &change);
+    bool has_room = append(storage, relation, slot, has_target, level);
     for (; has_room && !is_all && i < storage->level_changes.count; i++)
-        has_room = append_below(storage, i, cascade);
+        has_room = append_below(storage, relation, i, cascade);
     if (has_room) return QUERN_OK;
     return quern__fail(QUERN_ERROR_OUT_OF_MEMORY,
                        "no memory for the list of %u entities whose level changes",
@@ -62,10 +65,10 @@ static bool are_several(const quern__storage *storage)
     return storage->level_changes.items[storage->level_changes.count - 1].relation != first;
 }
 
-/* Where an entity is when the changes listed so far are made. */
-static quern__archetype *find_source(const quern__storage *storage, uint32_t slot)
+/* Where an entity is when the changes listed so far are made, as far as they are noted. */
+static inline quern__archetype *find_source(const quern__storage *storage, uint32_t slot, bool notes)
 {
-    quern__archetype *moved = quern__map_find_pointer(&storage->moved, (uint64_t)slot + 1);
+    quern__archetype *moved = notes ? quern__map_find_pointer(&storage->moved, (uint64_t)slot + 1) : NULL;
     return moved != NULL
                ? moved
                : quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
@@ -101,7 +104,7 @@ static inline void fetch_row(const quern__storage *storage, const quern__level_c
 static quern_result reserve(quern__storage *storage, quern__level_change *change, bool notes)
 {
     quern_result result =
-        quern__relation_plan(storage, change->relation, find_source(storage, change->slot),
+        quern__relation_plan(storage, change->relation, find_source(storage, change->slot, notes),
                              change->has_target, change->level, &change->plan);
     if (result == QUERN_OK) fetch_row(storage, change);
     if (result == QUERN_OK && notes) result = note_moved(storage, change->slot, change->plan->target);
@@ -128,9 +131,8 @@ void quern__changes_apply(quern__storage *storage)
     for (uint32_t i = 0; i < storage->level_changes.count; i++) {
         const quern__level_change *change = &storage->level_changes.items[i];
         quern__record *record = quern__entities_record(&storage->entities, change->slot);
-        uint32_t count;
-        const uintptr_t to = quern__rows_append(storage, change->plan->target, 1, &count);
-        quern__row_move(storage, quern__entity_of_slot(storage, change->slot), record, change->plan, to);
+        quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot), record,
+                                 change->plan);
         quern__links_at(&change->relation->links, change->slot)->level = change->level;
     }
 }

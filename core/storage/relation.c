@@ -193,24 +193,18 @@ static uint32_t make_set(const quern__relation *relation, const quern__archetype
     return count;
 }
 
-quern_result quern__relation_plan(quern__storage *storage, quern__relation *relation,
-                                  quern__archetype *source, bool has_target, uint32_t level,
-                                  const quern__move_plan **out_plan)
+quern_result quern__relation_find_plan(quern__storage *storage, quern__relation *relation,
+                                       quern__archetype *source, bool has_target, uint32_t level,
+                                       const quern__move_plan **out_plan)
 {
-    const uint32_t place = level + (has_target && level == 0);
-    quern__known_plan *known =
-        &relation->plans[(source->number * QUERN__LEVEL_COUNT + place) % QUERN__RELATION_PLANS];
-    if (known->plan == NULL || known->source_number != source->number || known->place != place) {
-        uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
-        const uint32_t count = make_set(relation, source, has_target, level, set);
-        quern__archetype *target;
-        const quern__move_plan *plan;
-        quern_result result = quern__storage_archetype(storage, set, count, &target);
-        if (result == QUERN_OK) result = quern__plan_between(storage, source, target, &plan);
-        if (result != QUERN_OK) return result;
-        *known = (quern__known_plan){.plan = plan, .source_number = source->number, .place = place};
-    }
-    *out_plan = known->plan;
+    uint16_t set[QUERN_MAX_ENTITY_COMPONENTS + 2];
+    const uint32_t count = make_set(relation, source, has_target, level, set);
+    quern__archetype *target;
+    quern_result result = quern__storage_archetype(storage, set, count, &target);
+    if (result == QUERN_OK) result = quern__plan_between(storage, source, target, out_plan);
+    if (result != QUERN_OK) return result;
+    const uint64_t key = quern__plan_key(source, has_target, level);
+    relation->plans[key % QUERN__RELATION_PLANS] = (quern__known_plan){.plan = *out_plan, .key = key};
     return QUERN_OK;
 }
 

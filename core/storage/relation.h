@@ -28,12 +28,10 @@ struct quern__move_plan;
 
 enum { QUERN__LEVEL_COUNT = QUERN_MAX_RELATION_LEVEL + 1, QUERN__RELATION_PLANS = 128 };
 
-/* A plan found before: from an archetype, by number, to the one with the same components but another target
- * or level: 0, no target; otherwise with one, on this level (1 in relations without levels). */
+/* A plan found before: from an archetype to the one with the same components but another target or level. */
 typedef struct quern__known_plan {
-    const struct quern__move_plan *plan; /* NULL: none */
-    uint32_t source_number;
-    uint32_t place;
+    const struct quern__move_plan *plan;
+    uint64_t key; /* quern__plan_key; 0: none */
 } quern__known_plan;
 
 typedef struct quern__relation {
@@ -92,11 +90,30 @@ static inline uint32_t quern__relation_child_level(const quern__relation *relati
     return level < QUERN_MAX_RELATION_LEVEL ? level + 1 : QUERN_MAX_RELATION_LEVEL;
 }
 
+/* By the archetype's number: without a target, or with one on a level. Never 0. */
+static inline uint64_t quern__plan_key(const quern__archetype *source, bool has_target, uint32_t level)
+{
+    return (uint64_t)source->number * (QUERN__LEVEL_COUNT + 1) + (has_target ? level + 1 : 0) + 1;
+}
+
+/* The part of quern__relation_plan that finds one that is not known. */
+quern_result quern__relation_find_plan(struct quern__storage *storage, quern__relation *relation,
+                                       quern__archetype *source, bool has_target, uint32_t level,
+                                       const struct quern__move_plan **out_plan);
+
 /* The plan from an archetype to the one with or without a target, on a level, which is 0 without one; it
  * differs from the source. Errors: as quern__plan_between and quern__storage_archetype. */
-quern_result quern__relation_plan(struct quern__storage *storage, quern__relation *relation,
-                                  quern__archetype *source, bool has_target, uint32_t level,
-                                  const struct quern__move_plan **out_plan);
+static inline quern_result quern__relation_plan(struct quern__storage *storage, quern__relation *relation,
+                                                quern__archetype *source, bool has_target, uint32_t level,
+                                                const struct quern__move_plan **out_plan)
+{
+    const uint64_t key = quern__plan_key(source, has_target, level);
+    const quern__known_plan *known = &relation->plans[key % QUERN__RELATION_PLANS];
+    if (QUERN__UNLIKELY(known->key != key))
+        return quern__relation_find_plan(storage, relation, source, has_target, level, out_plan);
+    *out_plan = known->plan;
+    return QUERN_OK;
+}
 
 /* To be called when plans or numbers of archetypes go. */
 void quern__relations_forget_plans(quern__relations *relations);

@@ -174,9 +174,7 @@ static void apply(const switch_list *changes)
         const switching *change = &changes->entities.items[i];
         quern__record *record =
             quern__entities_record(&storage->entities, quern_entity_index(change->entity));
-        uint32_t count;
-        const uintptr_t to = quern__rows_append(storage, change->plan->target, 1, &count);
-        quern__row_move(storage, change->entity, record, change->plan, to);
+        quern__row_move_reserved(storage, change->entity, record, change->plan);
     }
 }
 

@@ -139,40 +139,24 @@ void quern__changes_apply(quern__storage *storage)
 
 /* ----------------------------------------------------------------------------------------- changing */
 
-static void write_target(const quern__storage *storage, const quern__relation *relation, uint32_t source,
-                         quern_entity target)
+/* The source's row gets the target that its links have. Who had another target before is told of. */
+static inline void write_target(const quern__storage *storage, const quern__relation *relation,
+                                uint32_t source, quern_entity target, bool had_target)
 {
     const quern__record *record = quern__entities_record(&storage->entities, source);
     const quern__archetype *archetype = quern__storage_archetype_of(storage, record);
     memcpy(quern__storage_value(archetype, record->location, relation->component_index), &target,
            sizeof target);
+    if (had_target) quern__rows_written(archetype, record->location, 1, relation->component_index);
 }
 
-/* The source had another target before. */
-static void tell_target(const quern__storage *storage, const quern__relation *relation, uint32_t source)
-{
-    const quern__record *record = quern__entities_record(&storage->entities, source);
-    quern__rows_written(quern__storage_archetype_of(storage, record), record->location, 1,
-                        relation->component_index);
-}
-
-static void relink(quern__storage *storage, quern__relation *relation, uint32_t source, uint32_t target)
+static inline void relink(quern__storage *storage, quern__relation *relation, uint32_t source,
+                          uint32_t target)
 {
     quern__links *links = &relation->links;
-    if (quern__links_target(links, source) != QUERN__SLOT_NONE) quern__links_unlink(links, source);
-    quern__links_link(links, source, target,
-                      relation->is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first);
+    if (quern__links_at(links, source)->target != QUERN__SLOT_NONE) quern__links_unlink(links, source);
+    quern__links_link(links, source, target, quern__links_new_place(links, target, relation->is_ordered));
     quern__naming_follow(storage, relation, source, target);
-}
-
-/* Where the source's archetype stays. */
-static void retarget(quern__storage *storage, quern__relation *relation, uint32_t source,
-                     quern_entity target)
-{
-    relink(storage, relation, source, quern_entity_index(target));
-    write_target(storage, relation, source, target);
-    tell_target(storage, relation, source);
-    quern__storage_note_set(storage, relation->component_index);
 }
 
 static quern_result reserve_move(quern__storage *storage, quern__relation *relation, uint32_t source,
@@ -193,18 +177,6 @@ static quern_result fail_cycle(const quern__storage *storage, const quern__relat
         quern_entity_generation(target), quern__relation_name(storage, relation));
 }
 
-/* Those whose links change with the source's lie anywhere: all are asked for at once. */
-static inline void fetch_neighbours(const quern__links *links, const quern__kin *source,
-                                    const quern__kin *target)
-{
-    if (target->last != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, target->last), 1);
-    if (source->target == QUERN__SLOT_NONE) return;
-    __builtin_prefetch(quern__links_at(links, source->target), 1);
-    if (source->previous != QUERN__SLOT_NONE)
-        __builtin_prefetch(quern__links_at(links, source->previous), 1);
-    if (source->next != QUERN__SLOT_NONE) __builtin_prefetch(quern__links_at(links, source->next), 1);
-}
-
 quern_result quern__relate(quern__storage *storage, quern__relation *relation, quern_entity source,
                            quern_entity target)
 {
@@ -215,24 +187,19 @@ quern_result quern__relate(quern__storage *storage, quern__relation *relation, q
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
     const quern__kin *link = quern__links_at(links, s);
     if (link->target == t) return QUERN_OK;
-    fetch_neighbours(links, link, quern__links_at(links, t));
     /* who has no children is above nobody */
     if (relation->has_levels && link->count > 0 && quern__links_is_above(links, s, t))
         return fail_cycle(storage, relation, source, target);
     quern_result result = quern__naming_check(storage, relation, source, t);
     if (result != QUERN_OK) return result;
     const uint32_t level = quern__relation_child_level(relation, t);
-    if (link->target != QUERN__SLOT_NONE && link->level == level) {
-        retarget(storage, relation, s, target);
-        return QUERN_OK;
-    }
-    result = reserve_move(storage, relation, s, true, level);
+    const bool had_target = link->target != QUERN__SLOT_NONE, moves = !had_target || link->level != level;
+    if (moves) result = reserve_move(storage, relation, s, true, level);
     if (result != QUERN_OK) return result;
-    const bool had_target = link->target != QUERN__SLOT_NONE;
     relink(storage, relation, s, t);
-    quern__changes_apply(storage);
-    write_target(storage, relation, s, target);
-    if (had_target) tell_target(storage, relation, s);
+    if (moves) quern__changes_apply(storage);
+    write_target(storage, relation, s, target, had_target);
+    if (!moves) quern__storage_note_set(storage, relation->component_index);
     return QUERN_OK;
 }
 

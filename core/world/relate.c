@@ -80,8 +80,9 @@ static quern_result check(const quern_world *world, quern_entity entity, quern_r
 }
 
 /* What is wrong with the other entity of a call, named by what it is there. */
-static quern_result check_other(const quern_world *world, quern_entity entity, const char *what)
+static inline quern_result check_other(const quern_world *world, quern_entity entity, const char *what)
 {
+    if (QUERN__LIKELY(quern__entities_find(&world->storage.entities, entity) != NULL)) return QUERN_OK;
     quern_result result = quern__entities_check(&world->storage.entities, entity);
     return result != QUERN_OK ? quern__name_failure(result, what, NULL) : QUERN_OK;
 }

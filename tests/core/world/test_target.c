@@ -185,6 +185,26 @@ Test(target, walks_go_on_when_archetypes_without_entities_are_removed)
     quern_query_destroy(query);
 }
 
+Test(target, a_list_without_memory_is_not_taken_for_that_of_the_target_before)
+{
+    quern_world *const own = world;
+    failing_allocator *memory = failing_allocator_create();
+    open_world_as(&(quern_world_def){.allocator = failing_allocator_interface(memory)});
+    quern_query *query = children_of(targets[0]);
+    assert_walk(query, targets[0]);
+    must(quern_query_set_target(query, targets[1])); /* has more children */
+    failing_allocator_fail_from(memory, failing_allocator_call_count(memory) + 1);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert_eq(it.result, QUERN_ERROR_OUT_OF_MEMORY);
+    failing_allocator_heal(memory);
+    must(quern_query_set_target(query, targets[0]));
+    assert_walk(query, targets[0]);
+    quern_query_destroy(query);
+    quern_world_destroy(world);
+    failing_allocator_close(memory);
+    world = own;
+}
+
 Test(target, a_change_in_the_middle_ends_the_walk)
 {
     quern_query *query = children_of(targets[1]);

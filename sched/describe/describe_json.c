@@ -126,6 +126,8 @@ static void put_terms(quern__json *out, const quern__system *system)
                                           [QUERN_MATCH_NONE] = "none",
                                           [QUERN_MATCH_OPTIONAL] = "optional",
                                           [QUERN_MATCH_ANY] = "any"};
+    static const char *const enabled_words[] = {
+        [QUERN_IF_ENABLED] = "yes", [QUERN_IF_DISABLED] = "no", [QUERN_IF_EITHER] = "either"};
     static const char *const reaches[] = {
         [QUERN_REACH_ROW] = "row", [QUERN_REACH_UP] = "up", [QUERN_REACH_NEAREST] = "nearest"};
     const quern__components *components = &system->plan->world->storage.components;
@@ -137,6 +139,7 @@ static void put_terms(quern__json *out, const quern__system *system)
         quern__json_text(out, "match", matches[term->match]);
         quern__json_text(out, "access", access_words[term->access]);
         quern__json_flag(out, "changed", term->changed);
+        quern__json_text(out, "enabled", enabled_words[term->enabled]);
         quern__json_flag(out, "by_target", term->by_target);
         quern__json_text(out, "reach", reaches[term->reach]);
         if (term->reach == QUERN_REACH_ROW)
@@ -219,6 +222,7 @@ static void put_traits(quern__json *out, const quern__system *system)
     quern__json_count(out, "lane", system->lane + 1);
     quern__json_flag(out, "enabled", system->enabled);
     quern__json_flag(out, "serial", quern__system_is(system, QUERN_SYSTEM_SERIAL));
+    quern__json_flag(out, "by_runs", system->query.by_runs);
     quern__json_flag(out, "main_thread", quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD));
     quern__json_flag(out, "exclusive", quern__system_is(system, QUERN_SYSTEM_EXCLUSIVE));
     put_levels(out, system->plan, system->levels);

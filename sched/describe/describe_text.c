@@ -46,6 +46,8 @@ static void write_term(quern__printer *printer, const quern_world *world, const 
     quern__write_quoted(printer, " ", quern_component_name(world, term->component));
     if (term->by_target) quern__print(printer, " of one target");
     if (term->changed) quern__print(printer, " if changed");
+    if (term->enabled == QUERN_IF_DISABLED) quern__print(printer, " if disabled");
+    if (term->enabled == QUERN_IF_EITHER) quern__print(printer, " enabled or not");
     if (term->reach == QUERN_REACH_ROW) return;
     quern__print(printer, term->reach == QUERN_REACH_UP ? " upward" : " of the nearest ancestor");
     quern__write_quoted(printer, " by ",

@@ -92,6 +92,13 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
         if (result == QUERN_OK) count_bytes(kind, operation, 1);
     }
     if (prefab->name_count > 0) count_bytes(kind, &quern__operation_name, prefab->name_count);
+    for (uint32_t i = 0; i < prefab->toggles.count && result == QUERN_OK; i++) {
+        const quern__operation *operation = NULL;
+        result = quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                          prefab->toggles.items[i].component_index, QUERN__VARIANT_DISABLE,
+                                          &operation);
+        if (result == QUERN_OK) count_bytes(kind, operation, 1);
+    }
     return result;
 }
 
@@ -282,6 +289,22 @@ static void record_names(const spawning *it)
     }
 }
 
+static void record_toggles(const spawning *it)
+{
+    quern_commands *commands = it->commands;
+    const quern__storage *storage = commands->storage;
+    for (uint32_t i = 0; i < it->prefab->toggles.count; i++) {
+        const quern__prefab_toggle *toggle = &it->prefab->toggles.items[i];
+        const quern__operation *operation = NULL;
+        quern__operations_single(&commands->operations, &storage->components, &storage->allocator,
+                                 toggle->component_index, QUERN__VARIANT_DISABLE, &operation);
+        assert(operation != NULL);
+        char *place = open_place(commands, operation);
+        *quern__place_take(commands, operation, place) =
+            (quern__item){.entity = member_handle(it, toggle->member)};
+    }
+}
+
 /* -------------------------------------------------------------------------------------------- the calls */
 
 /* What a definition asks for. */
@@ -342,6 +365,7 @@ static quern_result record_spawn(spawning *it, quern_prefab handle, const char *
         record_create(it, i);
     if (it->prefab->has_other_links) record_relates(it);
     if (it->prefab->name_count > 0) record_names(it);
+    if (it->prefab->toggles.count > 0) record_toggles(it);
     return QUERN_OK;
 }
 

@@ -31,6 +31,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__array_release(allocator, &prefab->links);
     quern__array_release(allocator, &prefab->kin);
     quern__array_release(allocator, &prefab->names);
+    quern__array_release(allocator, &prefab->toggles);
     quern__array_release(allocator, &prefab->ties);
     quern__array_release(allocator, &prefab->row_members);
     quern__array_release(allocator, &prefab->component_indices);

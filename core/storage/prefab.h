@@ -63,6 +63,12 @@ typedef struct quern__prefab_member {
     uint32_t name; /* in names; QUERN_NO_MEMBER: it has none */
 } quern__prefab_member;
 
+/* A component that a member has disabled. */
+typedef struct quern__prefab_toggle {
+    uint32_t member;
+    uint32_t component_index;
+} quern__prefab_toggle;
+
 #define QUERN__PLAN_NONE UINT64_MAX
 
 /* Where the groups go when the root comes to a level. */
@@ -81,6 +87,7 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__kin) kin; /* by member: its links of the hierarchy, with members for slots */
     QUERN__ARRAY(char) names;     /* each ends with a zero; the root has none */
     uint32_t name_count;
+    QUERN__ARRAY(quern__prefab_toggle) toggles;
     QUERN__ARRAY(uint32_t) ties;              /* links, group after group */
     QUERN__ARRAY(uint32_t) row_members;       /* the member of each row, group after group */
     QUERN__ARRAY(uint16_t) component_indices; /* sorted within a group; tags too */

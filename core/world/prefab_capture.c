@@ -502,6 +502,26 @@ static quern_result copy_names(capture *it)
     return QUERN_OK;
 }
 
+/* ------------------------------------------------------------------------------------------ toggles */
+
+static quern_result list_toggles(capture *it)
+{
+    quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const quern__planes *planes = archetype_of(it, i)->planes;
+        const uintptr_t location = record_of(it, i)->location;
+        for (uint32_t k = 0; planes != NULL && k < planes->count; k++) {
+            if (planes->list[k].kind != QUERN__PLANE_DISABLED || !quern__plane_test(planes, k, location))
+                continue;
+            if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
+                return fail_memory();
+            prefab->toggles.items[prefab->toggles.count++] =
+                (quern__prefab_toggle){.member = i, .component_index = planes->list[k].id};
+        }
+    }
+    return QUERN_OK;
+}
+
 /* -------------------------------------------------------------------------------------------- capture */
 
 static quern_result compile(capture *it, quern_entity root)
@@ -515,6 +535,7 @@ static quern_result compile(capture *it, quern_entity root)
     if (result == QUERN_OK) result = list_links(it);
     if (result == QUERN_OK) result = list_kin(it);
     if (result == QUERN_OK) result = copy_names(it);
+    if (result == QUERN_OK) result = list_toggles(it);
     return result != QUERN_OK ? result : tie_groups(it);
 }
 

@@ -211,8 +211,7 @@ static void spawn_rows(const spawn *it, uint32_t group_index, uint32_t first_ins
 static void link_entity(quern__relation *relation, uint32_t source, uint32_t target)
 {
     quern__links *links = &relation->links;
-    quern__links_link(links, source, target,
-                      quern__links_new_place(links, target, relation->is_ordered));
+    quern__links_link(links, source, target, quern__links_new_place(links, target, relation->is_ordered));
     quern__links_at(links, source)->level = quern__relation_child_level(relation, target);
 }
 
@@ -246,6 +245,20 @@ static void name_instance(const spawn *it, const quern_entity *handles)
     }
 }
 
+static void disable_components(const spawn *it, const quern_entity *handles)
+{
+    const quern__prefab *prefab = it->prefab;
+    for (uint32_t i = 0; i < prefab->toggles.count; i++) {
+        const quern__prefab_toggle *toggle = &prefab->toggles.items[i];
+        const quern__record *record =
+            quern__entities_record(&it->storage->entities, quern_entity_index(handles[toggle->member]));
+        const quern__archetype *archetype = quern__storage_archetype_of(it->storage, record);
+        quern__row_enable(
+            archetype, record->location,
+            quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, toggle->component_index), false);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- spawn */
 
 static void spawn_all(const spawn *it)
@@ -261,6 +274,8 @@ static void spawn_all(const spawn *it)
             link_instance(it, it->handles + (size_t)i * member_count);
         for (uint32_t i = first; i < first + count && it->prefab->name_count > 0; i++)
             name_instance(it, it->handles + (size_t)i * member_count);
+        for (uint32_t i = first; i < first + count && it->prefab->toggles.count > 0; i++)
+            disable_components(it, it->handles + (size_t)i * member_count);
     }
 }
 

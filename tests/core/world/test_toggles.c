@@ -9,6 +9,7 @@
 #include <quern/bulk.h>
 #include <quern/commands.h>
 #include <quern/parallel.h>
+#include <quern/prefab.h>
 #include <quern/relation.h>
 
 #include <string.h>
@@ -429,6 +430,35 @@ Test(toggles, by_command_come_to_what_they_come_to_one_by_one)
                          "sequence %u, state %u", i, state);
         }
     quern_query_destroy(all);
+}
+
+/* --------------------------------------------------------------------------------------------- prefabs */
+
+/* The child has the tag disabled, and the root another component. */
+Test(toggles, are_captured_with_a_tree_and_spawned_by_calls_and_commands)
+{
+    const quern_component both[] = {number, tag};
+    const quern_entity root = setup_entity_with(world, both, 2), child = setup_entity_with(world, both, 2);
+    must(quern_entity_relate(world, child, quern_world_parent(world), root));
+    must(quern_entity_enable(world, root, number, false));
+    must(quern_entity_enable(world, child, tag, false));
+    quern_prefab prefab;
+    must(quern_prefab_capture(world, root, &prefab));
+    must(quern_entity_destroy(world, root));
+    enum { CALLS = 300 };
+    for (uint32_t i = 0; i < CALLS; i++)
+        must(quern_prefab_spawn(world, prefab, NULL, NULL));
+    must(quern_commands_spawn(quern_world_commands(world), prefab, NULL, NULL));
+    must(quern_world_flush(world));
+    assert_valid(world);
+    quern_query *roots =
+        setup_query(world, (quern_term[]){quern_term_disabled(number), quern_term_with(tag)}, 2);
+    quern_query *children =
+        setup_query(world, (quern_term[]){quern_term_with(number), quern_term_disabled(tag)}, 2);
+    cr_assert_eq(quern_query_count(roots), CALLS + 1u);
+    cr_assert_eq(quern_query_count(children), CALLS + 1u);
+    quern_query_destroy(roots);
+    quern_query_destroy(children);
 }
 
 /* ---------------------------------------------------------------------------------------------- refused */

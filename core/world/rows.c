@@ -128,7 +128,7 @@ uint64_t quern__rows_count_run(const quern__query *query, const quern__query_mat
                                uint32_t chunk_index, uint32_t first_row, uint32_t count)
 {
     quern_view view = {0};
-    quern__row_mask mask;
+    quern__row_mask mask = {.word_count = 0};
     quern__view_set(&view, query, match, &match->archetype->slots[chunk_index]);
     quern__view_point(&view, first_row, count);
     const quern__pick pick = quern__rows_pick(query, &view, &mask);

@@ -3,6 +3,8 @@
 /* In: the recorders. Out: their streams in order. What may fail: memory for the lists. */
 #include "core/commands/gather.h"
 
+#include "core/commands/accumulate.h"
+
 void quern__gathered_release(quern__gathered *gathered, const quern_allocator *allocator)
 {
     quern__array_release(allocator, &gathered->streams);
@@ -11,7 +13,8 @@ void quern__gathered_release(quern__gathered *gathered, const quern_allocator *a
 }
 
 quern_result quern__commands_gather(quern__gathered *gathered, const quern__storage *storage,
-                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count)
+                                    const quern_commands *recorders, uint32_t count, uint32_t stream_count,
+                                    bool accumulated)
 {
     const quern_allocator *allocator = &storage->allocator;
     gathered->streams.count = 0;
@@ -24,11 +27,15 @@ quern_result quern__commands_gather(quern__gathered *gathered, const quern__stor
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to gather %u command streams",
                            stream_count);
     quern__sort_item *next = gathered->order.items;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < recorders[i].streams.count; k++) {
-            quern__stream *stream = &recorders[i].streams.items[k];
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__accumulator *accumulator = recorders[i].accumulator;
+        if (accumulated && accumulator == NULL) continue;
+        const quern_commands *recorder = accumulated ? &accumulator->recorder : &recorders[i];
+        for (uint32_t k = 0; k < recorder->streams.count; k++) {
+            quern__stream *stream = &recorder->streams.items[k];
             *next++ = (quern__sort_item){.key = stream->origin.key, .pointer = stream};
         }
+    }
     quern__sort(gathered->order.items, gathered->order_scratch.items, stream_count);
     for (uint32_t i = 0; i < stream_count; i++) {
         quern__stream *stream = gathered->order.items[i].pointer;

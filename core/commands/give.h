@@ -51,6 +51,11 @@ static inline void quern__record_forget_living(const quern__operation *operation
 quern_result quern__record_check_value(const quern_commands *commands, const quern__operand *operand,
                                        quern_entity entity, const void *value, const char *function);
 
+/* Whether the entity, which is none that lives, may be recorded for all that: a provisional one of this
+ * callback. */
+quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
+                                        const char *function);
+
 /* Whether the handle is provisional, and of a create that this callback has recorded. */
 bool quern__record_is_ours(const quern_commands *commands, quern_entity entity);
 

@@ -21,6 +21,7 @@ void quern__playback_release(quern__playback *playback)
     quern__resolved_release(&playback->resolved, allocator);
     quern__turnover_release(&playback->turnover, allocator);
     quern__relating_destroy(playback->relating);
+    quern__accumulating_destroy(playback->accumulating);
     quern__array_release(allocator, &playback->drops);
 }
 
@@ -113,7 +114,7 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     quern__gathered *gathered = &playback->gathered;
     quern__executor_begin_stage(watcher, QUERN__STAGE_GATHER);
     const quern_result result =
-        quern__commands_gather(gathered, playback->storage, recorders, count, stream_count);
+        quern__commands_gather(gathered, playback->storage, recorders, count, stream_count, false);
     if (result != QUERN_OK) return result;
     if (playback->no_short_ways)
         gathered->traits &= (uint8_t) ~(QUERN__TRAIT_IN_PLACE | QUERN__TRAIT_TURNOVER);
@@ -123,15 +124,41 @@ static quern_result run_stages(quern__playback *playback, const quern_commands *
     return change_rows(playback, NULL, shared, watcher, &is_again);
 }
 
-/* Adds what a sync point has done, which has succeeded. */
-static void report(quern__playback *playback, quern__playback_stats *stats)
+/* What `count` recorders hold: commands, and values that were accumulated. */
+typedef struct recorded {
+    quern_commands *recorders;
+    uint32_t count;
+    uint32_t stream_count, value_stream_count;
+    uint64_t command_count, value_count;
+} recorded;
+
+static void count_streams(const quern_commands *recorder, uint32_t *stream_count, uint64_t *command_count)
+{
+    *stream_count += recorder->streams.count;
+    for (uint32_t k = 0; k < recorder->streams.count; k++)
+        *command_count += recorder->streams.items[k].command_count;
+}
+
+static recorded close_recorders(quern_commands *recorders, uint32_t count)
+{
+    recorded all = {.recorders = recorders, .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        quern__commands_close(&recorders[i]);
+        count_streams(&recorders[i], &all.stream_count, &all.command_count);
+        if (quern__accumulator_is_used(&recorders[i]))
+            count_streams(&recorders[i].accumulator->recorder, &all.value_stream_count, &all.value_count);
+    }
+    return all;
+}
+
+/* Adds what a sync point has done, which has succeeded. first: of its entries among the drops. */
+static void report(quern__playback *playback, uint32_t first, quern__playback_stats *stats)
 {
     const quern__resolved *resolved = &playback->resolved;
     stats->created_count += resolved->created_count;
     stats->destroyed_count += resolved->destroyed_count;
     stats->refused_count += resolved->refused_count;
     if (stats->refused_result == QUERN_OK) stats->refused_result = resolved->refused_result;
-    const uint32_t first = playback->drops.count;
     for (uint32_t i = 0; i < playback->merged.scratches.count; i++) {
         const quern__drops *drops = &playback->merged.scratches.items[i]->drops;
         for (uint32_t k = 0; k < drops->count; k++) {
@@ -142,28 +169,69 @@ static void report(quern__playback *playback, quern__playback_stats *stats)
     quern__drops_sort(&playback->drops, first);
 }
 
+/* Values that nobody wanted go in the order of streams, and not by who recorded them. */
+static void destroy_values(const quern__gathered *gathered)
+{
+    for (uint32_t i = 0; i < gathered->streams.count; i++)
+        quern__stream_destroy_values(gathered->streams.items[i].stream);
+}
+
+/* The executor, where so many commands are worth more than one thread. */
+static const quern__executor *share(const quern__playback *playback, const quern__executor *executor,
+                                    uint64_t command_count)
+{
+    const bool is_shared =
+        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
+    return is_shared ? executor : NULL;
+}
+
+static quern_result apply_commands(quern__playback *playback, const recorded *all,
+                                   const quern__executor *executor)
+{
+    if (all->stream_count == 0) return QUERN_OK;
+    return run_stages(playback, all->recorders, all->count, all->stream_count,
+                      share(playback, executor, all->command_count), executor);
+}
+
+/* Commands, where there are any, and then what was accumulated. */
+static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback, const recorded *all,
+                                                       const quern__executor *executor,
+                                                       quern__playback_stats *stats)
+{
+    const quern__executor *shared = share(playback, executor, all->value_count);
+    const uint32_t first = playback->drops.count;
+    if (playback->accumulating == NULL)
+        playback->accumulating = quern__accumulating_create(playback->storage);
+    quern__accumulating *it = playback->accumulating;
+    if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
+    quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
+    quern_result result = quern__accumulating_prepare(it, all->recorders, all->count,
+                                                      all->value_stream_count, &playback->drops, shared);
+    playback->resolved.further_drop_count = it->most_drops;
+    if (result == QUERN_OK) result = apply_commands(playback, all, executor);
+    playback->resolved.further_drop_count = 0;
+    if (result != QUERN_OK) return result;
+    quern__executor_begin_stage(executor, QUERN__STAGE_APPLY);
+    quern__accumulating_apply(it, all->stream_count > 0 ? &playback->gathered : NULL,
+                              playback->resolved.created.items, &playback->drops, first, shared);
+    stats->dropped_count += it->dropped_count;
+    destroy_values(&it->gathered);
+    return QUERN_OK;
+}
+
 quern_result quern__playback_run(quern__playback *playback, quern_commands *recorders, uint32_t count,
                                  const quern__executor *executor, quern__playback_stats *stats)
 {
-    uint64_t command_count = 0;
-    uint32_t stream_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        quern__commands_close(&recorders[i]);
-        stream_count += recorders[i].streams.count;
-        for (uint32_t k = 0; k < recorders[i].streams.count; k++)
-            command_count += recorders[i].streams.items[k].command_count;
-    }
-    if (stream_count == 0) return QUERN_OK;
-    const bool is_shared =
-        quern__executor_is_shared(executor) && command_count >= playback->parallel_command_count;
-    quern_result result =
-        run_stages(playback, recorders, count, stream_count, is_shared ? executor : NULL, executor);
+    const recorded all = close_recorders(recorders, count);
+    if (all.stream_count + all.value_stream_count == 0) return QUERN_OK;
+    const uint32_t first_drop = playback->drops.count;
+    const quern_result result = QUERN__LIKELY(all.value_stream_count == 0)
+                                    ? apply_commands(playback, &all, executor)
+                                    : apply_with_values(playback, &all, executor, stats);
     if (result == QUERN_OK) {
-        stats->command_count += command_count;
-        report(playback, stats);
-        /* Values that nobody wanted go in the order of streams, and not by who recorded them. */
-        for (uint32_t i = 0; i < playback->gathered.streams.count; i++)
-            quern__stream_destroy_values(playback->gathered.streams.items[i].stream);
+        stats->command_count += all.command_count + all.value_count;
+        report(playback, first_drop, stats);
+        if (all.stream_count > 0) destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < count; i++)
             quern__commands_reset(&recorders[i]);
     }

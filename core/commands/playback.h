@@ -17,8 +17,12 @@
  * Where all commands do is to set values that are there, in_place.h takes the place of the last three;
  * where it is to destroy and create, turnover.h does.
  *
+ * Values that were accumulated (accumulate.h) are gathered before the first of these stages, and combined
+ * after the last.
+ *
  * Then the recorders are reset, and values that nobody wanted are destroyed. */
 
+#include "core/commands/accumulate.h"
 #include "core/commands/relate.h"
 #include "core/commands/turnover.h"
 
@@ -33,7 +37,8 @@ typedef struct quern__playback {
     quern__merged merged;
     quern__resolved resolved;
     quern__turnover turnover;
-    quern__relating *relating; /* NULL until it is needed */
+    quern__relating *relating;         /* NULL until it is needed */
+    quern__accumulating *accumulating; /* likewise */
     quern__drops drops;        /* since quern__playback_start_frame */
 } quern__playback;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "core/commands/accumulate.h"
 #include "core/commands/give.h"
 #include "core/commands/spawn.h"
 #include "core/storage/naming.h"
@@ -37,6 +38,7 @@ void quern__commands_release(quern_commands *commands)
     const quern_allocator *allocator = &commands->storage->allocator;
     quern__blocks_trim(commands, 0);
     quern__spawns_release(commands);
+    quern__accumulator_release(commands);
     quern__array_release(allocator, &commands->blocks);
     quern__array_release(allocator, &commands->streams);
     quern__operations_release(&commands->operations, allocator);
@@ -58,6 +60,8 @@ void quern__commands_close(quern_commands *commands)
     quern__run_close(commands);
     if (commands->open != NULL) leave_tail(commands);
     commands->open = NULL;
+    if (QUERN__UNLIKELY(commands->accumulator != NULL))
+        quern__commands_close(&commands->accumulator->recorder);
 }
 
 void quern__commands_begin(quern_commands *commands, const quern__origin *origin)
@@ -104,6 +108,7 @@ void quern__commands_reset(quern_commands *commands)
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
     quern__blocks_rewind(commands);
+    if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
 }
 
 /* ----------------------------------------------------------------------------------------- checks */
@@ -139,12 +144,11 @@ static quern_result fail_provisional(const quern_commands *commands, quern_entit
                             quern_entity_index(entity), reason);
 }
 
-static quern_result find_other_entity(const quern_commands *commands, quern_entity entity,
-                                      const char *function, quern__item *out_head)
+quern_result quern__record_check_entity(const quern_commands *commands, quern_entity entity,
+                                        const char *function)
 {
     if (!quern_entity_is_provisional(entity))
         return quern__entities_check(&commands->storage->entities, entity);
-    *out_head = (quern__item){.entity = entity};
     return quern__record_is_ours(commands, entity) ? QUERN_OK
                                                    : fail_provisional(commands, entity, function);
 }
@@ -154,9 +158,9 @@ static inline quern_result find_entity(const quern_commands *commands, quern_ent
                                        const char *function, quern__item *out_head)
 {
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
-    if (QUERN__UNLIKELY(record == NULL)) return find_other_entity(commands, entity, function, out_head);
-    *out_head = (quern__item){.entity = entity, .location = record->location};
-    return QUERN_OK;
+    *out_head = (quern__item){.entity = entity, .location = record != NULL ? record->location : 0};
+    return QUERN__LIKELY(record != NULL) ? QUERN_OK
+                                         : quern__record_check_entity(commands, entity, function);
 }
 
 typedef struct handle_check {
@@ -329,6 +333,7 @@ const char *quern_drop_reason_string(quern_drop_reason reason)
         [QUERN_DROP_CYCLE] = "target is the source, or below it, by then",
         [QUERN_DROP_TARGET_IN_USE] = "sources that go on refuse the end of their target",
         [QUERN_DROP_NAME_TAKEN] = "a sibling has the name by then",
+        [QUERN_DROP_NO_COMPONENT] = "the entity lacks the component by then",
     };
     return (size_t)reason < QUERN__COUNT_OF(texts) ? texts[reason] : "unknown reason";
 }

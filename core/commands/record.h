@@ -70,6 +70,7 @@ struct quern_commands {
     QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
     quern__operations operations;
     QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* by the index of the prefab; see spawn.h */
+    struct quern__accumulator *accumulator; /* NULL: nothing was accumulated yet; see accumulate.h */
 };
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */

@@ -462,7 +462,7 @@ static bool drop_refused(const resolving *it)
 /* Room to report what is dropped, once all of it is known. */
 static bool reserve_drops(const resolving *it)
 {
-    uint32_t count = it->drops->count;
+    uint32_t count = it->drops->count + it->resolved->further_drop_count;
     for (uint32_t i = 0; i < it->merged->scratches.count; i++)
         count += it->merged->scratches.items[i]->drops.count;
     return quern__array_reserve(&it->storage->allocator, it->drops, count);

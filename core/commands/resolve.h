@@ -38,6 +38,7 @@ typedef struct quern__resolved {
     QUERN__ARRAY(uint32_t) delta_of_archetype; /* by index: a guess, checked against the delta */
     uint64_t created_count, destroyed_count;
     uint64_t refused_count;      /* entities whose commands ask for more than it, or the world, can have */
+    uint32_t further_drop_count; /* entries that the report of drops needs room for besides */
     quern_result refused_result; /* of the first of them, or QUERN_OK */
     /* lists with room for what applying puts there */
     QUERN__ARRAY(uintptr_t) gaps;       /* locations, ascending for each archetype */

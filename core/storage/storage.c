@@ -42,6 +42,7 @@ void quern__storage_release(quern__storage *storage)
     quern__cascade_release(&storage->cascade, &storage->allocator);
     quern__relations_release(&storage->relations, &storage->allocator);
     quern__names_release(&storage->names, &storage->allocator);
+    quern__array_release(&storage->allocator, &storage->combines.list);
     quern__components_release(&storage->components, &storage->allocator);
 }
 

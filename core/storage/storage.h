@@ -13,6 +13,7 @@
 
 #include "core/storage/archetype.h"
 #include "core/storage/cascade.h"
+#include "core/storage/combine.h"
 #include "core/storage/component.h"
 #include "core/storage/entity.h"
 #include "core/storage/name.h"
@@ -61,6 +62,7 @@ typedef struct quern__storage {
     quern__map moved;       /* slot + 1 -> archetype of an entity that changes more than once */
     quern__cascade cascade; /* of immediate calls */
     quern__names names;
+    quern__combines combines;
     quern__reactions reactions;
     bool has_attachments;            /* entities may have links or names: who ends has to be looked at */
     struct quern__prefabs *prefabs;  /* NULL: none was captured yet */

@@ -255,6 +255,29 @@ void *quern_resource_get(quern_world *world, quern_resource resource)
     return world->resources.list.items[quern__resource_index(resource)].value;
 }
 
+/* ------------------------------------------------------------------------------------------ combines */
+
+static quern_result register_combine(quern_world *world, const quern_combine_def *def,
+                                     quern_combine *out_combine)
+{
+    static const char function[] = "quern_combine_register";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (def == NULL) return quern__fail_null(function, "def");
+    if (out_combine == NULL) return quern__fail_null(function, "out_combine");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    result = quern__combines_register(&world->storage.combines, &world->storage.allocator,
+                                      world->resources.world_tag, def, out_combine);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
+                                    quern_combine *out_combine)
+{
+    if (!quern__world_enter(world, "quern_combine_register")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, register_combine(world, def, out_combine));
+}
+
 /* ----------------------------------------------------------------------------- lists of components */
 
 quern_result quern__world_fail_managed(const quern_world *world, quern_component component)

@@ -69,7 +69,8 @@ void quern__world_release_commands(quern_world *world)
 
 static bool holds_commands(const quern_commands *recorder)
 {
-    return recorder->streams.count > 0 || recorder->failed != QUERN_OK;
+    return recorder->streams.count > 0 || recorder->failed != QUERN_OK ||
+           quern__accumulator_is_used(recorder);
 }
 
 void quern__world_end_recording(const quern_world *world)
@@ -100,7 +101,7 @@ static quern_result apply(quern_world *world, quern_commands *recorders, uint32_
     quern_result failed = QUERN_OK;
     bool has_streams = false;
     for (uint32_t i = 0; i < count; i++) {
-        has_streams |= recorders[i].streams.count > 0;
+        has_streams |= recorders[i].streams.count > 0 || quern__accumulator_is_used(&recorders[i]);
         if (recorders[i].failed != QUERN_OK) failed = recorders[i].failed;
         recorders[i].failed = QUERN_OK;
     }

@@ -24,6 +24,9 @@
  *      destroyed at the same sync point, in the order of their creates. The slot freed last is reused
  *      first.
  *
+ * After all that, values that were accumulated (quern_commands_accumulate) are combined with what the
+ * entities have by then.
+ *
  * Component hooks run on the thread that called quern_schedule_run, in the same order at every number of
  * threads (but see copy in quern_hooks).
  *
@@ -72,7 +75,8 @@ typedef enum quern_drop_reason {
     QUERN_DROP_CYCLE,         /**< Relate: the target was below the source by then. */
     QUERN_DROP_TARGET_IN_USE, /**< Destroy: a relation with QUERN_TARGET_REFUSES has sources of it, or of
                                 what would be destroyed with it, that would go on. */
-    QUERN_DROP_NAME_TAKEN     /**< Set a name, relate, unrelate: a sibling had the name by then. */
+    QUERN_DROP_NAME_TAKEN,    /**< Set a name, relate, unrelate: a sibling had the name by then. */
+    QUERN_DROP_NO_COMPONENT   /**< Accumulate: the entity does not have the component by then. */
 } quern_drop_reason;
 
 /** Returns a few words, such as "entity destroyed by an earlier command"; "unknown reason" for other
@@ -142,6 +146,55 @@ QUERN_API quern_result quern_commands_unrelate(quern_commands *commands, quern_e
  * long, not UTF-8, or with '/'). */
 QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_entity entity,
                                                const char *name);
+
+/* -------------------------------------------------------------------------------------- accumulating */
+
+#define QUERN_MAX_COMBINES 256 /**< Functions registered with quern_combine_register, per world. */
+
+/** How an accumulated value comes to the one that is there: QUERN_SUM, QUERN_MIN, QUERN_MAX, or a function of
+ * the program's own. */
+typedef struct quern_combine {
+    uint32_t bits; /**< Internal. */
+} quern_combine;
+
+#ifdef __cplusplus
+#define QUERN_SUM (quern_combine{1})
+#define QUERN_MIN (quern_combine{2})
+#define QUERN_MAX (quern_combine{3})
+#else
+#define QUERN_SUM ((quern_combine){1}) /**< Adds, field by field; integers wrap around. */
+#define QUERN_MIN ((quern_combine){2}) /**< The lesser one, field by field; what is there, if one is no number. */
+#define QUERN_MAX ((quern_combine){3}) /**< The greater one, likewise. */
+#endif
+
+/** Makes value what the two come to. Called at sync points, by several threads at the same time for different
+ * values, and for the same value in the order of commands. It must not call into the world. */
+typedef void quern_combine_function(void *value, const void *accumulated, void *user_data);
+
+/** Describes a way to combine. */
+typedef struct quern_combine_def {
+    const char *name QUERN__ZERO; /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the world. */
+    quern_combine_function *function QUERN__ZERO; /**< Required. */
+    void *user_data QUERN__ZERO;                  /**< For the function. */
+} quern_combine_def;
+
+/** Registers a way to combine values. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), DUPLICATE_NAME, LIMIT,
+ * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+QUERN_API quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
+                                              quern_combine *out_combine);
+
+/** Combines a value with the one that the entity has after all other commands of the sync point: a turret
+ * lowers the health of what it hits. value is copied now. The entity may be provisional.
+ *
+ * Values for one entity are combined in the order of commands, so sums of floats, too, are the same at every
+ * number of threads. QUERN_SUM, QUERN_MIN and QUERN_MAX are for components whose bytes are all described as
+ * numbers (QUERN_FIELD_I8 to QUERN_FIELD_F64). Dropped where the entity is gone by then, or lacks the
+ * component. Change filters and reactions count it as setting the component. Further errors:
+ * INVALID_ARGUMENT (no way to combine of this world; the component has bytes that are not described as
+ * numbers, is a tag, or is kept by Quern itself). */
+QUERN_API quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,
+                                                 quern_component component, const void *value,
+                                                 quern_combine combine);
 
 /* ----------------------------------------------------------------------------------- between frames */
 

@@ -35,8 +35,7 @@ uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule)
     }
     uint64_t count = 0;
     for (uint32_t i = 0; i < schedule->worker_count && !schedule->is_running; i++)
-        for (uint32_t k = 0; k < schedule->recorders[i].streams.count; k++)
-            count += schedule->recorders[i].streams.items[k].command_count;
+        count += quern__commands_count(&schedule->recorders[i]);
     return count;
 }
 

@@ -5,6 +5,14 @@
 #include "sched/jobs/jobs.h"
 #include "sched/jobs/thread.h"
 
+static void count_by_system(const quern_schedule *schedule, const quern_commands *recorder)
+{
+    for (uint32_t k = 0; k < recorder->streams.count; k++) {
+        const quern__stream *stream = &recorder->streams.items[k];
+        schedule->plan.systems.items[stream->origin.source]->command_count += stream->command_count;
+    }
+}
+
 /* Commands that could not be recorded fail the frame, but not the commands that were. */
 static void count_streams(quern_schedule *schedule, quern__flush_report *report)
 {
@@ -14,10 +22,8 @@ static void count_streams(quern_schedule *schedule, quern__flush_report *report)
         quern__commands_close(recorder);
         if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
         recorder->failed = QUERN_OK;
-        for (uint32_t k = 0; k < recorder->streams.count; k++) {
-            const quern__stream *stream = &recorder->streams.items[k];
-            schedule->plan.systems.items[stream->origin.source]->command_count += stream->command_count;
-        }
+        count_by_system(schedule, recorder);
+        if (quern__accumulator_is_used(recorder)) count_by_system(schedule, &recorder->accumulator->recorder);
     }
 }
 

@@ -18,7 +18,8 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
 static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
 {
     for (uint32_t i = 0; i < schedule->worker_count; i++)
-        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK)
+        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK ||
+            quern__accumulator_is_used(&schedule->recorders[i]))
             return true;
     return false;
 }

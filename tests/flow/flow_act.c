@@ -65,6 +65,17 @@ static uint32_t roll_type(actor *who)
     return chosen < 12 ? small_types[chosen % 4] : (uint32_t)roll(who, FLOW_TYPE_COUNT);
 }
 
+static void accumulate(actor *who, quern_entity entity, quern_entity link)
+{
+    uint64_t words[FLOW_WORD_COUNT];
+    const flow_hands *hands = who->hands;
+    const uint32_t type = roll_type(who);
+    if (flow_types[type].word_count == 0) return;
+    make_words(who, link, words);
+    const flow_way way = flow_types[type].link_count > 0 ? FLOW_MIX : (flow_way)roll(who, FLOW_WAY_COUNT);
+    hands->accumulate(hands->self, entity, type, &words[flow_types[type].first_word], way);
+}
+
 static void create_couple(actor *who)
 {
     uint64_t words[FLOW_WORD_COUNT];
@@ -76,6 +87,7 @@ static void create_couple(actor *who)
     make_words(who, b, words);
     hands->set(hands->self, a, 2, &words[flow_types[2].first_word]);
     if (roll(who, 2) == 0) hands->add(hands->self, a, 7, &words[flow_types[7].first_word]);
+    if (roll(who, 2) == 0) accumulate(who, roll(who, 2) == 0 ? a : b, a);
     if (roll(who, 4) == 0) hands->destroy(hands->self, roll(who, 2) == 0 ? a : b);
 }
 
@@ -91,6 +103,7 @@ static void turn_over(actor *who)
     make_words(who, who->self, words);
     const quern_entity fresh = hands->create(hands->self, roll_set(who), words);
     if (chosen == 57) hands->destroy(hands->self, fresh);
+    if (chosen >= 56 && chosen < 64) accumulate(who, fresh, who->self);
     if (chosen >= 120) create_couple(who);
 }
 
@@ -131,7 +144,19 @@ static void change_something(actor *who)
         turn_over(who);
         return;
     }
-    switch (roll(who, 12)) {
+    switch (roll(who, 16)) {
+    case 12:
+        accumulate(who, who->self, who->target);
+        break;
+    case 13:
+    case 14:
+        accumulate(who, who->target, who->self);
+        break;
+    case 15:
+        accumulate(who, who->target, who->target);
+        change_component(who, who->target);
+        accumulate(who, who->target, who->self);
+        break;
     case 0:
         make_words(who, who->self, words);
         hands->create(hands->self, roll_set(who), words);

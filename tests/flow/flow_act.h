@@ -20,6 +20,7 @@ typedef struct flow_hands {
     void (*remove)(void *self, quern_entity entity, uint32_t type);
     void (*enable)(void *self, quern_entity entity, uint32_t type, bool enabled);
     bool (*is_enabled)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
+    void (*accumulate)(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way);
     const uint64_t *(*lookup)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     uint64_t *(*lookup_write)(void *self, quern_entity entity, const flow_system *system, uint32_t type);
     bool (*is_alive)(void *self, quern_entity entity);

@@ -207,6 +207,14 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
         memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
 }
 
+void naive_record_value(naive_recorder *recorder, const naive_world *world, quern_entity entity,
+                        uint32_t type, const uint64_t *value, flow_way way)
+{
+    const uint32_t count = recorder->command_count;
+    naive_record(recorder, world, NAIVE_ACCUMULATE, entity, type, value);
+    if (recorder->command_count > count) recorder->commands[count].way = way;
+}
+
 void naive_recorder_close(naive_recorder *recorder)
 {
     free(recorder->commands);
@@ -264,12 +272,17 @@ static edit *edit_of(const naive_world *world, edit_list *edits, uint32_t slot, 
     return fresh;
 }
 
-static void note_drop(naive_stats *stats, const naive_command *command, bool is_dead)
+static void note_drop(naive_stats *stats, const naive_command *command, naive_drop *drops)
 {
-    naive_drop *drop =
-        is_dead ? &stats->dead_drops[command->source] : &stats->destroyed_drops[command->source];
+    naive_drop *drop = &drops[command->source];
     if (drop->count++ == 0) drop->first = command->entity;
     stats->dropped_count++;
+}
+
+static void resolve_links(const edit_list *edits, naive_command *command)
+{
+    for (uint32_t i = 0; i < flow_types[command->type].link_count; i++)
+        command->value[i] = resolve(edits, (quern_entity){command->value[i]}).bits;
 }
 
 static void apply_command(const naive_world *world, edit_list *edits, naive_command *command,
@@ -277,10 +290,14 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
 {
     quern_entity entity = resolve(edits, command->entity);
     bool alive = naive_find(world, entity) != NULL;
+    if (command->kind == NAIVE_ACCUMULATE) {
+        command->was_alive = alive;
+        return;
+    }
     edit *it =
         alive ? edit_of(world, edits, quern_entity_index(entity), command->kind == NAIVE_CREATE) : NULL;
     if (it == NULL || it->is_destroyed) {
-        note_drop(stats, command, it == NULL);
+        note_drop(stats, command, it == NULL ? stats->dead_drops : stats->destroyed_drops);
     } else if (command->kind == NAIVE_DESTROY) {
         it->is_destroyed = true;
     } else if (command->kind == NAIVE_REMOVE) {
@@ -290,8 +307,7 @@ static void apply_command(const naive_world *world, edit_list *edits, naive_comm
         it->disabled &= ~(1u << command->type);
         if (!command->has_value) it->disabled |= it->set & 1u << command->type;
     } else if (command->kind == NAIVE_ADD) {
-        for (uint32_t i = 0; i < flow_types[command->type].link_count; i++)
-            command->value[i] = resolve(edits, (quern_entity){command->value[i]}).bits;
+        resolve_links(edits, command);
         naive_put(&it->set, it->words, command->type, command->has_value ? command->value : NULL);
     }
 }
@@ -390,6 +406,34 @@ static void finish_edits(naive_world *world, const edit_list *edits, uint32_t cr
     free(leaving);
 }
 
+static void combine(uint32_t type, uint64_t *words, const uint64_t *others, flow_way way)
+{
+    if (way == FLOW_MIX) {
+        flow_mix_in(&flow_types[type], words, others);
+        return;
+    }
+    for (uint32_t i = 0; i < flow_types[type].word_count; i++) {
+        if (way == FLOW_SUM) words[i] += others[i];
+        if (way == FLOW_MIN && others[i] < words[i]) words[i] = others[i];
+        if (way == FLOW_MAX && others[i] > words[i]) words[i] = others[i];
+    }
+}
+
+/* When all else is done. */
+static void accumulate(const naive_world *world, const edit_list *edits, naive_command *command,
+                       naive_stats *stats)
+{
+    naive_entity *entity = naive_find(world, resolve(edits, command->entity));
+    if (entity == NULL)
+        note_drop(stats, command, command->was_alive ? stats->destroyed_drops : stats->dead_drops);
+    else if ((entity->set >> command->type & 1) == 0)
+        note_drop(stats, command, stats->nowhere_drops);
+    else {
+        resolve_links(edits, command);
+        combine(command->type, naive_value(entity->words, command->type), command->value, command->way);
+    }
+}
+
 void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stats)
 {
     edit_list edits = start_edits(world, recorder->create_count);
@@ -398,6 +442,9 @@ void naive_apply(naive_world *world, naive_recorder *recorder, naive_stats *stat
     for (uint32_t i = 0; i < recorder->command_count; i++)
         apply_command(world, &edits, &recorder->commands[i], stats);
     finish_edits(world, &edits, recorder->create_count, stats);
+    for (uint32_t i = 0; i < recorder->command_count; i++)
+        if (recorder->commands[i].kind == NAIVE_ACCUMULATE)
+            accumulate(world, &edits, &recorder->commands[i], stats);
     free(edits.items);
     free(edits.created);
     free(edits.edit_of_slot);

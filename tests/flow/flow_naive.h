@@ -27,13 +27,22 @@ typedef struct naive_archetype {
     uint32_t count, capacity;
 } naive_archetype;
 
-typedef enum naive_kind { NAIVE_CREATE, NAIVE_DESTROY, NAIVE_ADD, NAIVE_REMOVE, NAIVE_ENABLE } naive_kind;
+typedef enum naive_kind {
+    NAIVE_CREATE,
+    NAIVE_DESTROY,
+    NAIVE_ADD,
+    NAIVE_REMOVE,
+    NAIVE_ENABLE,
+    NAIVE_ACCUMULATE
+} naive_kind;
 
 typedef struct naive_command {
     naive_kind kind;
     uint32_t source;     /* the system */
     quern_entity entity; /* provisional: its index is the number of the create */
     uint32_t type;
+    flow_way way;   /* of an accumulated value */
+    bool was_alive; /* likewise: the entity, when the sync point began */
     bool has_value; /* of NAIVE_ENABLE: to enable, not disable */
     uint64_t value[FLOW_MAX_TYPE_WORDS];
 } naive_command;
@@ -55,6 +64,7 @@ typedef struct naive_drop {
 typedef struct naive_stats {
     uint64_t command_count, dropped_count, created_count, destroyed_count;
     naive_drop destroyed_drops[FLOW_MAX_SYSTEMS], dead_drops[FLOW_MAX_SYSTEMS];
+    naive_drop nowhere_drops[FLOW_MAX_SYSTEMS]; /* accumulated, and the entity lacks the component */
 } naive_stats;
 
 typedef struct naive_world {
@@ -93,6 +103,8 @@ void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
 /* Appends to the commands, unless the entity is refused. value may be NULL. */
 void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
                   uint32_t type, const uint64_t *value);
+void naive_record_value(naive_recorder *recorder, const naive_world *world, quern_entity entity,
+                        uint32_t type, const uint64_t *value, flow_way way);
 quern_entity naive_record_create(naive_recorder *recorder);
 void naive_recorder_close(naive_recorder *recorder);
 

@@ -12,6 +12,12 @@ const flow_type flow_types[FLOW_TYPE_COUNT] = {
     {"state", 4, 0, 8, 67}, {"other_tag", 0, 0, 1, 71}, {"broad", 128, 0, 64, 71}, {"pair", 3, 2, 8, 199},
 };
 
+void flow_mix_in(const flow_type *type, uint64_t *words, const uint64_t *others)
+{
+    for (uint32_t i = 0; i < type->word_count; i++)
+        words[i] = i < type->link_count ? others[i] : flow_mix(words[i]) + others[i];
+}
+
 /* ------------------------------------------------------------------------------------------- terms */
 
 static quern_match random_match(random_source *random)

@@ -37,6 +37,9 @@ typedef struct flow_type {
 
 extern const flow_type flow_types[FLOW_TYPE_COUNT];
 
+/* How a value is accumulated: words as numbers, or by flow_mix_in. Types with links only the latter way. */
+typedef enum flow_way { FLOW_SUM, FLOW_MIN, FLOW_MAX, FLOW_MIX, FLOW_WAY_COUNT } flow_way;
+
 typedef struct flow_term {
     bool used;
     bool changed; /* a filter, too */
@@ -150,6 +153,9 @@ static inline bool flow_system_is(const flow_system *system, quern_access access
  * others are in the slots behind it. */
 uint32_t flow_plan_entity(const flow_plan *plan, uint32_t i, quern_entity first,
                           uint64_t words[FLOW_WORD_COUNT]);
+
+/* Links become those of the other value, and each other word depends on both, and on the order. */
+void flow_mix_in(const flow_type *type, uint64_t *words, const uint64_t *others);
 
 /* A well mixed number; what everything random in a running plan is made of. */
 static inline uint64_t flow_mix(uint64_t x)

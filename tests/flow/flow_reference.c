@@ -68,6 +68,11 @@ static void record_put(void *self, quern_entity entity, uint32_t type, const uin
     naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
 }
 
+static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way)
+{
+    naive_record_value(((grip *)self)->recorder, world_of(self), entity, type, value, way);
+}
+
 static void record_remove(void *self, quern_entity entity, uint32_t type)
 {
     naive_record(((grip *)self)->recorder, world_of(self), NAIVE_REMOVE, entity, type, NULL);
@@ -181,6 +186,7 @@ static flow_hands recording_hands(grip *it)
                         .remove = record_remove,
                         .enable = record_enable,
                         .is_enabled = is_enabled,
+                        .accumulate = record_value,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -453,8 +459,9 @@ static void compare_drops(const flow_reference *reference, const flow_subject *s
         quern_drop actual;
         cr_assert_eq(quern_schedule_get_drop(subject->schedule, i, &actual), QUERN_OK);
         uint32_t index = actual.system.bits - 1;
-        const naive_drop *expected = actual.reason == QUERN_DROP_DEAD
-                                         ? &reference->stats.dead_drops[index]
+        const naive_drop *expected = actual.reason == QUERN_DROP_DEAD ? &reference->stats.dead_drops[index]
+                                     : actual.reason == QUERN_DROP_NO_COMPONENT
+                                         ? &reference->stats.nowhere_drops[index]
                                          : &reference->stats.destroyed_drops[index];
         cr_assert_str_eq(actual.system_name, reference->plan->systems[index].name);
         cr_assert_eq(actual.count, expected->count, "%s", actual.system_name);

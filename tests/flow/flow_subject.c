@@ -86,6 +86,13 @@ static bool is_enabled(void *self, quern_entity entity, const flow_system *syste
     return quern_context_is_enabled(it->context, entity, it->subject->components[type]);
 }
 
+static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way)
+{
+    grip *it = self;
+    const quern_combine ways[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX, it->subject->mixes[type]};
+    quern_commands_accumulate(commands_of(it), entity, it->subject->components[type], value, ways[way]);
+}
+
 static const uint64_t *look_up(void *self, quern_entity entity, const flow_system *system, uint32_t type)
 {
     static const uint64_t nothing;
@@ -133,6 +140,7 @@ static flow_hands recording_hands(grip *it)
                         .remove = record_remove,
                         .enable = record_enable,
                         .is_enabled = is_enabled,
+                        .accumulate = record_value,
                         .lookup = look_up,
                         .lookup_write = look_up_to_write,
                         .is_alive = is_alive,
@@ -361,8 +369,23 @@ static void register_types(flow_subject *subject)
                                    .size_bytes = 8 * type->word_count,
                                    .alignment_bytes = type->alignment_bytes,
                                    .can_disable = (subject->plan->can_disable >> i & 1) != 0};
-        memcpy(def.fields, fields, (type->link_count > 0 ? 2 : 0) * sizeof fields[0]);
+        if (type->link_count > 0) memcpy(def.fields, fields, sizeof fields);
+        if (type->link_count == 0 && type->word_count > 0) def.fields[0] = fields[1];
         quern_result result = quern_component_register(subject->world, &def, &subject->components[i]);
+        cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+    }
+}
+
+static void mix_in(void *value, const void *accumulated, void *user_data)
+{
+    flow_mix_in(user_data, value, accumulated);
+}
+
+static void register_mixes(flow_subject *subject)
+{
+    for (uint32_t i = 0; i < FLOW_TYPE_COUNT; i++) {
+        const quern_combine_def def = {flow_types[i].name, mix_in, (void *)(uintptr_t)&flow_types[i]};
+        const quern_result result = quern_combine_register(subject->world, &def, &subject->mixes[i]);
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }
 }
@@ -492,6 +515,7 @@ void flow_subject_open_as(flow_subject *subject, const flow_plan *plan, const qu
     quern_result result = quern_world_create(def, &subject->world);
     cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     register_types(subject);
+    register_mixes(subject);
     register_resources(subject);
     create_entities(subject);
     subject->schedule = setup_schedule_as(subject->world, schedule_def, FLOW_PHASE_COUNT);

@@ -31,6 +31,7 @@ typedef struct flow_subject {
     quern_world *world;
     quern_schedule *schedule;
     quern_component components[FLOW_TYPE_COUNT];
+    quern_combine mixes[FLOW_TYPE_COUNT];
     quern_resource resources[FLOW_RESOURCE_COUNT];
     quern_system systems[FLOW_MAX_SYSTEMS];
     flow_player players[FLOW_MAX_SYSTEMS];

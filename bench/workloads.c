@@ -38,6 +38,7 @@ const bench_workload *const bench_workloads[] = {
     &workload_react_add,
     &workload_record_add,
     &workload_playback_mixed,
+    &workload_accumulate,
     &workload_add_query,
     &workload_transform,
     &workload_transform_shuffled,

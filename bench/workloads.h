@@ -42,6 +42,7 @@ extern const bench_workload workload_add_remove_deferred;
 extern const bench_workload workload_react_add;
 extern const bench_workload workload_record_add;
 extern const bench_workload workload_playback_mixed;
+extern const bench_workload workload_accumulate;
 extern const bench_workload workload_add_query;
 extern const bench_workload workload_transform;
 extern const bench_workload workload_transform_shuffled;

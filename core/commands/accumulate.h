@@ -3,24 +3,25 @@
 #ifndef QUERN_CORE_COMMANDS_ACCUMULATE_H
 #define QUERN_CORE_COMMANDS_ACCUMULATE_H
 
-/* Values that are combined with those of entities when all other commands of a sync point have been applied.
+/* Values that are combined with those of entities when all other commands of a sync point have been
+ * applied.
  *
- * Each recorder has a second one beside it for them, with blocks and streams of its own, which is made when
- * it is first needed. So neither gets in the way of the other's runs, and sync points at which only one of
- * them holds anything do only its work. A stream has the key and the serial of the commands of its callback.
+ * Each recorder has a second one beside it for them, with blocks and streams of its own, which is made
+ * when it is first needed. So neither gets in the way of the other's runs, and sync points at which only
+ * one of them holds anything do only its work. A stream has the key and the serial of the commands of
+ * its callback.
  *
- * What is recorded is an item with a value, as of a set. Where a command keeps the entity's location, it has
- * how the value is combined, since that is what a thread needs that has come to the item by way of a list;
- * or, once it is known that nothing comes of it, why.
+ * What is recorded is an item with a value, as of a set. Where a command keeps the entity's location, it
+ * has how the value is combined, since that is what a thread needs that has come to the item by way of a
+ * list; or, once it is known that nothing comes of it, why.
  *
- * Applying goes through all items in order, or shares them out among threads by the slots of their entities:
+ * Applying goes through all items in order. Where several threads share the work, entities are
+ * partitioned by their slots, and each thread goes through all items and combines those of its
+ * partition: reading on is cheap beside looking for entities all over memory, and lists of who has what
+ * would be as long as the items.
  *
- *   count     each part of the items (PART_ITEMS of them), how many go to each partition
- *   sort      each part, its items to the places that follow from the counts; their order stays
- *   combine   each partition, its items in order
- *
- * The items of one entity are in one partition, so they are combined in the order of streams by whoever has
- * it, and values are the same however many threads there are. */
+ * The items of one entity are in one partition, so they are combined in the order of streams by whoever
+ * has it, and values are the same however many threads there are. */
 
 #include "core/base/executor.h"
 #include "core/commands/drop.h"
@@ -73,23 +74,10 @@ static inline uint64_t quern__commands_count(const quern_commands *commands)
 
 /* ------------------------------------------------------------------------------------------ applying */
 
-/* Where a part of the items begins. */
-typedef struct quern__accumulated_part {
-    uint32_t stream, run_number; /* of the run in its stream */
-    quern__run *run;
-    uint32_t item; /* in the run */
-    uint32_t count;
-} quern__accumulated_part;
-
 typedef struct quern__accumulating {
     quern__storage *storage;
     quern__gathered gathered;
-    /* where several threads share them */
-    bool is_shared;
-    uint32_t partition_count;
-    QUERN__ARRAY(quern__accumulated_part) parts;
-    QUERN__ARRAY(uint32_t) counts; /* [part][partition]; then, where the next one goes in sorted */
-    QUERN__ARRAY(quern__item *) sorted;
+    bool destroys;       /* some command of the sync point does */
     uint32_t most_drops; /* entries of drops that it may come to */
     uint64_t dropped_count;
 } quern__accumulating;
@@ -99,15 +87,15 @@ quern__accumulating *quern__accumulating_create(quern__storage *storage);
 /* NULL is allowed. */
 void quern__accumulating_destroy(quern__accumulating *it);
 
-/* Before the sync point changes anything: gathers the streams, stream_count in all, notes which entities are
- * gone already, and reserves all that applying needs, in drops, too. executor NULL: on the caller. Errors:
- * OUT_OF_MEMORY. */
+/* Before the sync point changes anything: gathers the streams, stream_count in all, notes which entities
+ * are gone already, and makes room in drops. destroys: some command does. Errors: OUT_OF_MEMORY. */
 quern_result quern__accumulating_prepare(quern__accumulating *it, const quern_commands *recorders,
-                                         uint32_t count, uint32_t stream_count, quern__drops *drops,
-                                         const quern__executor *executor);
+                                         uint32_t count, uint32_t stream_count, bool destroys,
+                                         quern__drops *drops);
 
-/* commands: the streams of commands that have been applied, or NULL; created: the handles that their creates
- * took, in order. Adds to drops, whose entries from first_drop on are of this sync point. Nothing may fail. */
+/* commands: the streams of commands that have been applied, or NULL; created: the handles that their
+ * creates took, in order. Adds to drops, whose entries from first_drop on are of this sync point.
+ * Nothing may fail. executor NULL: on the caller. */
 void quern__accumulating_apply(quern__accumulating *it, const quern__gathered *commands,
                                const quern_entity *created, quern__drops *drops, uint32_t first_drop,
                                const quern__executor *executor);

@@ -23,8 +23,8 @@ void quern__accumulator_release(quern_commands *commands)
 
 static quern_result make_accumulator(quern_commands *commands)
 {
-    quern__accumulator *made = quern__allocate(&commands->storage->allocator, sizeof *made,
-                                               _Alignof(quern__accumulator));
+    quern__accumulator *made =
+        quern__allocate(&commands->storage->allocator, sizeof *made, _Alignof(quern__accumulator));
     if (made == NULL) return quern__record_fail_memory(commands);
     *made = (quern__accumulator){.last = NULL};
     quern__commands_init(&made->recorder, commands->storage);
@@ -118,6 +118,13 @@ static inline void take(quern_commands *recorder, const quern__accumulation *acc
     quern__record_give_value(accumulation->operation, place, 0, value);
 }
 
+/* Whether it is a handle of this world, living or not. Looking at the record would be to wait for
+ * memory. */
+static inline bool is_plausible(const quern_commands *commands, quern_entity entity)
+{
+    return quern_entity_world_tag(entity) == commands->storage->components.first_bits >> 24;
+}
+
 /* A new stream is that of the callback that the commands are recorded by. */
 static quern_result prepare_place(quern_commands *commands, char **out_place)
 {
@@ -141,7 +148,7 @@ static QUERN__SLOW_PATH quern_result accumulate_carefully(quern_commands *comman
     quern_result result = quern__record_is_held(commands) && commands->holder != NULL
                               ? QUERN_OK
                               : quern__record_fail_foreign(commands, function);
-    if (result == QUERN_OK && quern__entities_find(&commands->storage->entities, entity) == NULL)
+    if (result == QUERN_OK && !is_plausible(commands, entity))
         result = quern__record_check_entity(commands, entity, function);
     if (result == QUERN_OK && commands->accumulator == NULL) result = make_accumulator(commands);
     if (result == QUERN_OK) result = find_accumulation(commands, component, combine);
@@ -166,7 +173,7 @@ quern_result quern_commands_accumulate(quern_commands *commands, quern_entity en
     quern__accumulator *accumulator = commands->accumulator;
     const quern__accumulation *last = accumulator->last;
     if (last == NULL || !is_of(last, component, combine) || last->operation->has_entity_fields ||
-        quern__entities_find(&commands->storage->entities, entity) == NULL)
+        !is_plausible(commands, entity))
         return accumulate_carefully(commands, entity, component, value, combine);
     char *place = quern__place_find(&accumulator->recorder, last->operation);
     if (place == NULL) return accumulate_carefully(commands, entity, component, value, combine);

@@ -130,6 +130,7 @@ typedef struct recorded {
     uint32_t count;
     uint32_t stream_count, value_stream_count;
     uint64_t command_count, value_count;
+    bool destroys; /* some command does */
 } recorded;
 
 static void count_streams(const quern_commands *recorder, uint32_t *stream_count, uint64_t *command_count)
@@ -145,6 +146,8 @@ static recorded close_recorders(quern_commands *recorders, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         quern__commands_close(&recorders[i]);
         count_streams(&recorders[i], &all.stream_count, &all.command_count);
+        for (uint32_t k = 0; k < recorders[i].streams.count; k++)
+            all.destroys |= (recorders[i].streams.items[k].traits & QUERN__TRAIT_NO_DESTROYS) == 0;
         if (quern__accumulator_is_used(&recorders[i]))
             count_streams(&recorders[i].accumulator->recorder, &all.value_stream_count, &all.value_count);
     }
@@ -205,8 +208,8 @@ static QUERN__SLOW_PATH quern_result apply_with_values(quern__playback *playback
     quern__accumulating *it = playback->accumulating;
     if (it == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to accumulate values");
     quern__executor_begin_stage(executor, QUERN__STAGE_GATHER);
-    quern_result result = quern__accumulating_prepare(it, all->recorders, all->count,
-                                                      all->value_stream_count, &playback->drops, shared);
+    quern_result result = quern__accumulating_prepare(
+        it, all->recorders, all->count, all->value_stream_count, all->destroys, &playback->drops);
     playback->resolved.further_drop_count = it->most_drops;
     if (result == QUERN_OK) result = apply_commands(playback, all, executor);
     playback->resolved.further_drop_count = 0;

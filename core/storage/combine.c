@@ -8,23 +8,27 @@
 
 /* Integers are added as unsigned ones of 64 bits, which wrap around. What is no number is neither less nor
  * greater. */
-#define COMBINERS(suffix, type, sum_type)                                                        \
-    static void sum_##suffix(void *value, const void *accumulated)                               \
-    {                                                                                            \
-        type *mine = value;                                                                      \
-        *mine = (type)((sum_type)*mine + (sum_type) * (const type *)accumulated);                \
-    }                                                                                            \
-    static void min_##suffix(void *value, const void *accumulated)                               \
-    {                                                                                            \
-        type *mine = value;                                                                      \
-        const type other = *(const type *)accumulated;                                           \
-        if (other < *mine) *mine = other;                                                        \
-    }                                                                                            \
-    static void max_##suffix(void *value, const void *accumulated)                               \
-    {                                                                                            \
-        type *mine = value;                                                                      \
-        const type other = *(const type *)accumulated;                                           \
-        if (other > *mine) *mine = other;                                                        \
+#define COMBINERS(suffix, type, sum_type)                                          \
+    static void sum_##suffix(void *value, const void *accumulated, uint32_t count) \
+    {                                                                              \
+        type *mine = value;                                                        \
+        const type *others = accumulated;                                          \
+        for (uint32_t i = 0; i < count; i++)                                       \
+            mine[i] = (type)((sum_type)mine[i] + (sum_type)others[i]);             \
+    }                                                                              \
+    static void min_##suffix(void *value, const void *accumulated, uint32_t count) \
+    {                                                                              \
+        type *mine = value;                                                        \
+        const type *others = accumulated;                                          \
+        for (uint32_t i = 0; i < count; i++)                                       \
+            if (others[i] < mine[i]) mine[i] = others[i];                          \
+    }                                                                              \
+    static void max_##suffix(void *value, const void *accumulated, uint32_t count) \
+    {                                                                              \
+        type *mine = value;                                                        \
+        const type *others = accumulated;                                          \
+        for (uint32_t i = 0; i < count; i++)                                       \
+            if (others[i] > mine[i]) mine[i] = others[i];                          \
     }
 
 COMBINERS(i8, int8_t, uint64_t)
@@ -38,12 +42,12 @@ COMBINERS(u64, uint64_t, uint64_t)
 COMBINERS(f32, float, float)
 COMBINERS(f64, double, double)
 
-#define BY_NUMBER(verb)                                                                          \
-    {                                                                                            \
-        [QUERN_FIELD_I8] = verb##_i8, [QUERN_FIELD_U8] = verb##_u8, [QUERN_FIELD_I16] = verb##_i16, \
+#define BY_NUMBER(verb)                                                                                 \
+    {                                                                                                   \
+        [QUERN_FIELD_I8] = verb##_i8, [QUERN_FIELD_U8] = verb##_u8, [QUERN_FIELD_I16] = verb##_i16,     \
         [QUERN_FIELD_U16] = verb##_u16, [QUERN_FIELD_I32] = verb##_i32, [QUERN_FIELD_U32] = verb##_u32, \
         [QUERN_FIELD_I64] = verb##_i64, [QUERN_FIELD_U64] = verb##_u64, [QUERN_FIELD_F32] = verb##_f32, \
-        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_ENTITY] = NULL                              \
+        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_ENTITY] = NULL                                     \
     }
 
 enum { READY_MADE_COUNT = 3, NUMBER_TYPE_COUNT = QUERN_FIELD_ENTITY + 1 };
@@ -61,12 +65,17 @@ void quern__combine_numbers(const quern__combiner *combiner, const quern__type *
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern__field *field = &type->fields[i];
-        const uint32_t bytes = number_bytes[field->type];
-        char *target = (char *)value + field->offset_bytes;
-        const char *other = (const char *)accumulated + field->offset_bytes;
-        for (uint32_t k = 0; k < field->count; k++)
-            combiner->by_number[field->type](target + (size_t)k * bytes, other + (size_t)k * bytes);
+        combiner->by_number[field->type]((char *)value + field->offset_bytes,
+                                         (const char *)accumulated + field->offset_bytes, field->count);
     }
+}
+
+/* Whether all fields are of one type; then the value, which has no other bytes, is an array of it. */
+static bool is_uniform(const quern__type *type)
+{
+    for (uint32_t i = 1; i < type->field_count; i++)
+        if (type->fields[i].type != type->fields[0].type) return false;
+    return true;
 }
 
 /* Whether nothing of a value is left out, and nothing is anything but a number. */
@@ -74,17 +83,19 @@ static quern_result check_numbers(const quern__type *type)
 {
     for (uint32_t i = 0; i < type->field_count; i++)
         if (number_bytes[type->fields[i].type] == 0)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "field '%s' of '%s' is no number: QUERN_SUM, QUERN_MIN and QUERN_MAX are for "
-                               "numbers alone; register a function of your own (quern_combine_register)",
-                               type->fields[i].name, type->name);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "field '%s' of '%s' is no number: QUERN_SUM, QUERN_MIN and QUERN_MAX are for "
+                "numbers alone; register a function of your own (quern_combine_register)",
+                type->fields[i].name, type->name);
     for (uint32_t at = 0; at < type->size_bytes; at++)
         if (!quern__type_describes(type, at, 1))
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "byte %u of '%s' belongs to no described field: QUERN_SUM, QUERN_MIN and "
-                               "QUERN_MAX need all of them described as numbers; describe them, or register "
-                               "a function of your own (quern_combine_register)",
-                               at, type->name);
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "byte %u of '%s' belongs to no described field: QUERN_SUM, QUERN_MIN and "
+                "QUERN_MAX need all of them described as numbers; describe them, or register "
+                "a function of your own (quern_combine_register)",
+                at, type->name);
     return QUERN_OK;
 }
 
@@ -125,7 +136,7 @@ quern_result quern__combines_find(const quern__combines *combines, uint32_t worl
                                   quern_combine combine, const quern__type *type,
                                   quern__combiner *out_combiner)
 {
-    *out_combiner = (quern__combiner){.number = NULL};
+    *out_combiner = (quern__combiner){.numbers = NULL};
     if (quern__handle_is_valid(combine.bits, world_tag, combines->list.count)) {
         const quern__combine *known = &combines->list.items[quern__handle_index(combine.bits)];
         out_combiner->function = known->function;
@@ -140,9 +151,9 @@ quern_result quern__combines_find(const quern__combines *combines, uint32_t worl
     const quern_result result = check_numbers(type);
     if (result != QUERN_OK) return result;
     quern__number_combiner *const *by_number = ready_made[combine.bits - 1];
-    if (type->field_count == 1 && type->fields[0].count == 1)
-        out_combiner->number = by_number[type->fields[0].type];
-    else
-        out_combiner->by_number = by_number;
+    out_combiner->by_number = by_number;
+    if (!is_uniform(type)) return QUERN_OK;
+    out_combiner->numbers = by_number[type->fields[0].type];
+    out_combiner->number_count = type->size_bytes / number_bytes[type->fields[0].type];
     return QUERN_OK;
 }

@@ -151,8 +151,8 @@ QUERN_API quern_result quern_commands_set_name(quern_commands *commands, quern_e
 
 #define QUERN_MAX_COMBINES 256 /**< Functions registered with quern_combine_register, per world. */
 
-/** How an accumulated value comes to the one that is there: QUERN_SUM, QUERN_MIN, QUERN_MAX, or a function of
- * the program's own. */
+/** How an accumulated value comes to the one that is there: QUERN_SUM, QUERN_MIN, QUERN_MAX, or a
+ * function of the program's own. */
 typedef struct quern_combine {
     uint32_t bits; /**< Internal. */
 } quern_combine;
@@ -163,12 +163,12 @@ typedef struct quern_combine {
 #define QUERN_MAX (quern_combine{3})
 #else
 #define QUERN_SUM ((quern_combine){1}) /**< Adds, field by field; integers wrap around. */
-#define QUERN_MIN ((quern_combine){2}) /**< The lesser one, field by field; what is there, if one is no number. */
+#define QUERN_MIN ((quern_combine){2}) /**< The lesser one, field by field; NaN is neither less nor greater. */
 #define QUERN_MAX ((quern_combine){3}) /**< The greater one, likewise. */
 #endif
 
-/** Makes value what the two come to. Called at sync points, by several threads at the same time for different
- * values, and for the same value in the order of commands. It must not call into the world. */
+/** Makes value what the two come to. Called at sync points, by several threads at the same time for
+ * different values, and for the same value in the order of commands. It must not call into the world. */
 typedef void quern_combine_function(void *value, const void *accumulated, void *user_data);
 
 /** Describes a way to combine. */
@@ -178,18 +178,20 @@ typedef struct quern_combine_def {
     void *user_data QUERN__ZERO;                  /**< For the function. */
 } quern_combine_def;
 
-/** Registers a way to combine values. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), DUPLICATE_NAME, LIMIT,
- * WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
+/** Registers a way to combine values. Errors: NULL_ARGUMENT, INVALID_ARGUMENT (name), DUPLICATE_NAME,
+ * LIMIT, WORLD_LOCKED, OUT_OF_MEMORY. Threads: main, between frames. */
 QUERN_API quern_result quern_combine_register(quern_world *world, const quern_combine_def *def,
                                               quern_combine *out_combine);
 
 /** Combines a value with the one that the entity has after all other commands of the sync point: a turret
- * lowers the health of what it hits. value is copied now. The entity may be provisional.
+ * lowers the health of what it hits. value is copied now. The entity may be provisional. Unlike other
+ * commands this one does not look whether the entity lives: whoever is hit at random would have to be
+ * waited for. A stale handle is not refused but dropped.
  *
- * Values for one entity are combined in the order of commands, so sums of floats, too, are the same at every
- * number of threads. QUERN_SUM, QUERN_MIN and QUERN_MAX are for components whose bytes are all described as
- * numbers (QUERN_FIELD_I8 to QUERN_FIELD_F64). Dropped where the entity is gone by then, or lacks the
- * component. Change filters and reactions count it as setting the component. Further errors:
+ * Values for one entity are combined in the order of commands, so sums of floats, too, are the same at
+ * every number of threads. QUERN_SUM, QUERN_MIN and QUERN_MAX are for components whose bytes are all
+ * described as numbers (QUERN_FIELD_I8 to QUERN_FIELD_F64). Dropped where the entity is gone by then, or
+ * lacks the component. Change filters and reactions count it as setting the component. Further errors:
  * INVALID_ARGUMENT (no way to combine of this world; the component has bytes that are not described as
  * numbers, is a tag, or is kept by Quern itself). */
 QUERN_API quern_result quern_commands_accumulate(quern_commands *commands, quern_entity entity,

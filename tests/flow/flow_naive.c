@@ -210,9 +210,11 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
 void naive_record_value(naive_recorder *recorder, const naive_world *world, quern_entity entity,
                         uint32_t type, const uint64_t *value, flow_way way)
 {
-    const uint32_t count = recorder->command_count;
-    naive_record(recorder, world, NAIVE_ACCUMULATE, entity, type, value);
-    if (recorder->command_count > count) recorder->commands[count].way = way;
+    (void)world;
+    naive_command *command = command_add(recorder, NAIVE_ACCUMULATE, entity);
+    command->type = type;
+    command->way = way;
+    memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
 }
 
 void naive_recorder_close(naive_recorder *recorder)

@@ -68,7 +68,8 @@ static void record_put(void *self, quern_entity entity, uint32_t type, const uin
     naive_record(((grip *)self)->recorder, world_of(self), NAIVE_ADD, entity, type, value);
 }
 
-static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way)
+static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
+                         flow_way way)
 {
     naive_record_value(((grip *)self)->recorder, world_of(self), entity, type, value, way);
 }

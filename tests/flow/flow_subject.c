@@ -86,7 +86,8 @@ static bool is_enabled(void *self, quern_entity entity, const flow_system *syste
     return quern_context_is_enabled(it->context, entity, it->subject->components[type]);
 }
 
-static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value, flow_way way)
+static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
+                         flow_way way)
 {
     grip *it = self;
     const quern_combine ways[] = {QUERN_SUM, QUERN_MIN, QUERN_MAX, it->subject->mixes[type]};

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/schedule.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/support/failing_allocator.h"
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/parallel.h>
+
+#include <criterion/criterion.h>
+
+/* Values accumulated by command: how they come together, in which order, what becomes of those that find no
+ * entity, and what is refused. */
+
+typedef struct score {
+    int32_t sum;
+    uint32_t count;
+} score;
+
+typedef struct mixed {
+    float f;
+    uint8_t b[4];
+    double d;
+} mixed;
+
+static quern_world *world;
+static quern_schedule *schedule;
+static quern_component score_type, mixed_type, plain, tag;
+static quern_entity one, other;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static void open_world_with(const quern_world_def *def)
+{
+    must(quern_world_create(def, &world));
+    must(QUERN_COMPONENT_REGISTER_FIELDS(world, &score_type, score, sum, count));
+    must(QUERN_COMPONENT_REGISTER_FIELDS(world, &mixed_type, mixed, f, b, d));
+    plain = setup_component(world, "plain", 8, 8);
+    tag = setup_tag(world, "tag");
+    one = setup_entity_with(world, (quern_component[]){score_type, mixed_type, plain}, 3);
+    other = setup_entity_with(world, &score_type, 1);
+    schedule = setup_schedule(world);
+}
+
+static void open_world(void)
+{
+    open_world_with(NULL);
+}
+
+static void close_world(void)
+{
+    quern_schedule_destroy(schedule);
+    quern_world_destroy(world);
+}
+
+TestSuite(accumulate, .init = open_world, .fini = close_world);
+
+static score score_of(quern_entity entity)
+{
+    return *(const score *)quern_entity_get(world, entity, score_type);
+}
+
+static void add_callback(const char *name, quern_system_callback *callback)
+{
+    quern_system_def def = system_def(name, NULL);
+    def.begin = callback;
+    setup_system(schedule, &def);
+}
+
+static void add(quern_commands *commands, quern_entity entity, int32_t sum)
+{
+    must(quern_commands_accumulate(commands, entity, score_type, &(score){sum, 1}, QUERN_SUM));
+}
+
+static void assert_drop(uint32_t i, quern_drop_reason reason, uint64_t count, quern_entity first)
+{
+    quern_drop dropped;
+    must(quern_schedule_get_drop(schedule, i, &dropped));
+    cr_assert_eq(dropped.reason, reason, "%s", quern_drop_reason_string(dropped.reason));
+    cr_assert_eq(dropped.count, count);
+    if (quern_entity_is_null(first))
+        cr_assert(quern_entity_is_provisional(dropped.first));
+    else
+        cr_assert(quern_entity_equal(dropped.first, first));
+}
+
+/* ---------------------------------------------------------------------------------------- combining */
+
+static void add_some(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (int32_t i = 0; i < 10; i++) {
+        add(commands, one, i);
+        add(commands, other, -i);
+    }
+}
+
+Test(accumulate, sums_come_to_what_entities_have)
+{
+    must(quern_entity_set(world, one, score_type, &(score){100, 5}));
+    add_callback("a", add_some);
+    add_callback("b", add_some);
+    must_run(schedule, NULL);
+    cr_assert_eq(score_of(one).sum, 190);
+    cr_assert_eq(score_of(one).count, 25u);
+    cr_assert_eq(score_of(other).sum, -90);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 40u);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 0u);
+}
+
+static void least_and_most(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const mixed low = {-2, {9, 1, 9, 1}, 0.25}, high = {3, {0, 200, 0, 7}, -8};
+    must(quern_commands_accumulate(commands, one, mixed_type, &low, QUERN_MIN));
+    must(quern_commands_accumulate(commands, one, mixed_type, &high, QUERN_MAX));
+    must(quern_commands_accumulate(commands, one, mixed_type, &low, QUERN_SUM));
+    must(quern_commands_accumulate(commands, one, score_type, &(score){INT32_MAX, UINT32_MAX}, QUERN_SUM));
+}
+
+Test(accumulate, numbers_of_several_types_combine_field_by_field_and_integers_wrap)
+{
+    must(quern_entity_set(world, one, mixed_type, &(mixed){1, {5, 5, 5, 255}, 1}));
+    must(quern_entity_set(world, one, score_type, &(score){2, 2}));
+    add_callback("a", least_and_most);
+    must_run(schedule, NULL);
+    const mixed *value = quern_entity_get(world, one, mixed_type);
+    cr_assert_eq((double)value->f, 1.0, "min -2, max 3, plus -2");
+    cr_assert_eq(value->b[0], 14, "min 5, max 5, plus 9");
+    cr_assert_eq(value->b[1], 201);
+    cr_assert_eq(value->b[3], 8, "min 1, max 7, plus 1");
+    cr_assert_eq(value->d, 0.5);
+    cr_assert_eq(score_of(one).sum, INT32_MIN + 1);
+    cr_assert_eq(score_of(one).count, 1u);
+}
+
+static void append_digit(void *value, const void *accumulated, void *user_data)
+{
+    uint64_t *number = value;
+    *number = *number * *(const uint64_t *)user_data + *(const uint64_t *)accumulated;
+}
+
+static quern_combine digits;
+
+static void give_digits(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t begin = quern_context_frame_index(context);
+    for (uint64_t i = 1; i < 5; i++)
+        must(quern_commands_accumulate(commands, one, plain, &(uint64_t){begin + i}, digits));
+}
+
+Test(accumulate, functions_of_the_program_are_called_in_order)
+{
+    static uint64_t base = 10;
+    const quern_combine_def def = {.name = "digits", .function = append_digit, .user_data = &base};
+    must(quern_combine_register(world, &def, &digits));
+    add_callback("a", give_digits);
+    must_run(schedule, NULL);
+    must_run(schedule, NULL);
+    cr_assert_eq(*(const uint64_t *)quern_entity_get(world, one, plain), 12342345u);
+}
+
+/* ------------------------------------------------------------------- together with other commands */
+
+static void set_and_add(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    add(commands, one, 1);
+    must(quern_commands_set(commands, one, score_type, &(score){1000, 0}));
+    add(commands, one, 2);
+    const quern_entity fresh = quern_commands_create(commands);
+    add(commands, fresh, 30);
+    must(quern_commands_add(commands, fresh, score_type, &(score){7, 0}));
+    must(quern_commands_add(commands, fresh, tag, NULL));
+}
+
+Test(accumulate, they_come_after_all_other_commands_and_to_entities_just_created)
+{
+    add_callback("a", set_and_add);
+    must_run(schedule, NULL);
+    cr_assert_eq(score_of(one).sum, 1003);
+    quern_query *query =
+        setup_query(world, (quern_term[]){quern_term_read(score_type), quern_term_with(tag)}, 2);
+    quern_query_iterator it = quern_query_iterate(query);
+    cr_assert(quern_query_next(&it));
+    cr_assert_eq(((const score *)quern_view_read(&it.view, 0))->sum, 37);
+    quern_query_destroy(query);
+}
+
+static quern_entity stale;
+
+static void miss(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_entity fresh = quern_commands_create(commands);
+    add(commands, stale, 1);
+    add(commands, stale, 1);
+    add(commands, other, 1);
+    add(commands, fresh, 1);
+    must(quern_commands_accumulate(commands, other, mixed_type, &(mixed){.f = 0}, QUERN_SUM));
+    add(commands, one, 5);
+    if (quern_context_frame_index(context) == 0) return;
+    must(quern_commands_destroy(commands, other));
+    must(quern_commands_destroy(commands, fresh));
+}
+
+Test(accumulate, what_finds_no_value_is_dropped_with_its_reason)
+{
+    stale = setup_entity(world);
+    must(quern_entity_destroy(world, stale));
+    add_callback("a", miss);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 4u);
+    cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+    assert_drop(0, QUERN_DROP_DEAD, 2, stale);
+    assert_drop(1, QUERN_DROP_NO_COMPONENT, 2, quern_entity_null());
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_frame(schedule).dropped_count, 5u);
+    cr_assert_eq(quern_schedule_drop_count(schedule), 2u);
+    assert_drop(0, QUERN_DROP_DEAD, 2, stale);
+    assert_drop(1, QUERN_DROP_DESTROYED, 3, other);
+    cr_assert_eq(score_of(one).sum, 10);
+}
+
+static uint32_t seen_rows;
+
+static void count_rows(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    seen_rows += view->count;
+}
+
+Test(accumulate, change_filters_see_them)
+{
+    add_callback("a", add_some);
+    quern_system_def def = system_def("b", count_rows);
+    def.terms[0] = quern_term_changed(quern_term_read(score_type));
+    def.terms[1] = quern_term_without(plain);
+    setup_system(schedule, &def);
+    must_run(schedule, NULL);
+    seen_rows = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(seen_rows, 1u);
+    must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "a"), false));
+    must_run(schedule, NULL);
+    seen_rows = 0;
+    must_run(schedule, NULL);
+    cr_assert_eq(seen_rows, 0u);
+}
+
+/* ----------------------------------------------------------------------------------- outside of systems */
+
+static void add_in_parallel(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        add(commands, one, 1);
+}
+
+Test(accumulate, worlds_and_parallel_queries_accumulate_too)
+{
+    quern_commands *commands = quern_world_commands(world);
+    add(commands, one, 4);
+    cr_assert_eq(score_of(one).sum, 0, "not yet");
+    must(quern_world_flush(world));
+    cr_assert_eq(score_of(one).sum, 4);
+    add(quern_world_commands(world), one, 4);
+    must_run(schedule, NULL);
+    cr_assert_eq(score_of(one).sum, 8, "the frame has flushed");
+    quern_query *query = setup_query(world, (quern_term[]){quern_term_with(score_type)}, 1);
+    must(quern_query_parallel_for(query, NULL, add_in_parallel, NULL));
+    cr_assert_eq(score_of(one).sum, 10);
+    quern_flush_stats stats;
+    must(quern_world_get_flush_stats(world, &stats));
+    cr_assert_eq(stats.command_count, 2u);
+    quern_query_destroy(query);
+}
+
+static quern_commands *kept;
+
+static void keep(quern_context *context)
+{
+    kept = quern_context_commands(context);
+    add(kept, one, 1);
+}
+
+static quern_result refused_result;
+
+static void accumulate_wrongly(quern_context *context)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t value = 1;
+    const struct {
+        quern_entity entity;
+        quern_component component;
+        const void *value;
+        quern_combine combine;
+        quern_result result;
+    } wrong[] = {
+        {quern_entity_null(), score_type, &value, QUERN_SUM, QUERN_ERROR_NULL_ENTITY},
+        {entity_of_other_world(one), score_type, &value, QUERN_SUM, QUERN_ERROR_FOREIGN_ENTITY},
+        {one, score_type, NULL, QUERN_SUM, QUERN_ERROR_NULL_ARGUMENT},
+        {one, component_unregistered(score_type), &value, QUERN_SUM, QUERN_ERROR_UNKNOWN_COMPONENT},
+        {one, plain, &value, QUERN_SUM, QUERN_ERROR_INVALID_ARGUMENT},
+        {one, tag, &value, QUERN_SUM, QUERN_ERROR_INVALID_ARGUMENT},
+        {one, score_type, &value, (quern_combine){0}, QUERN_ERROR_INVALID_ARGUMENT},
+        {one, score_type, &value, (quern_combine){4}, QUERN_ERROR_INVALID_ARGUMENT},
+    };
+    for (uint32_t i = 0; i < COUNT_OF(wrong); i++) {
+        refused_result = quern_commands_accumulate(commands, wrong[i].entity, wrong[i].component,
+                                                   wrong[i].value, wrong[i].combine);
+        cr_assert_eq(refused_result, wrong[i].result, "%u: %s", i, quern_error_message());
+        assert_message_has("quern_commands_accumulate");
+    }
+}
+
+Test(accumulate, wrong_use_is_refused_and_records_nothing)
+{
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_combine combine;
+    const quern_combine_def def = {.name = "digits", .function = append_digit};
+    add_callback("a", accumulate_wrongly);
+    must_run(schedule, NULL);
+    cr_assert_eq(stats_of_frame(schedule).command_count, 0u);
+    must(quern_combine_register(world, &def, &combine));
+    assert_refused(world, QUERN_ERROR_DUPLICATE_NAME, quern_combine_register(world, &def, &combine));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_combine_register(world, &def, NULL));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_combine_register(world, &(quern_combine_def){.name = "none"}, &combine));
+    assert_refused(NULL, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_commands_accumulate(NULL, one, score_type, &(score){0, 0}, QUERN_SUM));
+    add_callback("b", keep);
+    must_run(schedule, NULL);
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_commands_accumulate(kept, one, score_type, &(score){0, 0}, QUERN_SUM));
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+}
+
+/* -------------------------------------------------------------------------- threads, and missing memory */
+
+enum { MANY = 3000 };
+
+static void hit_many(quern_context *context, const quern_view *view)
+{
+    quern_commands *commands = quern_context_commands(context);
+    const quern_entity *entities = quern_context_user_data(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const uint32_t index = quern_entity_index(view->entities[i]) * 7919 % MANY;
+        const mixed value = {1.0f / (float)(i + 1), {1, 2, 3, 4}, 1.0 / (double)(index + 3)};
+        const quern_result result =
+            quern_commands_accumulate(commands, entities[index], mixed_type, &value, QUERN_SUM);
+        if (result == QUERN_OK && index % 10 == 0)
+            quern_commands_remove(commands, entities[index], index % 20 == 0 ? plain : mixed_type);
+    }
+}
+
+static quern_entity many[MANY];
+
+static void open_many(void)
+{
+    must(quern_entity_create_many(world, (quern_component[]){mixed_type, plain}, NULL, 2, MANY, many));
+    quern_system_def def = system_def("hit", hit_many);
+    def.terms[0] = quern_term_with(mixed_type);
+    def.user_data = many;
+    setup_system(schedule, &def);
+    schedule->playback.parallel_command_count = 1;
+}
+
+Test(accumulate, sums_of_floats_are_the_same_at_every_number_of_threads, .timeout = 60)
+{
+    uint64_t expected = 0;
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        close_world();
+        open_world();
+        open_many();
+        quern_jobs *jobs = setup_jobs(pool_threads[i]);
+        for (uint32_t frame = 0; frame < 3; frame++)
+            must_run(schedule, jobs);
+        quern_jobs_destroy(jobs);
+        const quern_drop_reason reason = QUERN_DROP_NO_COMPONENT;
+        quern_drop dropped;
+        must(quern_schedule_get_drop(schedule, 0, &dropped));
+        cr_assert_eq(dropped.reason, reason);
+        if (i == 0) expected = quern_world_hash(world);
+        cr_assert_eq(quern_world_hash(world), expected, "%u threads", pool_threads[i]);
+        assert_valid(world);
+    }
+}
+
+/* A sync point happens as a whole or not at all. */
+Test(accumulate, a_sync_point_without_memory_is_made_up_for_by_the_next_frame, .timeout = 120)
+{
+    close_world();
+    uint64_t expected = 0;
+    uint32_t kept_count = 0;
+    bool is_done = false;
+    for (uint64_t call = 0; !is_done; call++) {
+        failing_allocator *memory = failing_allocator_create();
+        const quern_allocator allocator = failing_allocator_interface(memory);
+        open_world_with(&(quern_world_def){.allocator = allocator});
+        open_many();
+        must(quern_schedule_compile(schedule));
+        const uint64_t before = quern_world_hash(world);
+        if (call > 0) failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + call);
+        const quern_result result = quern_schedule_run(schedule, NULL, 0);
+        is_done = call > 0 && failing_allocator_failed_count(memory) == 0;
+        const uint64_t waiting = quern_schedule_kept_command_count(schedule);
+        if (result != QUERN_OK && waiting >= MANY) {
+            cr_assert_eq(quern_world_hash(world), before, "call %llu", (unsigned long long)call);
+            must(quern_schedule_set_enabled(schedule, quern_schedule_find_system(schedule, "hit"), false));
+            failing_allocator_heal(memory);
+            must_run(schedule, NULL);
+            cr_assert_eq(quern_world_hash(world), expected, "call %llu", (unsigned long long)call);
+            kept_count++;
+        }
+        if (call == 0) expected = quern_world_hash(world);
+        assert_valid(world);
+        close_world();
+        failing_allocator_close(memory);
+    }
+    cr_assert_gt(kept_count, 3u);
+    open_world();
+}

@@ -207,10 +207,10 @@ void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind
         memcpy(command->value, value, flow_types[type].word_count * sizeof *value);
 }
 
-void naive_record_value(naive_recorder *recorder, const naive_world *world, quern_entity entity,
-                        uint32_t type, const uint64_t *value, flow_way way)
+void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
+                        flow_way way)
 {
-    (void)world;
+    if (quern_entity_is_null(entity)) return; /* whether another one lives is not asked yet */
     naive_command *command = command_add(recorder, NAIVE_ACCUMULATE, entity);
     command->type = type;
     command->way = way;

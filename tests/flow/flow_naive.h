@@ -103,8 +103,8 @@ void naive_take(uint32_t *set, uint64_t *words, uint32_t type);
 /* Appends to the commands, unless the entity is refused. value may be NULL. */
 void naive_record(naive_recorder *recorder, const naive_world *world, naive_kind kind, quern_entity entity,
                   uint32_t type, const uint64_t *value);
-void naive_record_value(naive_recorder *recorder, const naive_world *world, quern_entity entity,
-                        uint32_t type, const uint64_t *value, flow_way way);
+void naive_record_value(naive_recorder *recorder, quern_entity entity, uint32_t type, const uint64_t *value,
+                        flow_way way);
 quern_entity naive_record_create(naive_recorder *recorder);
 void naive_recorder_close(naive_recorder *recorder);
 

@@ -71,7 +71,7 @@ static void record_put(void *self, quern_entity entity, uint32_t type, const uin
 static void record_value(void *self, quern_entity entity, uint32_t type, const uint64_t *value,
                          flow_way way)
 {
-    naive_record_value(((grip *)self)->recorder, world_of(self), entity, type, value, way);
+    naive_record_value(((grip *)self)->recorder, entity, type, value, way);
 }
 
 static void record_remove(void *self, quern_entity entity, uint32_t type)

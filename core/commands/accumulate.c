@@ -100,6 +100,12 @@ static inline void prefetch_entries(const quern__entities *entities, const entry
 
 /* ------------------------------------------------------------------------------------------- preparing */
 
+/* Nothing comes of the item. */
+static void mark(quern__item *item, quern__accumulated why)
+{
+    *item = (quern__item){.entity = item->entity, .location = (uintptr_t)why};
+}
+
 /* Entities that were gone before this sync point are told from those that go with it, if any may. */
 static void mark_dead(const quern__accumulating *it)
 {
@@ -111,7 +117,7 @@ static void mark_dead(const quern__accumulating *it)
         for (uint32_t i = 0; i < count; i++)
             if (!quern_entity_is_provisional(entries[i].entity) &&
                 quern__entities_find(entities, entries[i].entity) == NULL)
-                entries[i].item->location = QUERN__ACCUMULATED_DEAD;
+                mark(entries[i].item, QUERN__ACCUMULATED_DEAD);
     }
 }
 
@@ -207,7 +213,7 @@ static inline char *find_value(const quern__storage *storage, quern__item *item,
                                      accumulation->component_index);
     }
     if (QUERN__UNLIKELY(value == NULL))
-        item->location = record != NULL ? QUERN__ACCUMULATED_NOWHERE : QUERN__ACCUMULATED_DESTROYED;
+        mark(item, record != NULL ? QUERN__ACCUMULATED_NOWHERE : QUERN__ACCUMULATED_DESTROYED);
     return value;
 }
 

@@ -29,11 +29,6 @@ static quern_schedule *schedule;
 static quern_component score_type, mixed_type, plain, tag;
 static quern_entity one, other;
 
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
-
 static void open_world_with(const quern_world_def *def)
 {
     must(quern_world_create(def, &world));

@@ -50,7 +50,9 @@ def name_nodes(segments):
 def draw_pass(one):
     number, chunks = one["pass"], one["chunks"]
     label = f"pass {number}"
-    if one["kind"] != "once":
+    if one["kind"] == "events":
+        label += "\\nevents, parallel"
+    elif one["kind"] != "once":
         plural = "" if chunks == 1 else "s"
         label += f"\\n{chunks} chunk{plural}, {'serial' if one['kind'] == 'serial' else 'parallel'}"
     print(f'    subgraph cluster_pass_{number} {{\n      label="{label}";')

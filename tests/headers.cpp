@@ -56,6 +56,51 @@ static void move(quern_context *, const quern_view *view)
         positions[i].x += agents[i].matrix[0] + static_cast<float>(cells[i].first);
 }
 
+/* Events are emitted and read by type, too. */
+static quern_event cell_event;
+static int cell_sum;
+
+static void emit_cells(quern_context *context)
+{
+    const Pair<int, int> cell = {1, 2};
+    quern_emitter *emitter = quern_context_emitter(context, cell_event);
+    if (!quern_emit(emitter, &cell)) return;
+    Pair<int, int> *place = QUERN_EMIT(emitter, Pair<int, int>);
+    if (place != nullptr) *place = {10, 20};
+    quern_context_emit(context, cell_event, &cell, 1);
+}
+
+static void add_cells(quern_context *, const quern_view *view)
+{
+    const Pair<int, int> *cells = QUERN_EVENTS(view, Pair<int, int>);
+    for (uint32_t i = 0; cells != nullptr && i < view->count; i++)
+        cell_sum += cells[i].first + cells[i].second;
+}
+
+static bool emits_cells(quern_world *world)
+{
+    quern_event agent;
+    quern_schedule *schedule = nullptr;
+    quern_system_def emitter = {}, reader = {};
+    if (QUERN_EVENT_REGISTER(world, &cell_event, Pair<int, int>) != QUERN_OK ||
+        QUERN_EVENT_REGISTER_FIELDS(world, &agent, game::Agent, mood, target) != QUERN_OK ||
+        quern_schedule_create(world, nullptr, &schedule) != QUERN_OK)
+        return false;
+    emitter.name = "emitter";
+    emitter.begin = emit_cells;
+    emitter.emits[0] = cell_event;
+    reader.name = "reader";
+    reader.run = add_cells;
+    reader.items = cell_event;
+    reader.flags = QUERN_SYSTEM_SERIAL;
+    const bool has_run = quern_schedule_add_system(schedule, &reader, nullptr) == QUERN_OK &&
+                         quern_schedule_add_system(schedule, &emitter, nullptr) == QUERN_OK &&
+                         quern_schedule_run(schedule, nullptr, 0) == QUERN_OK &&
+                         quern_schedule_run(schedule, nullptr, 0) == QUERN_OK;
+    quern_schedule_destroy(schedule);
+    return has_run && cell_sum == 36;
+}
+
 /* What it looks up in other entities, and writes there. */
 static quern_system_def hit_def(quern_component health, quern_component enemy)
 {
@@ -186,6 +231,7 @@ int main()
     auto *stored = static_cast<const Position *>(quern_entity_get(world, entity, types.position));
     if (stored == nullptr || stored->x < 12.5f || stored->x > 13.5f) return fail("get");
     if (!reads_upward(world, types.position)) return fail("up");
+    if (!emits_cells(world)) return fail("events");
     quern_schedule_destroy(schedule);
     quern_world_destroy(world);
     return 0;

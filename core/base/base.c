@@ -47,6 +47,7 @@ static const char *const result_names[] = {
     [QUERN_ERROR_TARGET_IN_USE] = "QUERN_ERROR_TARGET_IN_USE",
     [QUERN_ERROR_UNKNOWN_PREFAB] = "QUERN_ERROR_UNKNOWN_PREFAB",
     [QUERN_ERROR_NAME_TAKEN] = "QUERN_ERROR_NAME_TAKEN",
+    [QUERN_ERROR_UNKNOWN_EVENT] = "QUERN_ERROR_UNKNOWN_EVENT",
 };
 
 const char *quern_result_string(quern_result result)

@@ -234,6 +234,9 @@ quern_result quern__playback_run(quern__playback *playback, quern_commands *reco
     if (result == QUERN_OK) {
         stats->command_count += all.command_count + all.value_count;
         report(playback, first_drop, stats);
+        if (playback->on_created != NULL && all.stream_count > 0 && playback->resolved.created_count > 0)
+            playback->on_created(playback->on_created_argument, &playback->gathered,
+                                 playback->resolved.created.items);
         if (all.stream_count > 0) destroy_values(&playback->gathered);
         for (uint32_t i = 0; i < count; i++)
             quern__commands_reset(&recorders[i]);

@@ -5,8 +5,7 @@
  * archetypes and, where trim gives records back, the handles of entities to come. */
 
 #include "core/storage/change.h"
-#include "core/world/query.h"
-#include "core/world/world.h"
+#include "core/world/event.h"
 
 /* -------------------------------------------------------------------------------------------- trim */
 
@@ -31,6 +30,7 @@ static quern_result trim(quern_world *world)
     quern__slabs_trim(&storage->slabs, &storage->allocator);
     quern__entities_drop_pages(&storage->entities, &storage->allocator);
     quern__names_trim(&storage->names, &storage->allocator);
+    quern__events_trim(world);
     return QUERN_OK;
 }
 

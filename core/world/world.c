@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/world/world.h"
 
+#include "core/world/event.h"
 #include "core/world/world_commands.h"
 
 /* ----------------------------------------------------------------------------------------- world tags */
@@ -92,7 +93,7 @@ void quern_world_destroy(quern_world *world)
     }
     if (world->user_count > 0) {
         quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_world_destroy: %u queries, getters and schedules still use the world; "
+                         "quern_world_destroy: %u queries, getters, readers and schedules still use the world; "
                          "destroy them first",
                          world->user_count);
         return;
@@ -100,6 +101,7 @@ void quern_world_destroy(quern_world *world)
     quern_allocator allocator = world->storage.allocator;
     uint32_t tag = world->resources.world_tag;
     quern__world_release_commands(world);
+    quern__events_release(world);
     quern__storage_release(&world->storage); /* first: hooks of components may use resources */
     quern__resources_release(&world->resources, &allocator);
     quern__release(&allocator, world, sizeof *world, _Alignof(quern_world));

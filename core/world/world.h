@@ -46,7 +46,9 @@ struct quern_world {
     quern__create_lists create_lists;
     uint64_t next_serial; /* of command streams, over all schedules: see sched/frame/frame.h */
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
-    uint32_t user_count;                    /* queries, getters and schedules that hold on to the world */
+    struct quern__events *events;           /* NULL: no event was registered yet */
+    uint64_t waiting_event_run_count;       /* of all channels: see core/world/event.h */
+    uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
     struct quern_schedule *first_schedule;  /* in the order of creation; not looked into here */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */

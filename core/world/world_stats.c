@@ -3,7 +3,7 @@
 /* What a world holds, as a whole and per archetype. */
 
 #include "core/storage/prefab.h"
-#include "core/world/world.h"
+#include "core/world/event.h"
 
 static uint32_t row_bytes(const quern__archetype *archetype)
 {
@@ -31,6 +31,8 @@ quern_result quern_world_get_stats(const quern_world *world, quern_world_stats *
     stats.link_bytes = quern__link_pages_held_bytes(&storage->relations.link_pages);
     stats.held_bytes += stats.link_bytes + quern__names_held_bytes(&storage->names);
     stats.held_bytes += quern__prefabs_held_bytes(storage);
+    stats.event_bytes = quern__events_held_bytes(world);
+    stats.held_bytes += stats.event_bytes;
     stats.prefab_count = storage->prefabs != NULL ? storage->prefabs->count : 0;
     for (uint32_t i = 0; i < storage->archetypes.count; i++) {
         const quern__archetype *archetype = storage->archetypes.items[i];

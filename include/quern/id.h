@@ -50,6 +50,11 @@ typedef struct quern_resource {
     uint32_t bits; /**< 0: null. */
 } quern_resource;
 
+/** An event type of one world; see <quern/event.h>. Bits as in quern_component. */
+typedef struct quern_event {
+    uint32_t bits; /**< 0: null. */
+} quern_event;
+
 /** A system of one schedule. The handle does not know which schedule. */
 typedef struct quern_system {
     uint32_t bits; /**< Index + 1; 0: null. */

@@ -19,6 +19,7 @@
  *   context.h    what kernels can reach besides their view
  *   commands.h   structural changes from inside systems, applied at sync points
  *   schedule.h   systems, phases, frames
+ *   event.h      values that systems emit and others read
  *   prefab.h     trees of entities, captured and spawned again and again
  *   name.h       names of entities, and finding them by path
  *   parallel.h   a query on the threads of a pool, outside of frames
@@ -36,6 +37,7 @@
 #include <quern/commands.h>  /* IWYU pragma: export */
 #include <quern/component.h> /* IWYU pragma: export */
 #include <quern/context.h>   /* IWYU pragma: export */
+#include <quern/event.h>     /* IWYU pragma: export */
 #include <quern/getter.h>    /* IWYU pragma: export */
 #include <quern/graph.h>     /* IWYU pragma: export */
 #include <quern/hardware.h>  /* IWYU pragma: export */

@@ -20,6 +20,7 @@
 #include <quern/commands.h>
 #include <quern/component.h>
 #include <quern/context.h>
+#include <quern/event.h>
 #include <quern/id.h>
 #include <quern/jobs.h>
 #include <quern/query.h>
@@ -32,8 +33,8 @@ extern "C" {
 
 #define QUERN_MAX_SYSTEMS 1024 /**< Systems per schedule. */
 #define QUERN_MAX_PHASES  32   /**< Phases per schedule. */
-#define QUERN_MAX_ACCESS  32   /**< Lookups, write lookups, and resources, per system. */
-#define QUERN_MAX_ORDER   32   /**< Names in before, and in after, of a system. */
+#define QUERN_MAX_ACCESS  32 /**< Lookups, write lookups, resources, and events in each list, per system. */
+#define QUERN_MAX_ORDER   32 /**< Names in before, and in after, of a system. */
 
 /** Rounds of reactions after a sync point, where the schedule does not say otherwise. */
 #define QUERN_DEFAULT_REACTION_ROUNDS 8
@@ -87,9 +88,10 @@ typedef struct quern_lookup {
 
 /** Describes a system. */
 typedef struct quern_system_def {
-    const char *name QUERN__ZERO;  /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule. */
-    uint32_t phase QUERN__ZERO;    /**< Index of one of the schedule's phases. */
-    quern_kernel *run QUERN__ZERO; /**< Per view; once, with an empty view, when there are no terms. */
+    const char *name QUERN__ZERO; /**< 1 to QUERN_MAX_NAME_BYTES bytes, unique in the schedule. */
+    uint32_t phase QUERN__ZERO;   /**< Index of one of the schedule's phases. */
+    /** Per view; once, with an empty view, when there are neither terms nor items. */
+    quern_kernel *run QUERN__ZERO;
     quern_system_callback *begin QUERN__ZERO; /**< May be NULL. */
     quern_system_callback *end QUERN__ZERO;   /**< May be NULL. */
     /** Returns false: the system is left out of the frame. May be NULL. */
@@ -122,6 +124,16 @@ typedef struct quern_system_def {
     quern_relation relations[QUERN_MAX_ACCESS] QUERN__ZERO;
     /** Resources that it uses; each once. */
     quern_resource_access resources[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** Events that it emits (<quern/event.h>); each once. Emitting and reading conflict with nothing: what is
+     * emitted can be read from the next sync point on. */
+    quern_event emits[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** Events that it reads, with quern_context_events; each once. Events wait for it, up to their limit,
+     * while it is disabled or held back. */
+    quern_event reads_events[QUERN_MAX_ACCESS] QUERN__ZERO;
+    /** An event whose blocks are the system's views: run gets each event that the system has not seen, in
+     * parallel, and reads them by QUERN_EVENTS. Such views have no entities, and the system no terms. The event
+     * counts as one of `reads_events`, and does not stand there, too. Not for exclusive systems. */
+    quern_event items QUERN__ZERO;
     /** Names of systems in the same phase that must run after this one. If the terms of both share a
      * component that one of them writes, the earlier has no end, and the later neither begin nor
      * condition, this is an order like that of registration, chunk by chunk. Otherwise all of the
@@ -248,16 +260,17 @@ QUERN_API quern_result quern_schedule_compile(quern_schedule *schedule);
  * WORLD_LOCKED (called within a frame), POOL_BUSY, those of quern_schedule_compile, OUT_OF_MEMORY.
  *
  * Errors that end the frame at a sync point: OUT_OF_MEMORY, LIMIT (of entities). The world is as it was
- * before the sync point, and later systems do not run. The commands are kept: the next frame tries them
- * again before its first system, as a sync point of its own, and ends there if it fails again.
+ * before the sync point, and later systems do not run. Commands and events are kept: the next frame tries
+ * them again before its first system, as a sync point of its own, and ends there if it fails again.
  * quern_schedule_discard_commands drops them. When memory is missing for what follows a sync point, the
  * frame ends after it.
  *
  * Errors after the whole frame has run: OUT_OF_MEMORY, when a command could not be recorded;
  * TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, when the commands on an entity add up to more than
  * it can have (its commands were dropped; a new entity was not created); LIMIT, when reactions caused each
- * other for more rounds than max_reaction_rounds; UNDECLARED_ACCESS, when a system was refused something
- * (see the log).
+ * other for more rounds than max_reaction_rounds; OUT_OF_MEMORY, when an event could not be emitted; LIMIT,
+ * when events were dropped for a reader that had not seen them (quern_event_def); UNDECLARED_ACCESS, when a
+ * system was refused something (see the log).
  *
  * Threads: main. */
 QUERN_API quern_result quern_schedule_run(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds);
@@ -285,6 +298,7 @@ typedef struct quern_frame_stats {
     /** Entities created by commands, including refused ones, which are destroyed. */
     uint64_t created_count;
     uint64_t destroyed_count; /**< Entities destroyed by commands. */
+    uint64_t event_count;     /**< Events of its systems that were published. */
 } quern_frame_stats;
 
 /** Returns what the last frame did; all 0 before the first. Errors: NULL_ARGUMENT. */
@@ -312,7 +326,8 @@ QUERN_API quern_result quern_schedule_get_drop(const quern_schedule *schedule, u
 /** Returns how many commands a frame has recorded and could not apply; see quern_schedule_run. */
 QUERN_API uint64_t quern_schedule_kept_command_count(const quern_schedule *schedule);
 
-/** Drops the commands that are kept. Errors: NULL_ARGUMENT, WORLD_LOCKED. Threads: main, between frames. */
+/** Drops the commands that are kept. Events that are kept with them stay, and their provisional handles
+ * become null. Errors: NULL_ARGUMENT, WORLD_LOCKED. Threads: main, between frames. */
 QUERN_API quern_result quern_schedule_discard_commands(quern_schedule *schedule);
 
 /** What one system did in the last frame; of a reaction, in all rounds. */

@@ -79,11 +79,12 @@ typedef struct quern_world_stats {
     uint32_t name_count;       /**< Entities that have a name. */
     uint64_t chunk_count;      /**< Chunks with at least one row. */
     uint64_t chunk_free_count; /**< Unused chunks in slabs. */
-    uint64_t held_bytes;       /**< Slabs, entity records, links, names and prefabs. */
+    uint64_t held_bytes;       /**< Slabs, entity records, links, names, prefabs and events. */
     uint64_t used_bytes;       /**< What the existing rows need: components, handles and records. */
     uint32_t relation_count;   /**< Registered relations. */
     uint64_t link_bytes;       /**< Memory of the links between siblings and targets; part of held_bytes. */
     uint32_t prefab_count;     /**< Captured prefabs that were not destroyed. */
+    uint64_t event_bytes; /**< Memory of events that wait, and for events to come; part of held_bytes. */
 } quern_world_stats;
 
 /** Counts what a world holds, in a walk over all archetypes. Errors: NULL_ARGUMENT. Threads: main, between
@@ -112,7 +113,7 @@ QUERN_API uint32_t quern_world_archetype_components(const quern_world *world, ui
                                                     quern_component *components, uint32_t capacity);
 
 /** Gives memory that holds nothing back to the allocator, and with the default one to the system: spare
- * chunks, slabs that become empty, pages of links without links, and records of slots of which none is alive,
+ * chunks, slabs that become empty, pages of links without links, memory for events, and records of slots of which none is alive,
  * in pages of 131,072. A world that is not trimmed keeps a little of the former for future rows, and all
  * records (see docs/design.md).
  *

@@ -76,6 +76,7 @@ typedef enum quern__alone {
     QUERN__ALONE_RESOURCE, /* it writes one */
     QUERN__ALONE_LOOKUP,   /* it writes by one */
     QUERN__ALONE_SERIAL,
+    QUERN__ALONE_EVENTS, /* they are its items */
     QUERN__ALONE_NO_TERMS,
     QUERN__ALONE_FUSING_OFF
 } quern__alone;

@@ -215,6 +215,7 @@ quern__alone quern__facts_alone(const quern__pass *pass, uint32_t *out_index)
     if (is_exclusive(system)) return QUERN__ALONE_EXCLUSIVE;
     if (quern__system_is(system, QUERN_SYSTEM_MAIN_THREAD)) return QUERN__ALONE_MAIN_THREAD;
     if (quern__system_is(system, QUERN_SYSTEM_SERIAL)) return alone_by_access(&system->access, out_index);
+    if (system->events.items != NULL) return QUERN__ALONE_EVENTS;
     if (system->query.term_count == 0) return QUERN__ALONE_NO_TERMS;
     return pass->plan->fuse ? QUERN__NOT_ALONE : QUERN__ALONE_FUSING_OFF;
 }
@@ -276,6 +277,8 @@ static bool is_deep(const quern__system *system, const quern__archetype *archety
 
 static uint64_t calls_of(const quern__system *system)
 {
+    const quern_event_reader *items = system->events.items;
+    if (items != NULL) return quern__channel_end(items->channel) - items->cursor;
     if (system->query.term_count == 0) return 1;
     if (system->reaction != NULL) return system->step_view_count; /* in the last frame */
     uint64_t count = 0;
@@ -316,7 +319,9 @@ static quern__load system_load(const quern__facts *facts, const quern__system *s
         facts->is_timed
             ? facts->schedule->observer->calls->system_time_ns(facts->schedule->observer, system)
             : calls;
-    const uint64_t in_turn = system->pass->kind == QUERN__PASS_CHUNKS ? calls_in_turn(system) : calls;
+    const uint64_t in_turn = system->pass->kind == QUERN__PASS_CHUNKS   ? calls_in_turn(system)
+                             : system->pass->kind == QUERN__PASS_EVENTS ? calls > 0
+                                                                        : calls;
     return (quern__load){.work = work, .path = calls > 0 ? (work * in_turn + calls - 1) / calls : work};
 }
 

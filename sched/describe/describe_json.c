@@ -53,7 +53,7 @@ static void put_alone(quern__json *out, const quern__pass *pass)
         [QUERN__ALONE_EXCLUSIVE] = "exclusive", [QUERN__ALONE_MAIN_THREAD] = "main_thread",
         [QUERN__ALONE_RESOURCE] = "resource",   [QUERN__ALONE_SERIAL] = "serial",
         [QUERN__ALONE_NO_TERMS] = "no_terms",   [QUERN__ALONE_FUSING_OFF] = "fusing_off",
-        [QUERN__ALONE_LOOKUP] = "write_lookup"};
+        [QUERN__ALONE_LOOKUP] = "write_lookup", [QUERN__ALONE_EVENTS] = "events"};
     uint32_t index;
     quern__alone alone = quern__facts_alone(pass, &index);
     if (alone == QUERN__NOT_ALONE) {
@@ -195,6 +195,23 @@ static void put_access(quern__json *out, const quern__system *system)
     quern__json_close(out, ']');
 }
 
+static void put_events(quern__json *out, const quern__event_use *use)
+{
+    quern__json_open(out, "emits", '[');
+    for (uint32_t i = 0; i < use->emits.count; i++)
+        quern__json_text(out, NULL, use->emits.items[i]->type.name);
+    quern__json_close(out, ']');
+    quern__json_open(out, "reads_events", '[');
+    for (uint32_t i = 0; i < use->readers.count; i++)
+        if (use->readers.items[i] != use->items)
+            quern__json_text(out, NULL, use->readers.items[i]->channel->type.name);
+    quern__json_close(out, ']');
+    if (use->items != NULL)
+        quern__json_text(out, "items", use->items->channel->type.name);
+    else
+        quern__json_null(out, "items");
+}
+
 static void put_levels(quern__json *out, const quern__plan *plan, const quern__relation *relation)
 {
     if (relation != NULL)
@@ -243,6 +260,7 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
     quern__json_text(out, "name", system->name);
     put_traits(out, system);
     put_access(out, system);
+    put_events(out, &system->events);
     quern__json_open(out, "not_in", '[');
     for (uint32_t i = segment->first_pass; i < segment->end_pass; i++) {
         quern__apart apart;
@@ -258,8 +276,10 @@ static void put_system(quern__json *out, const quern__facts *facts, uint32_t seg
 
 static void put_pass(quern__json *out, const quern__facts *facts, uint32_t segment_index, uint32_t number)
 {
-    static const char *const kinds[] = {
-        [QUERN__PASS_CHUNKS] = "chunks", [QUERN__PASS_SERIAL] = "serial", [QUERN__PASS_ONCE] = "once"};
+    static const char *const kinds[] = {[QUERN__PASS_CHUNKS] = "chunks",
+                                        [QUERN__PASS_SERIAL] = "serial",
+                                        [QUERN__PASS_EVENTS] = "events",
+                                        [QUERN__PASS_ONCE] = "once"};
     const quern__segment_facts *segment = &facts->segments.items[segment_index];
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     const quern__pass *pass = pass_facts->pass;

@@ -74,6 +74,19 @@ static void write_lookup(quern__printer *printer, const quern_world *world, cons
         quern__write_quoted(printer, " without ", quern__components_type(components, limit.without)->name);
 }
 
+static void write_events(quern__printer *printer, const quern__event_use *use, const char **separator)
+{
+    for (uint32_t i = 0; i < use->readers.count; i++) {
+        const bool is_items = use->readers.items[i] == use->items;
+        quern__print(printer, "%s%s", next(separator), is_items ? "go over events" : "read events");
+        quern__write_quoted(printer, " ", use->readers.items[i]->channel->type.name);
+    }
+    for (uint32_t i = 0; i < use->emits.count; i++) {
+        quern__print(printer, "%semit", next(separator));
+        quern__write_quoted(printer, " ", use->emits.items[i]->type.name);
+    }
+}
+
 static void write_access(quern__printer *printer, const quern__system *system)
 {
     const quern_world *world = system->plan->world;
@@ -92,6 +105,7 @@ static void write_access(quern__printer *printer, const quern__system *system)
         quern__write_quoted(printer, " ", world->resources.list.items[use->index].type.name);
         if (use->access == QUERN_WRITE_CONCURRENT) quern__print(printer, " concurrently");
     }
+    write_events(printer, &system->events, &separator);
 }
 
 static const char *relation_name(const quern_world *world, const quern__relation *relation)
@@ -214,6 +228,7 @@ static void write_company(quern__printer *printer, const quern__pass *pass)
                                         [QUERN__ALONE_RESOURCE] = "serial: writes resource",
                                         [QUERN__ALONE_LOOKUP] = "serial: looks up and writes",
                                         [QUERN__ALONE_SERIAL] = "serial",
+                                        [QUERN__ALONE_EVENTS] = "goes over events",
                                         [QUERN__ALONE_NO_TERMS] = "no terms",
                                         [QUERN__ALONE_FUSING_OFF] = "fusing is off"};
     uint32_t index;
@@ -247,7 +262,7 @@ static void write_pass(quern__printer *printer, const quern__facts *facts, uint3
     const quern__pass_facts *pass_facts = &facts->passes.items[number];
     quern__print(printer, "    pass %u: ", number + 1);
     write_company(printer, pass);
-    if (pass->kind != QUERN__PASS_ONCE) {
+    if (pass->kind != QUERN__PASS_ONCE && pass->systems.items[0]->events.items == NULL) {
         quern__print(printer, "; ");
         write_count(printer, pass_facts->archetype_count, "archetype");
         quern__print(printer, ", ");

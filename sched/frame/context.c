@@ -80,6 +80,7 @@ quern_commands *quern_context_commands(quern_context *context)
                             .name = context->system->name};
     quern__commands_begin(context->commands, &origin);
     context->has_stream = true;
+    context->has_output = true;
     return context->commands;
 }
 
@@ -123,6 +124,18 @@ static void *refuse_handle(quern_context *context, const char *what, const char 
                                               "%s: system '%s' asked for a %s with a wrong handle: %s",
                                               function, context->system->name, what, reason);
     return NULL;
+}
+
+bool quern__context_is_system(quern_context *context, const char *function, const char *what)
+{
+    const quern__plain_context *plain = plain_of(context);
+    if (plain != NULL) return refuse_plain(plain, function, what) != NULL;
+    return !is_foreign(context, function);
+}
+
+void quern__context_refuse_handle(quern_context *context, const char *what, const char *function)
+{
+    (void)refuse_handle(context, what, function);
 }
 
 /* Whether the system may look at the component, of which entities; its index. limit: NULL, of any. */

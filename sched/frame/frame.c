@@ -82,6 +82,38 @@ static bool are_targets_known(const quern__segment *segment)
     return true;
 }
 
+static void note_readers(const quern_schedule *schedule, quern__segment *segment)
+{
+    segment->has_readers = segment->has_items = false;
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        const quern__event_use *use = &schedule->plan.order.items[i]->events;
+        segment->has_readers |= use->readers.count > 0;
+        segment->has_items |= use->items != NULL;
+    }
+}
+
+/* Counts the views of systems with items anew, where other events wait than were counted; the rest of the
+ * segment is prepared. */
+static quern_result prepare_items(const quern_schedule *schedule, quern__segment *segment)
+{
+    bool is_new = false;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < segment->passes.count && result == QUERN_OK; i++) {
+        quern__pass *pass = segment->passes.items[i];
+        if (!quern__event_use_is_new(&pass->systems.items[0]->events)) continue;
+        is_new = true;
+        result = quern__pass_prepare(pass, segment->prepared_threads);
+        if (result == QUERN_OK) result = schedule->observer->calls->prepare_pass(schedule->observer, pass);
+    }
+    if (!is_new) return QUERN_OK;
+    if (result == QUERN_OK && segment->graph != NULL)
+        result = quern__compile_prepare(&schedule->plan, segment);
+    number_streams(schedule, segment);
+    segment->is_idle = is_idle(segment);
+    if (result != QUERN_OK) segment->prepared_version = 0;
+    return result;
+}
+
 /* Counts what there is to do. Holds for later frames, too, until rows come, go or move; not for reactions,
  * which have something else to do each time. */
 static quern_result prepare_segment(const quern_schedule *schedule, quern__segment *segment)
@@ -90,7 +122,7 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
     uint32_t thread_count = schedule->jobs != NULL ? schedule->jobs->thread_count : 1;
     if (segment->prepared_version == version && segment->prepared_threads == thread_count &&
         !segment->reacts && are_depths_known(segment) && are_targets_known(segment))
-        return QUERN_OK;
+        return QUERN__LIKELY(!segment->has_items) ? QUERN_OK : prepare_items(schedule, segment);
     segment->prepared_version = 0;
     segment->has_targets = false;
     segment->has_depths = false;
@@ -108,17 +140,31 @@ static quern_result prepare_segment(const quern_schedule *schedule, quern__segme
         if (result != QUERN_OK) return result;
     }
     number_streams(schedule, segment);
+    note_readers(schedule, segment);
     segment->is_idle = segment->reacts ? !has_items(segment) : is_idle(segment);
     segment->prepared_version = version;
     segment->prepared_threads = thread_count;
     return QUERN_OK;
 }
 
+/* Systems that were called, or had nothing to be called on, have seen their events. */
+static void finish_readers(const quern_schedule *schedule, const quern__segment *segment,
+                           quern_result result)
+{
+    if (QUERN__UNLIKELY(segment->has_readers))
+        quern__events_finish_segment(schedule, segment, result == QUERN_OK);
+}
+
 static quern_result start_segment(quern_schedule *schedule, quern__segment *segment)
 {
     quern_result result = quern__compile(&schedule->plan);
     if (result == QUERN_OK) result = prepare_segment(schedule, segment);
-    if (result != QUERN_OK || segment->is_idle) return result;
+    if (result != QUERN_OK) return result;
+    if (QUERN__UNLIKELY(segment->has_readers)) quern__events_start_segment(schedule, segment);
+    if (segment->is_idle) {
+        finish_readers(schedule, segment, QUERN_OK);
+        return QUERN_OK;
+    }
     schedule->serial_base = schedule->plan.world->next_serial;
     schedule->plan.world->next_serial += segment->serial_count;
     quern__storage *storage = &schedule->plan.world->storage;
@@ -177,9 +223,10 @@ static quern_result run_graph(quern_schedule *schedule, quern__segment *segment)
     quern_result result = start_segment(schedule, segment);
     if (result != QUERN_OK || segment->is_idle) return result;
     if (QUERN_CHECKS && !quern__guards_close(schedule))
-        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
-                                                      "(QUERN_CHECKS)");
-    result = run_passes(schedule, segment);
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to check who keeps pointers "
+                                                        "(QUERN_CHECKS)");
+    if (result == QUERN_OK) result = run_passes(schedule, segment);
+    finish_readers(schedule, segment, result);
     if (result != QUERN_OK) return result;
     if (QUERN_CHECKS) quern__guards_look(schedule);
     finish_segment(schedule, segment);
@@ -196,6 +243,7 @@ static quern_result run_exclusive(quern_schedule *schedule, quern__segment *segm
     result = run_passes(schedule, segment);
     quern__world_set_locked(schedule->plan.world, true);
     quern__world_end_recording(schedule->plan.world);
+    finish_readers(schedule, segment, result);
     if (QUERN_CHECKS) quern__guards_resume(schedule, "in");
     finish_segment(schedule, segment);
     return result;
@@ -325,6 +373,8 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->caller_index = jobs != NULL ? quern__jobs_current_worker(jobs)->index : 0;
     schedule->delta_seconds = delta_seconds;
     schedule->is_observed = false;
+    schedule->emit_result = QUERN_OK;
+    schedule->event_loss = (quern__event_loss){.channel = NULL};
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
     quern__react_start(schedule);
@@ -380,7 +430,7 @@ static quern_result finish_frame(const quern_schedule *schedule, const quern__fl
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         if (schedule->contexts[i].refused_system != NULL)
             return fail_refused(frame, schedule->contexts[i].refused_system);
-    return QUERN_OK;
+    return quern__events_finish_frame(schedule);
 }
 
 static quern_result check_run(const quern_schedule *schedule, double delta_seconds, const char *function)
@@ -416,8 +466,9 @@ static quern_result run_locked(quern_schedule *schedule, frame_part *part)
 
 static quern_result prepare_run(quern_schedule *schedule, const quern_jobs *jobs)
 {
-    const quern_result result = quern__compile(&schedule->plan);
-    return result == QUERN_OK ? quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1) : result;
+    quern_result result = quern__compile(&schedule->plan);
+    if (result == QUERN_OK) result = quern__workers_reserve(schedule, jobs ? jobs->worker_count : 1);
+    return result == QUERN_OK ? quern__emitters_reserve(schedule) : result;
 }
 
 static quern_result run_frame(quern_schedule *schedule, quern_jobs *jobs, double delta_seconds,

@@ -5,6 +5,7 @@
 #include "core/world/rows.h"
 #include "core/world/target.h"
 #include "sched/frame/context.h"
+#include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/prefetch.h"
 #include "sched/jobs/thread.h"
@@ -22,12 +23,14 @@
 
 /* ----------------------------------------------------------------------------------------- contexts */
 
-/* Whoever keeps the recorder of a callback is noticed from now on. */
-static void end_stream(quern_context *context)
+/* Whoever keeps the recorder of a callback, or an emitter, is noticed from now on. */
+static inline void end_output(quern_context *context)
 {
-    if (!context->has_stream) return;
-    quern__commands_end(context->commands);
+    if (!context->has_output) return;
+    if (context->has_stream) quern__commands_end(context->commands);
+    if (context->open_emitters != NULL) quern__context_close_emitters(context);
     context->has_stream = false;
+    context->has_output = false;
 }
 
 static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind callback,
@@ -44,7 +47,7 @@ static quern_context *enter_pass(const quern__pass *pass, quern__callback_kind c
 static void leave_pass(quern_context *context)
 {
     if (QUERN_CHECKS) context->thread = NULL;
-    end_stream(context);
+    end_output(context);
     context->is_busy = false;
 }
 
@@ -53,7 +56,7 @@ static void enter_call(quern_context *context, const quern__system *system, uint
     context->scope.system_name = system->name;
     context->system = system;
     context->part = part;
-    end_stream(context);
+    end_output(context);
 }
 
 /* ------------------------------------------------------------------------------------------ observer */
@@ -446,6 +449,50 @@ IN_TWO_KINDS void run_target(const quern__pass *pass, uint32_t begin, uint32_t e
     }
 }
 
+/* --------------------------------------------------------------------------------------------- events */
+
+/* For builds with checks: others read the same events, at the same time or later, and nobody may write them. */
+static uint64_t hash_events(const quern_view *view, const quern__channel *channel)
+{
+    return quern__hash_bytes(0, view->chunk, (size_t)view->count * channel->stride_bytes);
+}
+
+static void check_events(quern_context *context, const quern_view *view, uint64_t before)
+{
+    const quern__channel *channel = context->system->events.items->channel;
+    if (hash_events(view, channel) == before) return;
+    context->scope.refused = quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                                              "system '%s' wrote events '%s', which are read only",
+                                              context->system->name, channel->type.name);
+    quern__context_note_refusal(context);
+}
+
+/* Of a system with items, which is alone in its pass: runs of events, counted from the first that it has not
+ * seen. */
+IN_TWO_KINDS void run_events(const quern__stage *stage, uint32_t begin, uint32_t end,
+                             quern_context *context, const bool is_told)
+{
+    const quern__system *system = stage->pass->systems.items[0];
+    const quern_event_reader *reader = system->events.items;
+    const uint64_t seed = stage->pass->kind == QUERN__PASS_EVENTS ? stage->pass->plan->shuffle_seed : 0;
+    quern_view view = {.query = &system->query, .context = context};
+    if (!system->is_active) return;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t ordinal =
+            seed == 0 ? i : (uint32_t)((stage->chunk_count - 1 - i + seed) % stage->chunk_count);
+        const quern__event_run *run = quern__channel_run(reader->channel, reader->cursor + ordinal);
+        view.ordinal = ordinal;
+        view.count = run->count;
+        view.chunk = run->values;
+        if (is_told) begin_calls(context);
+        enter_call(context, system, QUERN__PART_FIRST_VIEW + ordinal);
+        const uint64_t before = QUERN_CHECKS ? hash_events(&view, reader->channel) : 0;
+        call_run(context, system->run, &view, is_told);
+        if (QUERN_CHECKS) check_events(context, &view, before);
+        if (QUERN_CHECKS) quern__guards_take_back(context);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------- items */
 
 typedef void chunks_run(const quern__pass *pass, uint32_t begin, uint32_t end, uint32_t lane,
@@ -495,6 +542,8 @@ IN_TWO_KINDS void run_items(const quern__stage *stage, uint32_t begin, uint32_t 
         quern__pass_react(stage, begin, end, context, is_told);
     else if (pass->kind == QUERN__PASS_ONCE)
         run_once(pass, context, is_told);
+    else if (QUERN__UNLIKELY(pass->systems.items[0]->events.items != NULL))
+        run_events(stage, begin, end, context, is_told);
     else if (stage->is_deep)
         run_deep(pass, context, is_told);
     else if (pass->kind == QUERN__PASS_SERIAL && pass->systems.items[0]->query.target != NULL)

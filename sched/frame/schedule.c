@@ -3,6 +3,7 @@
 #include "sched/frame/schedule.h"
 
 #include "core/world/target.h"
+#include "sched/frame/event_frame.h"
 #include "sched/frame/frame.h"
 #include "sched/frame/workers.h"
 #include "sched/jobs/thread.h"
@@ -116,6 +117,7 @@ void quern_schedule_destroy(quern_schedule *schedule)
     schedule->observer->calls->destroy(schedule->observer);
     quern__compile_release(&schedule->plan);
     quern__workers_release(schedule);
+    quern__emitters_release(schedule);
     quern__playback_release(&schedule->playback);
     quern__guards_release(&schedule->guards, allocator);
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++)
@@ -189,6 +191,9 @@ quern_result quern_schedule_add_system(quern_schedule *schedule, const quern_sys
     schedule->plan.systems.items[schedule->plan.systems.count++] = system;
     if (system->query.up_count > schedule->plan.up_count) schedule->plan.up_count = system->query.up_count;
     schedule->plan.reaction_count += system->reaction != NULL;
+    for (uint32_t i = 0; i < system->events.emits.count; i++)
+        if (system->events.emits.items[i]->index >= schedule->plan.emitted_channel_count)
+            schedule->plan.emitted_channel_count = system->events.emits.items[i]->index + 1;
     schedule->plan.is_compiled = false;
     if (out_system != NULL) *out_system = handle_of(system);
     return QUERN_OK;

@@ -6,6 +6,7 @@
 /* The schedule: its plan, and what frames keep from one to the next (frame.h). */
 
 #include "core/commands/playback.h"
+#include "core/world/event.h"
 #include "sched/frame/guard.h"
 #include "sched/schedule/observer.h"
 #include "sched/schedule/plan.h"
@@ -33,6 +34,14 @@ struct quern_schedule {
     struct quern_context *contexts;
     uint32_t worker_count; /* entries of both */
     uint32_t up_count;     /* up-terms for which each worker has addresses */
+
+    /* Events (event_frame.h): an emitter for each worker and each of the first channels, by worker. */
+    quern__emitter *emitters;
+    uint32_t emitter_row_count, emitter_channel_count;
+    _Atomic bool has_emitted; /* some callback has asked for an emitter since the last sync point */
+    quern_result emit_result; /* of this frame: an event could not be emitted */
+    quern__event_loss event_loss; /* of this frame */
+
     quern__playback playback;
     quern__guards guards; /* in builds with QUERN_CHECKS */
     quern_frame_stats stats;

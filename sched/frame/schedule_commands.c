@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Quern authors */
 /* What a schedule tells about commands that were dropped, and about those that are kept. */
 
+#include "sched/frame/event_frame.h"
 #include "sched/frame/schedule.h"
 
 uint32_t quern_schedule_drop_count(const quern_schedule *schedule)
@@ -46,5 +47,6 @@ quern_result quern_schedule_discard_commands(quern_schedule *schedule)
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         quern__commands_reset(&schedule->recorders[i]);
+    quern__events_forget_handles(schedule);
     return QUERN_OK;
 }

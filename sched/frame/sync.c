@@ -129,3 +129,20 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
     schedule->stats.sync_ns += quern__clock_ns() - begin_ns;
     return result;
 }
+
+quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report)
+{
+    const uint64_t begin_ns = quern__clock_ns();
+    quern_result result = quern__events_begin_sync(schedule);
+    uint64_t events_ns = quern__clock_ns() - begin_ns;
+    schedule->playback.on_created = quern__events_make_real;
+    schedule->playback.on_created_argument = schedule;
+    if (result == QUERN_OK && quern__schedule_has_commands(schedule))
+        result = quern__sync_commands(schedule, report);
+    schedule->playback.on_created = NULL;
+    const uint64_t publish_ns = quern__clock_ns();
+    if (result == QUERN_OK) quern__events_end_sync(schedule);
+    events_ns += quern__clock_ns() - publish_ns;
+    schedule->stats.sync_ns += events_ns;
+    return result;
+}

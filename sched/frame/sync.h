@@ -6,6 +6,7 @@
 /* Sync points: the commands that have been recorded are applied, with the threads of the frame. */
 
 #include "core/world/world_commands.h"
+#include "sched/frame/event_frame.h"
 #include "sched/frame/schedule.h"
 
 /* Applies what code between frames and parallel queries have left, before a frame's first system. Errors
@@ -24,9 +25,14 @@ static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
     return false;
 }
 
-/* A sync point. One without commands, as most of them are, costs a look at the recorders. */
+/* The same where events wait: what was emitted is published when commands have been applied. */
+quern_result quern__sync_events(quern_schedule *schedule, quern__flush_report *report);
+
+/* A sync point. One without commands, as most of them are, costs a look at the recorders; one without events,
+ * a branch. */
 static inline quern_result quern__sync(quern_schedule *schedule, quern__flush_report *report)
 {
+    if (QUERN__UNLIKELY(quern__schedule_has_events(schedule))) return quern__sync_events(schedule, report);
     return quern__schedule_has_commands(schedule) ? quern__sync_commands(schedule, report) : QUERN_OK;
 }
 

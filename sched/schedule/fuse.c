@@ -25,8 +25,9 @@ static quern__pass *pass_create(quern__plan *plan, const quern__system *first)
     quern__pass *pass = quern__allocate(quern__plan_allocator(plan), sizeof *pass, _Alignof(quern__pass));
     if (pass == NULL) return NULL;
     *pass = (quern__pass){.plan = plan, .kind = QUERN__PASS_CHUNKS, .run_node_count = 1};
+    if (first->events.items != NULL) pass->kind = QUERN__PASS_EVENTS;
     if (quern__system_is(first, QUERN_SYSTEM_SERIAL)) pass->kind = QUERN__PASS_SERIAL;
-    if (first->query.term_count == 0) pass->kind = QUERN__PASS_ONCE;
+    if (first->query.term_count == 0 && first->events.items == NULL) pass->kind = QUERN__PASS_ONCE;
     return pass;
 }
 

@@ -213,6 +213,20 @@ static quern_result count_target_runs(quern__pass *pass)
     return QUERN_OK;
 }
 
+/* Of a system with items: its views are the runs that it has not seen. */
+static void count_items_runs(quern__pass *pass)
+{
+    quern__system *system = pass->systems.items[0];
+    quern__event_use *use = &system->events;
+    const quern__channel *channel = use->items->channel;
+    use->prepared_begin = use->items->cursor;
+    use->prepared_end = quern__channel_end(channel);
+    if (!system->enabled) return;
+    system->view_count = pass->chunk_count = (uint32_t)(use->prepared_end - use->prepared_begin);
+    system->entity_count = quern__channel_count(channel, use->prepared_begin, use->prepared_end);
+    pass->touched_bytes = system->entity_count * channel->stride_bytes;
+}
+
 /* Of a pass whose tables are walked as they stand. */
 static void make_one_stage(quern__pass *pass)
 {
@@ -291,6 +305,7 @@ quern_result quern__pass_prepare(quern__pass *pass, uint32_t thread_count)
         const quern_result result = count_target_runs(pass);
         if (result != QUERN_OK) return result;
     }
+    if (pass->systems.items[0]->events.items != NULL) count_items_runs(pass);
     pass->is_streamed = pass->touched_bytes > pass->plan->own_cache_bytes * thread_count;
     share_out_all(pass, thread_count);
     make_one_stage(pass);

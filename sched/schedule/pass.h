@@ -23,6 +23,7 @@
 typedef enum quern__pass_kind {
     QUERN__PASS_CHUNKS, /* systems that may be fused, over chunks in parallel */
     QUERN__PASS_SERIAL, /* one system, over its chunks, or the rows of its target, in order, as one job */
+    QUERN__PASS_EVENTS, /* one system, over the runs of an event in parallel; serially: PASS_SERIAL */
     QUERN__PASS_ONCE    /* one system without terms, called once */
 } quern__pass_kind;
 

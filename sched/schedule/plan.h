@@ -31,7 +31,9 @@ typedef struct quern__segment {
     uint64_t prepared_version;          /* of the storage's structure; 0: not prepared */
     uint32_t prepared_threads;
     bool has_depths;       /* some pass goes over the last level of a relation */
-    bool has_targets;      /* some system has a target term */
+    bool has_targets;      /* some system has a target term, */
+    bool has_readers;      /* reads events, */
+    bool has_items;        /* or goes over them */
     uint32_t serial_count; /* serials that its streams may take */
     bool is_idle;          /* nothing to call, whatever the frame */
 } quern__segment;
@@ -60,6 +62,7 @@ typedef struct quern__plan {
     uint32_t up_count;                     /* the most up-terms of a system */
     uint32_t reaction_count;               /* systems that are reactions */
     uint32_t max_reaction_rounds;          /* after one sync point */
+    uint32_t emitted_channel_count;        /* channels up to the last that a system emits to */
 
     /* compiled: valid while is_compiled, except for archetypes that are new since compiled_version */
     bool is_compiled;

@@ -206,6 +206,8 @@ static quern_result system_init(quern__system *system, quern_world *world, const
         result = quern__query_init(&system->query, &world->storage, def->terms, term_count);
     if (result == QUERN_OK)
         result = quern__access_init(&system->access, world, def, system->query.term_count);
+    if (result == QUERN_OK)
+        result = quern__event_use_init(&system->events, world, def, system->query.term_count);
     if (result != QUERN_OK) return result;
     system->query.by_runs = (def->flags & QUERN_SYSTEM_RUNS) != 0;
     if (def->reacts_to != 0) quern__query_take_either(&system->query);
@@ -251,6 +253,7 @@ void quern__system_destroy(quern__system *system)
     quern__reaction_remove(system->query.storage, system->reaction);
     quern__array_release(allocator, &system->rules);
     quern__array_release(allocator, &system->partners);
+    quern__event_use_release(&system->events, allocator);
     quern__release(allocator, system->partials, system->partials_capacity_bytes, PARTIAL_ALIGNMENT_BYTES);
     quern__query_release(&system->query);
     quern__release(allocator, system, sizeof *system, _Alignof(quern__system));

@@ -9,6 +9,7 @@
 #include "core/world/query.h"
 #include "sched/jobs/atomic.h"
 #include "sched/schedule/access.h"
+#include "sched/schedule/event_use.h"
 
 /* A before or after of the definition, by name until the schedule is compiled. */
 typedef struct quern__order_rule {
@@ -29,7 +30,8 @@ typedef struct quern__system {
     double interval_seconds; /* 0: every frame */
     void *user_data;
     quern__access access;
-    quern__query query;        /* without terms: no archetype matches, and run is called once */
+    quern__event_use events;
+    quern__query query;        /* without terms: no archetype matches, and run is called once, or on items */
     quern__relation *levels;   /* by which it goes level by level; or NULL */
     uint32_t reacts_to;        /* quern_reaction_kind, combined; 0: it is no reaction */
     quern__reaction *reaction; /* what it is to react to; NULL: it is none */

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/frame/event_frame.h"
+
+#include "sched/frame/context.h"
+
+#include <stdio.h>
+
+enum { EMITTER_ALIGNMENT_BYTES = 128 };
+
+_Static_assert(_Alignof(quern__emitter) <= EMITTER_ALIGNMENT_BYTES, "emitters are aligned enough");
+
+/* ------------------------------------------------------------------------------------------- emitters */
+
+static quern__emitter_rows rows_of(const quern_schedule *schedule)
+{
+    return (quern__emitter_rows){.emitters = schedule->emitters,
+                                 .row_count = schedule->emitter_row_count,
+                                 .channel_count = schedule->emitter_channel_count};
+}
+
+static size_t emitters_bytes(const quern__emitter_rows *rows)
+{
+    return (size_t)rows->row_count * rows->channel_count * sizeof(quern__emitter);
+}
+
+/* What emitters hold comes along. */
+quern_result quern__emitters_reserve(quern_schedule *schedule)
+{
+    const quern__emitter_rows old = rows_of(schedule);
+    if (QUERN__LIKELY(schedule->plan.emitted_channel_count == old.channel_count) &&
+        (old.channel_count == 0 || schedule->worker_count == old.row_count))
+        return QUERN_OK;
+    const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
+    quern__emitter_rows rows = {.row_count = schedule->worker_count,
+                                .channel_count = schedule->plan.emitted_channel_count};
+    rows.emitters = quern__allocate(allocator, emitters_bytes(&rows), EMITTER_ALIGNMENT_BYTES);
+    if (rows.emitters == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the emitters of %u workers",
+                           rows.row_count);
+    memset((void *)rows.emitters, 0, emitters_bytes(&rows));
+    for (uint32_t i = 0; i < old.row_count; i++)
+        for (uint32_t k = 0; k < old.channel_count; k++)
+            rows.emitters[i * rows.channel_count + k] = old.emitters[i * old.channel_count + k];
+    quern__release(allocator, old.emitters, emitters_bytes(&old), EMITTER_ALIGNMENT_BYTES);
+    schedule->emitters = rows.emitters;
+    schedule->emitter_row_count = rows.row_count;
+    schedule->emitter_channel_count = rows.channel_count;
+    return QUERN_OK;
+}
+
+void quern__emitters_release(quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
+        quern__emitter_release(&rows.emitters[i]);
+    quern__release(quern__plan_allocator(&schedule->plan), rows.emitters, emitters_bytes(&rows),
+                   EMITTER_ALIGNMENT_BYTES);
+    schedule->emitters = NULL;
+}
+
+void quern__context_close_emitters(quern_context *context)
+{
+    for (quern__emitter *emitter = context->open_emitters; emitter != NULL; emitter = emitter->next_open)
+        quern__emitter_close(emitter);
+    context->open_emitters = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- refusals */
+
+static void refuse(quern_context *context, const quern__channel *channel, const char *function, bool emits)
+{
+    char declared[256];
+    if (context->scope.refused != QUERN_OK) return;
+    (emits ? quern__event_use_list_emits : quern__event_use_list_reads)(&context->system->events, declared,
+                                                                        sizeof declared);
+    context->scope.refused =
+        quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                         "%s: system '%s' asked to %s event '%s' without declaring it (%s: %s)", function,
+                         context->system->name, emits ? "emit" : "read", channel->type.name,
+                         emits ? "its emits" : "what it reads", declared);
+}
+
+/* The channel, unless the handle is wrong or no system asks. */
+static quern__channel *find_channel(quern_context *context, quern_event event, const char *function)
+{
+    quern__channel *channel;
+    if (!quern__context_is_system(context, function, "events")) return NULL;
+    if (quern__events_check(context->schedule->plan.world, event, &channel) == QUERN_OK) return channel;
+    quern__context_refuse_handle(context, "event", function);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- emitting */
+
+/* Relaxed: the sync point waits for all workers, and then it is the flag's only user. */
+static void note_emitted(quern_schedule *schedule)
+{
+    if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed))
+        atomic_store_explicit(&schedule->has_emitted, true, memory_order_relaxed);
+}
+
+static quern__emitter *find_emitter(quern_context *context, quern_event event, const char *function)
+{
+    quern__channel *channel = find_channel(context, event, function);
+    if (channel == NULL) return NULL;
+    if (!quern__event_use_emits(&context->system->events, channel)) {
+        refuse(context, channel, function, true);
+        return NULL;
+    }
+    quern_schedule *schedule = context->schedule;
+    quern__emitter *emitter =
+        &schedule->emitters[context->worker_index * schedule->emitter_channel_count + channel->index];
+    if (emitter->is_open) return emitter;
+    quern__emitter_open(emitter, channel, (uint64_t)context->system->position << 32 | context->part,
+                        context->system->name, &context->scope);
+    emitter->next_open = context->open_emitters;
+    context->open_emitters = emitter;
+    context->has_output = true;
+    note_emitted(schedule);
+    return emitter;
+}
+
+quern_emitter *quern_context_emitter(quern_context *context, quern_event event)
+{
+    quern__emitter *emitter = find_emitter(context, event, "quern_context_emitter");
+    return emitter != NULL ? &emitter->face : NULL;
+}
+
+bool quern_context_emit(quern_context *context, quern_event event, const void *values, uint32_t count)
+{
+    static const char function[] = "quern_context_emit";
+    quern__emitter *emitter = find_emitter(context, event, function);
+    if (emitter == NULL) return false;
+    const quern__type *type = &emitter->channel->type;
+    if (values == NULL && type->size_bytes > 0 && count > 0) {
+        context->scope.refused = quern__violation(
+            QUERN_ERROR_NULL_ARGUMENT, "%s: system '%s' emitted %u events '%s'; 'values' is NULL", function,
+            context->system->name, count, type->name);
+        return false;
+    }
+    if (!quern__emitter_reserve(emitter, count)) {
+        emitter->failed =
+            quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: system '%s': no memory for %u events '%s'",
+                        function, context->system->name, count, type->name);
+        return false;
+    }
+    quern__emitter_put(emitter, values, count);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- reading */
+
+static const quern_event_reader *find_reader(quern_context *context, quern_event event,
+                                             const char *function)
+{
+    const quern__channel *channel = find_channel(context, event, function);
+    if (channel == NULL) return NULL;
+    const quern_event_reader *reader = quern__event_use_reader(&context->system->events, channel);
+    if (reader == NULL) refuse(context, channel, function, false);
+    return reader;
+}
+
+bool quern_context_events(quern_context *context, quern_event event, quern_event_iterator *out_iterator)
+{
+    const quern_event_reader *reader = find_reader(context, event, "quern_context_events");
+    *out_iterator = (quern_event_iterator){.number = 0};
+    if (reader == NULL) return false;
+    out_iterator->channel = reader->channel;
+    out_iterator->number = reader->cursor;
+    out_iterator->end = reader->end;
+    return true;
+}
+
+uint64_t quern_context_event_count(quern_context *context, quern_event event)
+{
+    const quern_event_reader *reader = find_reader(context, event, "quern_context_event_count");
+    return reader != NULL ? quern__channel_count(reader->channel, reader->cursor, reader->end) : 0;
+}
+
+/* The type of the events of a view; NULL: it has none, which is said. */
+static const quern__type *find_items(const quern_view *view, const char *function)
+{
+    quern_context *context = view->context;
+    if (context == NULL) {
+        quern__violation(
+            QUERN_ERROR_UNDECLARED_ACCESS,
+            "%s: an iteration asked for the events of a view; views of systems with items have "
+            "events",
+            function);
+        return NULL;
+    }
+    if (!quern__context_is_system(context, function, "events")) return NULL;
+    const quern_event_reader *items = context->system->events.items;
+    if (items != NULL) return &items->channel->type;
+    if (context->scope.refused == QUERN_OK)
+        context->scope.refused =
+            quern__violation(QUERN_ERROR_UNDECLARED_ACCESS,
+                             "%s: system '%s' asked for the events of a view without declaring items",
+                             function, context->system->name);
+    return NULL;
+}
+
+const void *quern_view_events(const quern_view *view)
+{
+    return find_items(view, "quern_view_events") != NULL ? view->chunk : NULL;
+}
+
+const void *quern__view_events_typed(const quern_view *view, size_t size_bytes, const char *type_name)
+{
+    const quern__type *type = find_items(view, "QUERN_EVENTS");
+    if (type == NULL) return NULL;
+    if (size_bytes == type->size_bytes && (!QUERN_CHECKS || quern__type_is_named(type, type_name)))
+        return view->chunk;
+    quern_context *context = view->context;
+    context->scope.refused = quern__violation(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "QUERN_EVENTS: system '%s' asked for events '%s', of %u bytes (%s), as '%s', of %zu",
+        context->system->name, type->name, type->size_bytes,
+        type->type_name[0] != '\0' ? type->type_name : "no C type known", type_name, size_bytes);
+    return NULL;
+}
+
+void quern__events_start_segment(const quern_schedule *schedule, const quern__segment *segment)
+{
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        const quern__event_use *use = &schedule->plan.order.items[i]->events;
+        for (uint32_t k = 0; k < use->readers.count; k++) {
+            quern_event_reader *reader = use->readers.items[k];
+            reader->end = quern__channel_end(reader->channel);
+            reader->is_running = true;
+        }
+    }
+}
+
+void quern__events_finish_segment(const quern_schedule *schedule, const quern__segment *segment,
+                                  bool has_run)
+{
+    for (uint32_t i = segment->first; i < segment->end; i++) {
+        const quern__system *system = schedule->plan.order.items[i];
+        for (uint32_t k = 0; k < system->events.readers.count; k++) {
+            quern_event_reader *reader = system->events.readers.items[k];
+            if (has_run && system->is_active) reader->cursor = reader->end;
+            reader->is_running = false;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- sync points */
+
+quern_result quern__events_begin_sync(quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++) {
+        if (rows.emitters[i].failed == QUERN_OK) continue;
+        schedule->emit_result = rows.emitters[i].failed;
+        rows.emitters[i].failed = QUERN_OK;
+    }
+    return quern__events_gather(schedule->plan.world, &rows);
+}
+
+static quern_entity note_provisional(void *argument, quern_entity entity)
+{
+    quern_entity *found = argument;
+    if (quern_entity_is_provisional(entity)) *found = entity;
+    return entity;
+}
+
+/* For builds with checks: handles that are provisional still, and would be for ever. */
+static void look_for_provisional(void *argument, const quern__type *type,
+                                 const quern__event_segment *segment)
+{
+    const quern_schedule *schedule = argument;
+    quern_entity found = {0};
+    for (uint32_t i = 0; i < segment->run.count && found.bits == 0; i++)
+        quern__type_visit_entities(type, segment->run.values + (size_t)i * type->size_bytes,
+                                   note_provisional, &found);
+    if (found.bits == 0) return;
+    quern__violation(
+        QUERN_ERROR_PROVISIONAL_ENTITY,
+        "system '%s' emitted '%s' with the provisional handle of a deferred create (number %u) "
+        "that the same callback has not made, so it stays provisional for ever",
+        schedule->plan.order.items[segment->key >> 32]->name, type->name, quern_entity_index(found));
+}
+
+static quern_entity make_null(void *argument, quern_entity entity)
+{
+    (void)argument;
+    return quern_entity_is_provisional(entity) ? (quern_entity){0} : entity;
+}
+
+void quern__events_forget_handles(const quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    for (uint32_t i = 0; i < rows.row_count * rows.channel_count; i++)
+        for (uint32_t k = 0; k < rows.emitters[i].segments.count; k++) {
+            const quern__type *type = &rows.emitters[i].channel->type;
+            const quern__event_run *run = &rows.emitters[i].segments.items[k].run;
+            for (uint32_t n = 0; n < run->count; n++)
+                quern__type_remap(type, run->values + (size_t)n * type->size_bytes, make_null, NULL);
+        }
+}
+
+/* Relaxed: nobody emits. */
+void quern__events_end_sync(quern_schedule *schedule)
+{
+    const quern__emitter_rows rows = rows_of(schedule);
+    if (QUERN_CHECKS)
+        quern__events_visit_entities(schedule->plan.world, &rows, look_for_provisional, schedule);
+    schedule->stats.event_count +=
+        quern__events_publish(schedule->plan.world, &rows, &schedule->event_loss);
+    atomic_store_explicit(&schedule->has_emitted, false, memory_order_relaxed);
+}
+
+/* What an event is told of the creates of the callback that has emitted it. */
+typedef struct handles {
+    const quern__gathered *gathered;
+    const quern_entity *created; /* of all streams, in their order */
+    uint32_t stream;             /* where the search has come to, */
+    uint32_t first_created;      /* and how many creates came before; of this channel */
+    const quern__type *type;
+    const quern__stream *own; /* of the callback, or NULL */
+} handles;
+
+static quern_entity make_real(void *argument, quern_entity entity)
+{
+    const handles *it = argument;
+    if (!quern_entity_is_provisional(entity) || quern_entity_generation(entity) != it->own->origin.serial ||
+        quern_entity_index(entity) >= it->own->create_count)
+        return entity;
+    return it->created[it->first_created + quern_entity_index(entity)];
+}
+
+/* Streams and the segments of a channel come in the order of their keys. */
+static void remap_segment(void *argument, const quern__type *type, const quern__event_segment *segment)
+{
+    handles *it = argument;
+    if (it->type != type) {
+        it->type = type;
+        it->stream = it->first_created = 0;
+    }
+    for (; it->stream < it->gathered->streams.count; it->stream++) {
+        it->own = it->gathered->streams.items[it->stream].stream;
+        if (it->own->origin.key >= segment->key) break;
+        it->first_created += it->own->create_count;
+    }
+    if (it->stream == it->gathered->streams.count || it->own->origin.key != segment->key ||
+        it->own->create_count == 0)
+        return;
+    for (uint32_t i = 0; i < segment->run.count; i++)
+        quern__type_remap(type, segment->run.values + (size_t)i * type->size_bytes, make_real, it);
+}
+
+void quern__events_make_real(void *argument, const quern__gathered *gathered, const quern_entity *created)
+{
+    const quern_schedule *schedule = argument;
+    const quern__emitter_rows rows = rows_of(schedule);
+    handles it = {.gathered = gathered, .created = created};
+    quern__events_visit_entities(schedule->plan.world, &rows, remap_segment, &it);
+}
+
+quern_result quern__events_finish_frame(const quern_schedule *schedule)
+{
+    char frame[32];
+    snprintf(frame, sizeof frame, "frame %llu", (unsigned long long)schedule->frame_index);
+    if (schedule->emit_result != QUERN_OK)
+        return quern__fail(schedule->emit_result,
+                           "%s: no memory to emit an event; the others were published", frame);
+    return schedule->event_loss.channel != NULL ? quern__event_loss_fail(&schedule->event_loss, frame)
+                                                : QUERN_OK;
+}

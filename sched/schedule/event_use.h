@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_SCHED_SCHEDULE_EVENT_USE_H
+#define QUERN_SCHED_SCHEDULE_EVENT_USE_H
+
+/* The events that a system emits and reads. Neither makes systems wait for each other: what is emitted can
+ * be read from the next sync point on. */
+
+#include "core/world/event.h"
+
+#include <quern/schedule.h>
+
+typedef struct quern__event_use {
+    QUERN__ARRAY(quern__channel *) emits;       /* as declared */
+    QUERN__ARRAY(quern_event_reader *) readers; /* as declared in reads_events; behind them that of items */
+    quern_event_reader *items;             /* of the event whose runs are the system's views; or NULL */
+    uint64_t prepared_begin, prepared_end; /* the runs for which its views were counted */
+} quern__event_use;
+
+/* Checks what the definition declares, and makes the readers. Errors: UNKNOWN_EVENT, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY; what was made is then there to be released. */
+quern_result quern__event_use_init(quern__event_use *use, const quern_world *world,
+                                   const quern_system_def *def, uint32_t term_count);
+
+void quern__event_use_release(quern__event_use *use, const quern_allocator *allocator);
+
+static inline bool quern__event_use_emits(const quern__event_use *use, const quern__channel *channel)
+{
+    for (uint32_t i = 0; i < use->emits.count; i++)
+        if (use->emits.items[i] == channel) return true;
+    return false;
+}
+
+/* NULL: the system does not declare that it reads the event. */
+static inline quern_event_reader *quern__event_use_reader(const quern__event_use *use,
+                                                          const quern__channel *channel)
+{
+    for (uint32_t i = 0; i < use->readers.count; i++)
+        if (use->readers.items[i]->channel == channel) return use->readers.items[i];
+    return NULL;
+}
+
+/* Whether the views were counted for other events than those that wait now. */
+static inline bool quern__event_use_is_new(const quern__event_use *use)
+{
+    return use->items != NULL && (use->prepared_begin != use->items->cursor ||
+                                  use->prepared_end != quern__channel_end(use->items->channel));
+}
+
+/* What is declared, for messages: "'hit', 'spark'", or "none". */
+void quern__event_use_list_emits(const quern__event_use *use, char *text, size_t text_bytes);
+void quern__event_use_list_reads(const quern__event_use *use, char *text, size_t text_bytes);
+
+#endif

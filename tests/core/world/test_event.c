@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+#include "tests/support/tracked.h"
+
+#include <quern/event.h>
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* Events in plain code: registering, emitting, reading, limits, hooks. */
+
+typedef struct Hit {
+    quern_entity target;
+    uint32_t damage;
+    uint32_t number;
+} Hit;
+
+static quern_world *world;
+static quern_event hit;
+
+static void open_world(void)
+{
+    world = setup_world();
+    must(QUERN_EVENT_REGISTER_FIELDS(world, &hit, Hit, target, damage, number));
+}
+
+static void close_world(void)
+{
+    quern_log_set_handler(NULL, NULL);
+    quern_assert_set_handler(NULL, NULL);
+    quern_world_destroy(world);
+}
+
+TestSuite(event, .init = open_world, .fini = close_world);
+
+static quern_event_reader *open_reader(quern_event event, const char *name)
+{
+    quern_event_reader *reader = NULL;
+    must(
+        quern_event_reader_create(world, &(quern_event_reader_def){.event = event, .name = name}, &reader));
+    return reader;
+}
+
+static quern_result emit_numbers(quern_event event, uint32_t first, uint32_t count)
+{
+    Hit hits[500];
+    cr_assert_leq(count, 500u);
+    for (uint32_t i = 0; i < count; i++)
+        hits[i] = (Hit){.number = first + i};
+    return quern_world_emit(world, event, hits, count);
+}
+
+/* The reader gets just these numbers, one after the other. */
+static void expect_numbers(quern_event_reader *reader, uint32_t first, uint32_t count)
+{
+    quern_event_block block;
+    uint32_t seen = 0;
+    while (quern_event_reader_next(reader, &block)) {
+        const Hit *hits = block.values;
+        cr_assert_gt(block.count, 0u);
+        for (uint32_t i = 0; i < block.count; i++)
+            cr_assert_eq(hits[i].number, first + seen + i);
+        seen += block.count;
+    }
+    cr_assert_eq(seen, count, "%u instead of %u", seen, count);
+    cr_assert_null(block.values);
+    cr_assert_eq(block.count, 0u);
+}
+
+static quern_event_stats stats_of(quern_event event)
+{
+    quern_event_stats stats;
+    must(quern_event_get_stats(world, event, &stats));
+    return stats;
+}
+
+/* ---------------------------------------------------------------------------------------- registering */
+
+Test(event, is_found_by_its_name)
+{
+    cr_assert_eq(quern_event_find(world, "Hit").bits, hit.bits);
+    cr_assert_str_eq(quern_event_name(world, hit), "Hit");
+    cr_assert_eq(quern_event_find(world, "Miss").bits, 0u);
+    assert_refused_value(world, quern_event_find(world, NULL).bits);
+    assert_refused_value(world, quern_event_find(NULL, "Hit").bits);
+    assert_refused_value(world, quern_event_name(NULL, hit));
+    assert_refused_value(world, quern_event_name(world, (quern_event){0}));
+    assert_refused_value(world, quern_event_name(world, (quern_event){hit.bits + 1}));
+    quern_component_def component = {.name = "Hit", .size_bytes = 4};
+    quern_component ignored;
+    must(quern_component_register(world, &component, &ignored)); /* names of events are their own */
+}
+
+Test(event, of_the_same_layout_is_the_same)
+{
+    quern_event again = {0};
+    must(QUERN_EVENT_REGISTER_FIELDS(world, &again, Hit, target, damage, number));
+    cr_assert_eq(again.bits, hit.bits);
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, QUERN_EVENT_REGISTER(world, &again, Hit));
+    quern_event_def def = {.name = "spark", .size_bytes = 8, .limit_bytes = 1000};
+    must(quern_event_register(world, &def, &again));
+    def.limit_bytes = 2000;
+    assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, quern_event_register(world, &def, &again));
+}
+
+static void destroy_nothing(void *values, uint32_t count, void *user_data)
+{
+    (void)values, (void)count, (void)user_data;
+}
+
+Test(event, with_a_wrong_definition_is_refused)
+{
+    quern_event out;
+    quern_event_def def = {.name = "spark", .size_bytes = 8};
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(NULL, &def, &out));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(world, NULL, &out));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_register(world, &def, NULL));
+    def.alignment_bytes = 3;
+    assert_refused(world, QUERN_ERROR_BAD_ALIGNMENT, quern_event_register(world, &def, &out));
+    def.alignment_bytes = 16;
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+    def = (quern_event_def){.name = "spark", .size_bytes = QUERN_MAX_COMPONENT_BYTES + 1};
+    assert_refused(world, QUERN_ERROR_COMPONENT_TOO_LARGE, quern_event_register(world, &def, &out));
+    def = (quern_event_def){.size_bytes = 4};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+    def = (quern_event_def){.name = "spark", .hooks = {.destroy = destroy_nothing}}; /* of no bytes */
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_register(world, &def, &out));
+}
+
+Test(event, types_are_limited)
+{
+    char name[16];
+    for (uint32_t i = 1; i < QUERN_MAX_EVENTS; i++) {
+        snprintf(name, sizeof name, "e%u", i);
+        quern_event event;
+        must(quern_event_register(world, &(quern_event_def){.name = name}, &event));
+        cr_assert_eq(quern_event_find(world, name).bits, event.bits);
+    }
+    quern_event one_more;
+    assert_refused(world, QUERN_ERROR_LIMIT,
+                   quern_event_register(world, &(quern_event_def){.name = "more"}, &one_more));
+    must(QUERN_EVENT_REGISTER_FIELDS(world, &one_more, Hit, target, damage, number));
+}
+
+/* --------------------------------------------------------------------------------- emitting and reading */
+
+Test(event, is_read_once_by_each_reader_in_the_order_of_emission)
+{
+    quern_event_reader *a = open_reader(hit, "a");
+    must(emit_numbers(hit, 0, 300));
+    quern_event_reader *b = open_reader(hit, "b");
+    must(emit_numbers(hit, 300, 1));
+    must(emit_numbers(hit, 301, 499));
+    expect_numbers(a, 0, 800);
+    expect_numbers(a, 0, 0);
+    expect_numbers(b, 300, 500); /* from its creation on */
+    must(emit_numbers(hit, 800, 5));
+    expect_numbers(b, 800, 5);
+    expect_numbers(a, 800, 5);
+    quern_event_reader_destroy(a);
+    quern_event_reader_destroy(b);
+    quern_event_reader_destroy(NULL);
+}
+
+Test(event, is_freed_when_all_readers_have_seen_it)
+{
+    quern_event_reader *a = open_reader(hit, "a"), *b = open_reader(hit, "b");
+    for (uint32_t i = 0; i < 100; i++) {
+        must(emit_numbers(hit, i * 500, 500));
+        expect_numbers(a, i * 500, 500);
+    }
+    cr_assert_eq(stats_of(hit).waiting_count, 50000u, "b has seen none");
+    cr_assert_eq(stats_of(hit).reader_count, 2u);
+    const uint64_t held_bytes = stats_of_world(world).event_bytes;
+    cr_assert_geq(held_bytes, 50000 * sizeof(Hit));
+    cr_assert_geq(stats_of_world(world).held_bytes, held_bytes);
+    expect_numbers(b, 0, 50000);
+    must(emit_numbers(hit, 50000, 1));
+    cr_assert_eq(stats_of(hit).waiting_count, 1u);
+    must(quern_world_trim(world));
+    cr_assert_eq(stats_of_world(world).event_bytes, 65536u);
+    quern_event_reader_destroy(a);
+    quern_event_reader_destroy(b);
+    cr_assert_eq(stats_of(hit).reader_count, 0u);
+    must(quern_world_trim(world));
+    cr_assert_eq(stats_of_world(world).event_bytes, 0u);
+}
+
+Test(event, that_nobody_reads_is_freed_at_once)
+{
+    for (uint32_t i = 0; i < 1000; i++)
+        must(emit_numbers(hit, 0, 500));
+    cr_assert_eq(stats_of(hit).waiting_count, 0u);
+    cr_assert_eq(stats_of(hit).waiting_bytes, 0u);
+    cr_assert_leq(stats_of_world(world).event_bytes, 4 * 65536u);
+}
+
+Test(event, little_at_a_time_takes_little_memory)
+{
+    quern_event_reader *reader = open_reader(hit, "slow");
+    for (uint32_t i = 0; i < 2000; i++)
+        must(emit_numbers(hit, i, 1));
+    cr_assert_leq(stats_of_world(world).event_bytes, 2000 * sizeof(Hit) * 2 + 2 * 65536u);
+    expect_numbers(reader, 0, 2000);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, of_no_bytes_is_counted)
+{
+    quern_event tick;
+    must(quern_event_register(world, &(quern_event_def){.name = "tick"}, &tick));
+    quern_event_reader *reader = open_reader(tick, NULL);
+    must(quern_world_emit(world, tick, NULL, 100000));
+    must(quern_world_emit(world, tick, NULL, 0));
+    quern_event_block block;
+    uint64_t count = 0;
+    while (quern_event_reader_next(reader, &block))
+        count += block.count;
+    cr_assert_eq(count, 100000u);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, of_any_size_and_alignment_is_placed_right)
+{
+    random_source random = {7};
+    for (uint32_t alignment = 1; alignment <= QUERN_MAX_ALIGNMENT_BYTES; alignment *= 2)
+        for (uint32_t times = 1; times < 400; times = times * 3 + 1) {
+            char name[32];
+            const uint32_t bytes =
+                alignment * times < QUERN_MAX_COMPONENT_BYTES ? alignment * times : 16256;
+            snprintf(name, sizeof name, "e%u_%u", alignment, times);
+            quern_event event;
+            must(quern_event_register(
+                world, &(quern_event_def){.name = name, .size_bytes = bytes, .alignment_bytes = alignment},
+                &event));
+            quern_event_reader *reader = open_reader(event, name);
+            const uint32_t count = 1 + random_below(&random, 70);
+            char *values = malloc((size_t)count * bytes);
+            for (size_t i = 0; i < (size_t)count * bytes; i++)
+                values[i] = (char)random_next(&random);
+            must(quern_world_emit(world, event, values, count));
+            quern_event_block block;
+            uint32_t seen = 0;
+            for (; quern_event_reader_next(reader, &block); seen += block.count) {
+                cr_assert_eq((uintptr_t)block.values % alignment, 0u);
+                cr_assert_eq(
+                    memcmp(block.values, values + (size_t)seen * bytes, (size_t)block.count * bytes), 0);
+            }
+            cr_assert_eq(seen, count);
+            free(values);
+            quern_event_reader_destroy(reader);
+        }
+}
+
+Test(event, waiting_does_not_show_in_the_hash)
+{
+    const uint64_t before = quern_world_hash(world);
+    quern_event_reader *reader = open_reader(hit, "a");
+    must(emit_numbers(hit, 0, 100));
+    cr_assert_eq(quern_world_hash(world), before);
+    quern_event_reader_destroy(reader);
+}
+
+Test(event, calls_that_are_wrong_are_refused)
+{
+    Hit one = {.number = 1};
+    quern_event_reader *reader = open_reader(hit, "a"), *other;
+    quern_event_block block;
+    quern_event_stats stats;
+    const quern_event none = {0}, unknown = {hit.bits + 1};
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_emit(NULL, hit, &one, 1));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_world_emit(world, hit, NULL, 1));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_world_emit(world, none, &one, 1));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_world_emit(world, unknown, &one, 1));
+    one.target = entity_provisional(3);
+    assert_refused(world, QUERN_ERROR_PROVISIONAL_ENTITY, quern_world_emit(world, hit, &one, 1));
+    cr_assert_eq(stats_of(hit).waiting_count, 0u);
+    quern_event_reader_def def = {.event = none};
+    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_reader_create(world, &def, &other));
+    def = (quern_event_reader_def){.event = hit, .name = ""};
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, quern_event_reader_create(world, &def, &other));
+    def.name = "b";
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(NULL, &def, &other));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, NULL, &other));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_reader_create(world, &def, NULL));
+    assert_refused_value(world, quern_event_reader_next(NULL, &block)); /* one that was never made */
+    assert_refused_value(world, quern_event_reader_next(reader, NULL));
+    assert_refused_value(world, quern_event_reader_lost_count(NULL));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_get_stats(world, none, &stats));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_get_stats(world, hit, NULL));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_event_get_stats(NULL, hit, &stats));
+    captured_reports reports;
+    capture_reports(&reports);
+    quern_world_destroy(world); /* a reader holds on to it */
+    cr_assert_not_null(strstr(reports.last, "readers"), "%s", reports.last);
+    quern_event_reader_destroy(reader);
+}
+
+/* --------------------------------------------------------------------------------------------- limits */
+
+Test(event, beyond_the_limit_the_oldest_go_and_the_reader_is_named)
+{
+    quern_event spark;
+    must(quern_event_register(
+        world, &(quern_event_def){.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 20000},
+        &spark));
+    quern_event_reader *prompt = open_reader(spark, "prompt"), *idle = open_reader(spark, "idle one");
+    uint32_t emitted = 0;
+    quern_result result = QUERN_OK;
+    for (; result == QUERN_OK && emitted < 10000; emitted += 100) {
+        result = emit_numbers(spark, emitted, 100);
+        expect_numbers(prompt, emitted, 100);
+    }
+    cr_assert_eq(result, QUERN_ERROR_LIMIT);
+    cr_assert_not_null(strstr(quern_error_message(), "'spark'"), "%s", quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), "'idle one'"), "%s", quern_error_message());
+    cr_assert_not_null(strstr(quern_error_message(), "100 events"), "%s", quern_error_message());
+    cr_assert_eq(emitted, 1300u, "%u", emitted); /* 12 blocks of 1632 bytes fit 20000 */
+    cr_assert_eq(quern_event_reader_lost_count(idle), 100u);
+    cr_assert_eq(quern_event_reader_lost_count(prompt), 0u);
+    cr_assert_eq(stats_of(spark).lost_count, 100u);
+    cr_assert_leq(stats_of(spark).waiting_bytes, 20000u);
+    expect_numbers(idle, 100, 1200);
+    must(emit_numbers(spark, 1300, 100)); /* all is well again */
+    quern_event_reader_destroy(prompt);
+    quern_event_reader_destroy(idle);
+}
+
+Test(event, one_publication_may_be_more_than_the_limit)
+{
+    quern_event spark;
+    must(quern_event_register(
+        world, &(quern_event_def){.name = "spark", .size_bytes = sizeof(Hit), .limit_bytes = 1}, &spark));
+    quern_event_reader *reader = open_reader(spark, "a");
+    must(emit_numbers(spark, 0, 500));
+    expect_numbers(reader, 0, 500);
+    must(emit_numbers(spark, 0, 500));
+    cr_assert_eq(emit_numbers(spark, 500, 500), QUERN_ERROR_LIMIT);
+    expect_numbers(reader, 500, 500);
+    quern_event_reader_destroy(reader);
+}
+
+/* ---------------------------------------------------------------------------------------------- hooks */
+
+static void construct_tracked(void *values, uint32_t count, void *user_data);
+
+static void copy_tracked(void *targets, const void *sources, uint32_t count, void *user_data)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const tracked *source = (const tracked *)sources + i;
+        tracked_counts *counts = user_data;
+        if (!tracked_is_live(source)) counts->broken_count++;
+        construct_tracked((tracked *)targets + i, 1, user_data);
+        ((tracked *)targets)[i].payload = source->payload;
+        counts->copied_count++;
+        counts->constructed_count--;
+    }
+}
+
+static void construct_tracked(void *values, uint32_t count, void *user_data)
+{
+    for (uint32_t i = 0; i < count; i++)
+        tracked_construct((tracked *)values + i, TRACKED_DEFAULT, user_data);
+}
+
+static void destroy_tracked(void *values, uint32_t count, void *user_data)
+{
+    for (uint32_t i = 0; i < count; i++)
+        tracked_destroy((tracked *)values + i, user_data);
+}
+
+Test(event, with_hooks_is_copied_and_destroyed_once)
+{
+    tracked_counts counts = {0};
+    quern_event event;
+    quern_event_def def = {
+        .name = "tracked",
+        .size_bytes = sizeof(tracked),
+        .alignment_bytes = _Alignof(tracked),
+        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts}};
+    must(quern_event_register(world, &def, &event));
+    tracked given[3];
+    for (uint32_t i = 0; i < 3; i++)
+        tracked_construct(&given[i], i, &counts);
+    must(quern_world_emit(world, event, given, 3));
+    cr_assert_eq(tracked_live_count(&counts), 3u, "nobody reads them");
+    quern_event_reader *reader = open_reader(event, "a");
+    must(quern_world_emit(world, event, given, 3));
+    cr_assert_eq(tracked_live_count(&counts), 6u);
+    quern_event_block block;
+    uint32_t seen = 0;
+    while (quern_event_reader_next(reader, &block))
+        for (uint32_t i = 0; i < block.count; i++) {
+            cr_assert(tracked_is_live((const tracked *)block.values + i));
+            cr_assert_eq(((const tracked *)block.values)[i].payload, seen++);
+        }
+    cr_assert_eq(seen, 3u);
+    must(quern_world_emit(world, event, given, 2));
+    cr_assert_eq(tracked_live_count(&counts), 5u, "three went, two came");
+    destroy_tracked(given, 3, &counts);
+    quern_event_reader_destroy(reader);
+    must(quern_world_trim(world));
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+    cr_assert_eq(counts.broken_count, 0u);
+}
+
+Test(event, values_that_wait_end_with_the_world)
+{
+    quern_world *short_lived = setup_world();
+    tracked_counts counts = {0};
+    quern_event event;
+    quern_event_def def = {
+        .name = "tracked",
+        .size_bytes = sizeof(tracked),
+        .alignment_bytes = _Alignof(tracked),
+        .hooks = {.copy = copy_tracked, .destroy = destroy_tracked, .user_data = &counts}};
+    must(quern_event_register(short_lived, &def, &event));
+    quern_event_reader *reader;
+    must(quern_event_reader_create(short_lived, &(quern_event_reader_def){.event = event}, &reader));
+    tracked given;
+    tracked_construct(&given, 1, &counts);
+    must(quern_world_emit(short_lived, event, &given, 1));
+    tracked_destroy(&given, &counts);
+    cr_assert_eq(tracked_live_count(&counts), 1u);
+    quern_event_reader_destroy(reader);
+    quern_world_destroy(short_lived);
+    cr_assert_eq(tracked_live_count(&counts), 0u);
+}
+
+/* --------------------------------------------------------------------------------------------- memory */
+
+/* Each allocation of a script is refused in turn: the call that fails has done nothing, and goes well the
+ * next time. */
+static void run_script(failing_allocator *memory, uint64_t failing_call)
+{
+    quern_world *small;
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(memory)}, &small));
+    failing_allocator_fail_at(memory, failing_allocator_call_count(memory) + failing_call);
+    quern_event event = {0};
+    quern_event_reader *reader = NULL;
+    while (QUERN_EVENT_REGISTER_FIELDS(small, &event, Hit, target, damage, number) != QUERN_OK)
+        cr_assert_eq(event.bits, 0u);
+    while (quern_event_reader_create(small, &(quern_event_reader_def){.event = event}, &reader) != QUERN_OK)
+        cr_assert_null(reader);
+    Hit hits[3000];
+    for (uint32_t i = 0; i < 3000; i++)
+        hits[i] = (Hit){.number = i};
+    for (uint32_t round = 0; round < 3; round++) {
+        quern_result result;
+        while ((result = quern_world_emit(small, event, hits, 3000)) != QUERN_OK) {
+            quern_event_stats stats;
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            must(quern_event_get_stats(small, event, &stats));
+            cr_assert_eq(stats.waiting_count, 3000u * round);
+        }
+    }
+    quern_event_block block;
+    uint32_t seen = 0;
+    for (; quern_event_reader_next(reader, &block); seen += block.count)
+        cr_assert_eq(((const Hit *)block.values)->number, seen % 3000);
+    cr_assert_eq(seen, 9000u);
+    quern_event_reader_destroy(reader);
+    quern_world_destroy(small);
+}
+
+Test(event, without_memory_nothing_is_half_done)
+{
+    for (uint64_t call = 1, failed = 1; failed > 0; call++) {
+        failing_allocator *memory = failing_allocator_create();
+        run_script(memory, call);
+        failed = failing_allocator_failed_count(memory);
+        failing_allocator_close(memory);
+        cr_assert_lt(call, 200u);
+    }
+}

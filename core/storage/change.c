@@ -174,6 +174,21 @@ void quern__rows_arrive(const quern__storage *storage, const quern__archetype *a
     quern__on_arrive(archetype, first, count);
 }
 
+void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
+                                 uintptr_t first, const quern__turns *turns, uint32_t count)
+{
+    quern_entity *target = handles_at(archetype, first);
+    const quern_entity *handles = turns->handles;
+    for (uint32_t i = 0, at = turns->phase; i < count; i++) {
+        target[i] = handles[turns->picks[at]];
+        point_record(storage, target[i], archetype, first + i);
+        if (++at < turns->width) continue;
+        at = 0;
+        handles += turns->stride;
+    }
+    quern__on_arrive(archetype, first, count);
+}
+
 void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
                               const uintptr_t *places, const quern_entity *handles, uint32_t count)
 {

@@ -217,6 +217,19 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
+/* Handles that rows get in turns of the same kind: the i-th row of a turn gets the picks[i]-th handle of it. */
+typedef struct quern__turns {
+    const quern_entity *handles; /* of the first row's turn; those of the next one come a stride later */
+    uint32_t stride;
+    const uint32_t *picks; /* `width` of them */
+    uint32_t width;
+    uint32_t phase; /* which row of its turn the first one is */
+} quern__turns;
+
+/* quern__rows_arrive, with handles in turns. */
+void quern__rows_arrive_in_turns(const quern__storage *storage, const quern__archetype *archetype,
+                                 uintptr_t first, const quern__turns *turns, uint32_t count);
+
 /* The same for rows that are no neighbours: the i-th entity comes to the i-th of these places. */
 void quern__rows_arrive_apart(const quern__storage *storage, const quern__archetype *archetype,
                               const uintptr_t *places, const quern_entity *handles, uint32_t count);

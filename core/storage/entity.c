@@ -214,19 +214,31 @@ void quern__entities_widen_first_page(const quern__entities *entities)
     quern__collapse_huge_page(entities->pages.items[0], PAGE_BYTES);
 }
 
+/* Of slots that were never used, how many from this one on have records one after the other. */
+static uint32_t count_in_page(uint32_t index, uint32_t wanted)
+{
+    uint32_t end = (index | (QUERN__PAGE_RECORDS - 1)) + 1;
+    if (index < QUERN__FIRST_PAGE_HUGE_FROM) end = QUERN__FIRST_PAGE_HUGE_FROM;
+    return wanted < end - index ? wanted : end - index;
+}
+
 void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_entity *out_handles)
 {
+    const uint32_t high = entities->first_handle_high;
     uint32_t i = 0;
     for (; i < count && entities->first_free != QUERN__SLOT_NONE; i++)
         out_handles[i] = quern__entities_take(entities);
-    for (; i < count; i++) {
-        const uint32_t index = entities->slot_count;
-        if (QUERN__UNLIKELY(index == QUERN__FIRST_PAGE_HUGE_FROM))
+    for (uint32_t taken; i < count; i += taken) {
+        const uint32_t first = entities->slot_count;
+        taken = count_in_page(first, count - i);
+        if (QUERN__UNLIKELY(first == QUERN__FIRST_PAGE_HUGE_FROM))
             quern__entities_widen_first_page(entities);
-        entities->slot_count++;
-        *quern__entities_record(entities, index) =
-            (quern__record){.handle_high = entities->first_handle_high};
-        out_handles[i] = (quern_entity){(uint64_t)entities->first_handle_high << 32 | index};
+        quern__record *records = quern__entities_record(entities, first);
+        for (uint32_t k = 0; k < taken; k++) {
+            records[k] = (quern__record){.handle_high = high};
+            out_handles[i + k] = (quern_entity){(uint64_t)high << 32 | (first + k)};
+        }
+        entities->slot_count += taken;
     }
 }
 

@@ -32,21 +32,43 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     return true;
 }
 
+/* Whether the entities are in slots one after the other. */
+static bool are_neighbours(const quern_entity *entities, uint32_t count)
+{
+    const uint32_t first = quern_entity_index(entities[0]);
+    uint32_t differences = 0;
+    for (uint32_t i = 0; i < count; i++)
+        differences |= quern_entity_index(entities[i]) ^ (first + i);
+    return differences == 0;
+}
+
+_Static_assert(sizeof(quern__kin) == 4 * sizeof(uint64_t), "links are words in pairs");
+
+/* Slots of neighbours are numbers and the first of the slots, which is added to two words at a time: what
+ * comes out fits a word, so nothing is carried over. */
+static inline void put_neighbours(quern__kin *restrict links, const quern__kin *restrict kin,
+                                  const quern__kin *restrict bases, uint32_t count, uint32_t first)
+{
+    const uint64_t both = (uint64_t)first << 32 | first;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t words[4], adds[4];
+        memcpy(words, &kin[i], sizeof words);
+        memcpy(adds, &bases[i], sizeof adds);
+        for (uint32_t k = 0; k < 4; k++)
+            words[k] += adds[k] & both;
+        memcpy(&links[i], words, sizeof words);
+    }
+}
+
 static inline uint32_t slot_of(const quern_entity *entities, uint32_t number)
 {
     return number != QUERN__SLOT_NONE ? quern_entity_index(entities[number]) : QUERN__SLOT_NONE;
 }
 
-void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t count,
-                           const quern_entity *entities)
+static void put_strangers(const quern__links *links, const quern__kin *kin, uint32_t count,
+                          const quern_entity *entities)
 {
-    quern__kin *root = quern__links_at(links, quern_entity_index(entities[0]));
-    const uint32_t root_level = root->level;
-    root->first = slot_of(entities, kin[0].first);
-    root->last = slot_of(entities, kin[0].last);
-    root->count = kin[0].count;
-    for (uint32_t i = 1; i < count; i++) {
-        const uint32_t level = root_level + kin[i].level;
+    for (uint32_t i = 0; i < count; i++)
         *quern__links_at(links, quern_entity_index(entities[i])) =
             (quern__kin){.target = slot_of(entities, kin[i].target),
                          .first = slot_of(entities, kin[i].first),
@@ -54,7 +76,19 @@ void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t 
                          .next = slot_of(entities, kin[i].next),
                          .previous = slot_of(entities, kin[i].previous),
                          .count = kin[i].count,
-                         .level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL};
+                         .level = kin[i].level};
+}
+
+void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
+                            uint32_t kin_count, const quern_entity *entities, uint32_t tree_count)
+{
+    const bool is_row = are_neighbours(entities, kin_count * tree_count);
+    for (uint32_t i = 0; i < tree_count; i++, entities += kin_count) {
+        const uint32_t first = quern_entity_index(entities[0]), last = first + kin_count - 1;
+        if (is_row && first >> QUERN__LINK_PAGE_LOG2 == last >> QUERN__LINK_PAGE_LOG2)
+            put_neighbours(quern__links_at(links, first), kin, bases, kin_count, first);
+        else
+            put_strangers(links, kin, kin_count, entities);
     }
     links->version++;
 }

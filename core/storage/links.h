@@ -159,11 +159,21 @@ static inline uint32_t quern__links_new_place(const quern__links *links, uint32_
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
-/* Links a whole tree: kin[i] are the links of the i-th of these entities, in which numbers stand for slots
- * and levels are counted from the first, the root. They have no links yet, but the root may have a target.
- * */
-void quern__links_put_tree(quern__links *links, const quern__kin *kin, uint32_t count,
-                           const quern_entity *entities);
+/* What the first slot is added to when whole trees are linked: all ones where kin has a number, else zero. */
+static inline quern__kin quern__kin_bases(const quern__kin *kin)
+{
+    return (quern__kin){.target = kin->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                        .first = kin->first != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                        .last = kin->last != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                        .next = kin->next != QUERN__SLOT_NONE ? UINT32_MAX : 0,
+                        .previous = kin->previous != QUERN__SLOT_NONE ? UINT32_MAX : 0};
+}
+
+/* Links trees that are alike: kin[i] are the links of the i-th entity of each, in which numbers stand for
+ * slots, and bases[i] is quern__kin_bases of that. They have no links yet. Slots one after the other, as new
+ * ones are, take least. */
+void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
+                            uint32_t kin_count, const quern_entity *entities, uint32_t tree_count);
 
 /* The source leaves its target. Its level stays. */
 static inline void quern__links_unlink(const quern__links *links, uint32_t source)

@@ -21,8 +21,7 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
         if (column->live_count > 0) quern__type_destroy(column->type, column->values, column->live_count);
     }
     for (uint32_t i = 0; i < QUERN__LEVEL_COUNT; i++)
-        quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab),
-                       _Alignof(quern__prefab_plan));
+        quern__release(allocator, prefab->plans[i], quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
     quern__release(allocator, prefab->values, prefab->values_bytes, ALIGNMENT_BYTES);
     quern__array_release(allocator, &prefab->members);
     quern__array_release(allocator, &prefab->groups);
@@ -62,7 +61,6 @@ void quern__prefabs_release(quern__storage *storage)
         quern__prefab_release(prefabs->slots.items[i].prefab, &storage->allocator);
     quern__array_release(&storage->allocator, &prefabs->slots);
     quern__array_release(&storage->allocator, &prefabs->handles);
-    quern__array_release(&storage->allocator, &prefabs->group_handles);
     quern__release(&storage->allocator, prefabs, sizeof *prefabs, _Alignof(quern__prefabs));
     storage->prefabs = NULL;
 }
@@ -134,9 +132,8 @@ uint64_t quern__prefabs_held_bytes(const quern__storage *storage)
 {
     const quern__prefabs *prefabs = storage->prefabs;
     if (prefabs == NULL) return 0;
-    uint64_t bytes =
-        sizeof *prefabs + (uint64_t)prefabs->slots.capacity * sizeof *prefabs->slots.items +
-        ((uint64_t)prefabs->handles.capacity + prefabs->group_handles.capacity) * sizeof(quern_entity);
+    uint64_t bytes = sizeof *prefabs + (uint64_t)prefabs->slots.capacity * sizeof *prefabs->slots.items +
+                     (uint64_t)prefabs->handles.capacity * sizeof(quern_entity);
     for (uint32_t i = 0; i < prefabs->slots.count; i++)
         if (prefabs->slots.items[i].prefab != NULL) bytes += held_bytes(prefabs->slots.items[i].prefab);
     return bytes;

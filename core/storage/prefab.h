@@ -4,8 +4,7 @@
 #define QUERN_CORE_STORAGE_PREFAB_H
 
 /* Prefabs: trees of entities in a compiled form, outside of chunks, and the registry that knows them by
- * handle. Capturing makes them (core/world/prefab_capture.c), spawning reads them
- * (core/world/prefab_spawn.c, core/commands/spawn.c).
+ * handle. Capturing makes them (core/world/prefab_capture.c), spawning reads them (prefab_instances.h).
  *
  * Members that go to one archetype form a *group*, in the order of members: the group's `width` rows per
  * instance. Their values stand column by column, as in a chunk:
@@ -71,11 +70,23 @@ typedef struct quern__prefab_toggle {
 
 #define QUERN__PLAN_NONE UINT64_MAX
 
-/* Where the groups go when the root comes to a level. */
+/* How the values of a column come to the rows of its group, in the archetype of a plan. */
+typedef struct quern__prefab_copy {
+    const char *values;
+    uint32_t bytes;        /* of an instance */
+    uint16_t size_bytes;   /* of a value */
+    uint16_t offset_bytes; /* of the column in a chunk */
+} quern__prefab_copy;
+
+/* Where the groups go when the root comes to a level, and the links that members have then. The lists stand
+ * behind it. */
 typedef struct quern__prefab_plan {
-    uint64_t archetypes_version;    /* of the storage, for which it holds; or QUERN__PLAN_NONE */
-    bool shares_archetypes;         /* several groups go to the same one */
-    quern__archetype *archetypes[]; /* by group */
+    _Alignas(quern__kin) uint64_t
+        archetypes_version;        /* of the storage, for which it holds; or QUERN__PLAN_NONE */
+    bool shares_archetypes;        /* several groups go to the same one */
+    quern__archetype **archetypes; /* by group */
+    quern__kin *kin, *kin_bases;   /* by member, for quern__links_put_trees */
+    quern__prefab_copy *copies;    /* by column of the prefab */
 } quern__prefab_plan;
 
 typedef struct quern__prefab {
@@ -84,8 +95,10 @@ typedef struct quern__prefab {
     QUERN__ARRAY(quern__prefab_column) columns;
     QUERN__ARRAY(quern__prefab_field) fields;
     QUERN__ARRAY(quern__prefab_link) links;
-    QUERN__ARRAY(quern__kin) kin; /* by member: its links of the hierarchy, with members for slots */
-    QUERN__ARRAY(char) names;     /* each ends with a zero; the root has none */
+    QUERN__ARRAY(quern__kin)
+    kin;                      /* by member: its links of the hierarchy, with members for slots, and
+                                   * levels counted from the root */
+    QUERN__ARRAY(char) names; /* each ends with a zero; the root has none */
     uint32_t name_count;
     QUERN__ARRAY(quern__prefab_toggle) toggles;
     QUERN__ARRAY(uint32_t) ties;              /* links, group after group */
@@ -102,7 +115,9 @@ typedef struct quern__prefab {
 
 static inline size_t quern__prefab_plan_bytes(const quern__prefab *prefab)
 {
-    return sizeof(quern__prefab_plan) + prefab->groups.count * sizeof(quern__archetype *);
+    return sizeof(quern__prefab_plan) + prefab->groups.count * sizeof(quern__archetype *) +
+           prefab->columns.count * sizeof(quern__prefab_copy) +
+           2 * (size_t)prefab->members.count * sizeof(quern__kin);
 }
 
 typedef struct quern__prefab_slot {
@@ -116,8 +131,7 @@ typedef struct quern__prefabs {
     QUERN__ARRAY(quern__prefab_slot) slots;
     uint32_t first_free; /* QUERN__SLOT_NONE: no slot is free */
     uint32_t count;
-    /* scratch of spawning: handles of some instances, and those of one group among them */
-    QUERN__ARRAY(quern_entity) handles, group_handles;
+    QUERN__ARRAY(quern_entity) handles; /* scratch of spawning at once */
 } quern__prefabs;
 
 /* NULL is allowed. */
@@ -159,8 +173,9 @@ static inline quern__prefab *quern__prefabs_find(const quern__storage *storage, 
 typedef struct quern__prefab_override {
     uint32_t group;
     uint32_t row;
-    uint32_t column;    /* in the group */
-    const char *values; /* one per instance */
+    uint32_t column;     /* in the group */
+    const char *values;  /* one per instance, */
+    size_t stride_bytes; /* each so far behind the one before */
 } quern__prefab_override;
 
 /* The column, in the member's group, of a component with values that users may write. Errors:

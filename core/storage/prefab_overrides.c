@@ -48,7 +48,12 @@ static quern_result resolve_override(const quern__storage *storage, const quern_
                            "its column is NULL; it needs a value per instance");
     const quern__prefab_member *member = &prefab->members.items[given->member];
     *out_override = (quern__prefab_override){
-        .group = member->group, .row = member->row, .column = column, .values = given->column};
+        .group = member->group,
+        .row = member->row,
+        .column = column,
+        .values = given->column,
+        .stride_bytes =
+            prefab->columns.items[prefab->groups.items[member->group].first_column + column].size_bytes};
     return QUERN_OK;
 }
 

@@ -67,6 +67,29 @@ static bool has_before(const quern__prefab_plan *plan, uint32_t i)
     return false;
 }
 
+static void find_copies(const quern__prefab *prefab, const quern__prefab_group *group,
+                        const quern__archetype *archetype, quern__prefab_copy *copies)
+{
+    for (uint32_t i = group->first_column; i < group->first_column + group->column_count; i++) {
+        const quern__prefab_column *column = &prefab->columns.items[i];
+        copies[i] = (quern__prefab_copy){
+            .values = column->values,
+            .bytes = group->width * column->size_bytes,
+            .size_bytes = column->size_bytes,
+            .offset_bytes = quern__archetype_place(archetype, column->component_index).offset_bytes};
+    }
+}
+
+static void find_kin(const quern__prefab *prefab, uint32_t root_level, const quern__prefab_plan *plan)
+{
+    for (uint32_t i = 0; i < prefab->members.count; i++) {
+        const uint32_t level = root_level + prefab->kin.items[i].level;
+        plan->kin[i] = prefab->kin.items[i];
+        plan->kin[i].level = level < QUERN_MAX_RELATION_LEVEL ? level : QUERN_MAX_RELATION_LEVEL;
+        plan->kin_bases[i] = quern__kin_bases(&plan->kin[i]);
+    }
+}
+
 /* Archetypes that are made on the way are new to the plan alone. */
 static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, uint32_t root_level,
                               quern__prefab_plan *plan)
@@ -77,9 +100,11 @@ static quern_result make_plan(quern__storage *storage, quern__prefab *prefab, ui
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
         quern_result result = find_archetype(storage, prefab, i, root_level, &plan->archetypes[i]);
         if (result != QUERN_OK) return result;
+        find_copies(prefab, &prefab->groups.items[i], plan->archetypes[i], plan->copies);
         /* only the last level has groups that differ in depth alone */
         plan->shares_archetypes = plan->shares_archetypes || has_before(plan, i);
     }
+    find_kin(prefab, root_level, plan);
     plan->archetypes_version = storage->archetypes_version;
     return QUERN_OK;
 }
@@ -99,6 +124,19 @@ static quern_result check_outside(const quern__storage *storage, const quern__pr
     return QUERN_OK;
 }
 
+/* NULL: no memory. */
+static quern__prefab_plan *add_plan(const quern_allocator *allocator, const quern__prefab *prefab)
+{
+    quern__prefab_plan *plan =
+        quern__allocate(allocator, quern__prefab_plan_bytes(prefab), _Alignof(quern__kin));
+    if (plan == NULL) return NULL;
+    plan->kin = (quern__kin *)(void *)(plan + 1);
+    plan->kin_bases = plan->kin + prefab->members.count;
+    plan->copies = (quern__prefab_copy *)(void *)(plan->kin_bases + prefab->members.count);
+    plan->archetypes = (quern__archetype **)(void *)(plan->copies + prefab->columns.count);
+    return plan;
+}
+
 quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *prefab, uint32_t parent_slot,
                                      const quern__prefab_plan **out_plan)
 {
@@ -113,9 +151,7 @@ quern_result quern__prefab_plan_find(quern__storage *storage, quern__prefab *pre
         *out_plan = plan;
         return QUERN_OK;
     }
-    if (plan == NULL)
-        plan = quern__allocate(&storage->allocator, quern__prefab_plan_bytes(prefab),
-                               _Alignof(quern__prefab_plan));
+    if (plan == NULL) plan = add_plan(&storage->allocator, prefab);
     if (plan == NULL) return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to plan a spawn");
     prefab->plans[root_level] = plan;
     *out_plan = plan;

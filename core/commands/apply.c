@@ -270,6 +270,7 @@ static void apply_stream(const applying *all, const quern__chunk_edits *edits)
     for (const quern__row_run *end = run + edits->run_count; run < end; run++) {
         const quern__sequence *sequence =
             &edits->scratch->sequences.list.items[groups[run->group].sequence];
+        if (sequence->operation == NULL) continue; /* members of instances: settle.h */
         assert(destroyed != NULL || !sequence->is_destroyed);
         if (!sequence->is_destroyed)
             create_rows(all, edits, run, sequence, &groups[groups[run->group].leader]);

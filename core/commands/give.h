@@ -48,7 +48,7 @@ static inline void quern__record_forget_living(const quern__operation *operation
 
 /* A value must not smuggle provisional handles of other streams into the world, and that of a relation's
  * component is a target. entity: null where it is about to be created. value may be NULL. */
-quern_result quern__record_check_value(const quern_commands *commands, const quern__operand *operand,
+quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
                                        quern_entity entity, const void *value, const char *function);
 
 /* Whether the entity, which is none that lives, may be recorded for all that: a provisional one of this

@@ -12,6 +12,7 @@
 #include "core/commands/merge.h"
 
 #include "core/base/bitset.h"
+#include "core/commands/spawn.h"
 
 enum { ARENA_BLOCK_BYTES = 256 * 1024, ALIGNMENT_BYTES = 64, STREAMS_PER_CALL = 4, CHUNKS_PER_CALL = 4 };
 
@@ -257,9 +258,22 @@ static inline void merge_item(walk *it, quern__item *item, uint32_t i, walk_mode
         begin_edit(it, row, item);
 }
 
+/* Members of instances have edits that say nothing: spawned.h does all. */
+static void merge_spawns(const walk *it)
+{
+    const quern__operation *operation = it->run->operation;
+    const uint32_t member_count = quern__spawn_member_count(operation);
+    quern__item *item = quern__run_item(it->run, 0);
+    for (uint32_t i = 0; i < it->run->item_count; i++, item = quern__item_next(item, operation))
+        for (uint32_t k = 0; k < member_count && !quern_entity_is_null(item->entity); k++)
+            it->created[quern_entity_index(item->entity) + k] = (quern__edit){
+                .item = (char *)item, .sequence = it->create_root, .earlier = QUERN__EARLIER_NONE};
+}
+
 static void merge_creates(const walk *it)
 {
     const quern__operation *operation = it->run->operation;
+    if (operation->kind == QUERN__OPERATION_SPAWN) merge_spawns(it);
     if (operation->kind != QUERN__OPERATION_CREATE) return; /* relate.h has done it */
     quern__item *item = quern__run_item(it->run, 0);
     uint32_t sequence = quern__sequences_extend(&it->scratch->sequences, it->create_root, operation);

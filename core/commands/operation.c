@@ -26,7 +26,7 @@ static quern__operation *operation_allocate(const quern_allocator *allocator, qu
     return operation;
 }
 
-static void operation_release(quern__operation *operation, const quern_allocator *allocator)
+void quern__operation_release(quern__operation *operation, const quern_allocator *allocator)
 {
     if (operation != NULL)
         quern__release(allocator, operation, operation_bytes(operation->operand_count),
@@ -36,14 +36,14 @@ static void operation_release(quern__operation *operation, const quern_allocator
 void quern__operations_release(quern__operations *operations, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < operations->singles.count; i++)
-        operation_release(operations->singles.items[i], allocator);
+        quern__operation_release(operations->singles.items[i], allocator);
     for (uint32_t i = 0; i < operations->creates.capacity; i++) {
         quern__operation *next = NULL;
         if (operations->creates.slots[i].key == 0) continue;
         for (quern__operation *it = (void *)(uintptr_t)operations->creates.slots[i].value; it != NULL;
              it = next) {
             next = it->next_same_key;
-            operation_release(it, allocator);
+            quern__operation_release(it, allocator);
         }
     }
     quern__array_release(allocator, &operations->singles);
@@ -100,6 +100,7 @@ static void set_operand(quern__operation *operation, uint32_t i, const quern__co
 
 static bool relates(const quern__operation *operation)
 {
+    if (operation->kind == QUERN__OPERATION_SPAWN) return false;
     if (operation->kind > QUERN__OPERATION_CREATE) return true;
     for (uint32_t i = 0; i < operation->operand_count; i++)
         if (operation->kind == QUERN__OPERATION_CREATE && operation->operands[i].is_relation) return true;
@@ -121,7 +122,10 @@ static void finish_layout(quern__operation *operation)
     bool is_plain = true;
     for (uint32_t i = 0; i < operation->operand_count; i++)
         is_plain &= operation->operands[i].is_plain;
-    if (is_plain && operation->kind == QUERN__OPERATION_CREATE) operation->traits |= QUERN__TRAIT_TURNOVER;
+    const bool spawns = operation->kind == QUERN__OPERATION_SPAWN;
+    if (spawns || (is_plain && operation->kind == QUERN__OPERATION_CREATE))
+        operation->traits |= QUERN__TRAIT_TURNOVER;
+    if (!spawns) operation->traits |= QUERN__TRAIT_NO_SPAWNS;
     if (is_plain && operation->kind == QUERN__OPERATION_ADD && operation->operands[0].offset_bytes != 0)
         operation->traits |= QUERN__TRAIT_IN_PLACE;
     if (is_toggle(operation->kind)) operation->traits |= QUERN__TRAIT_IN_PLACE;
@@ -305,4 +309,20 @@ quern_result quern__operations_create(quern__operations *operations, const quern
         result = select_create(operations, components, allocator, list, values, count);
     if (result == QUERN_OK) *out_operation = operations->last_create;
     return result;
+}
+
+/* -------------------------------------------------------------------------------------------- spawns */
+
+quern__operation *quern__operation_create_spawn(const quern__components *components,
+                                                const quern_allocator *allocator,
+                                                const uint16_t *component_indices, uint32_t count,
+                                                uint32_t command_count)
+{
+    quern__operation *operation = operation_allocate(allocator, QUERN__OPERATION_SPAWN, count);
+    if (operation == NULL) return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        set_operand(operation, i, components, component_indices[i], true);
+    finish_layout(operation);
+    operation->command_count = command_count;
+    return operation;
 }

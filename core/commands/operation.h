@@ -20,7 +20,9 @@ typedef enum quern__operation_kind {
     /* From here on what relate.h does; merging skips it. */
     QUERN__OPERATION_RELATE,   /* one operand, the relation's component; the value is the target */
     QUERN__OPERATION_UNRELATE, /* one operand, the relation's component */
-    QUERN__OPERATION_NAME      /* no operand; the name stands behind the item, "" for none */
+    QUERN__OPERATION_NAME,     /* no operand; the name stands behind the item, "" for none */
+    /* What spawned.h does, and both skip: an instance of a prefab; the operands are overrides. */
+    QUERN__OPERATION_SPAWN
 } quern__operation_kind;
 
 typedef struct quern__operand {
@@ -41,7 +43,8 @@ typedef enum quern__trait {
     QUERN__TRAIT_NO_HANDLES = 4, /* no value has handles in it */
     QUERN__TRAIT_NO_OWNED = 8,   /* no value has to be destroyed when nobody wants it */
     QUERN__TRAIT_UNRELATED = 16, /* asks nothing of relate.h itself */
-    QUERN__TRAIT_NO_DESTROYS = 32
+    QUERN__TRAIT_NO_DESTROYS = 32,
+    QUERN__TRAIT_NO_SPAWNS = 64
 } quern__trait;
 
 /* What an item begins with. */
@@ -65,6 +68,7 @@ typedef struct quern__operation {
     bool is_copied;                         /* no type has hooks, no given value has handles */
     uint8_t traits;                         /* quern__trait */
     struct quern__operation *next_same_key; /* in the recorder's list */
+    const struct quern__spawn_form *form;   /* of what spawns; or NULL */
     quern__operand operands[];
 } quern__operation;
 
@@ -109,6 +113,16 @@ quern_result quern__operations_create(quern__operations *operations, const quern
                                       const quern_allocator *allocator, const quern_component *list,
                                       const void *const *values, uint32_t count,
                                       const quern__operation **out_operation);
+
+/* An operation that spawns, with an operand for each of these components, of types without hooks; to be
+ * given back by the call below. command_count: what one item counts as. NULL: no memory. */
+quern__operation *quern__operation_create_spawn(const quern__components *components,
+                                                const quern_allocator *allocator,
+                                                const uint16_t *component_indices, uint32_t count,
+                                                uint32_t command_count);
+
+/* NULL is allowed. */
+void quern__operation_release(quern__operation *operation, const quern_allocator *allocator);
 
 /* Whether the operation creates entities with this list, of which values are given as above. */
 static inline bool quern__operation_has_list(const quern__operation *operation, const quern_component *list,

@@ -48,7 +48,7 @@ static quern_result prepare(quern__playback *playback, quern__relating *relating
     if (result == QUERN_OK && relating != NULL && resolved->refused_count > 0)
         result = quern__relating_refuse(relating, gathered, merged, resolved, out_is_again);
     if (result != QUERN_OK || *out_is_again) return result;
-    return quern__resolved_reserve(resolved, playback->storage);
+    return quern__resolved_reserve(resolved, gathered, playback->storage);
 }
 
 /* All stages from those on that have to know nothing of relations. */

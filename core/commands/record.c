@@ -8,14 +8,14 @@
 #include <quern/world.h>
 
 /* It stands here so that what destroys ask of it is known when they are compiled. */
-const quern__operation quern__operation_destroy = {.key = QUERN__OPERATION_DESTROY,
-                                                   .item_bytes = sizeof(quern__item),
-                                                   .alignment_bytes = 8,
-                                                   .command_count = 1,
-                                                   .kind = QUERN__OPERATION_DESTROY,
-                                                   .traits =
-                                                       QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES |
-                                                       QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_UNRELATED};
+const quern__operation quern__operation_destroy = {
+    .key = QUERN__OPERATION_DESTROY,
+    .item_bytes = sizeof(quern__item),
+    .alignment_bytes = 8,
+    .command_count = 1,
+    .kind = QUERN__OPERATION_DESTROY,
+    .traits = QUERN__TRAIT_TURNOVER | QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED |
+              QUERN__TRAIT_UNRELATED | QUERN__TRAIT_NO_SPAWNS};
 
 const quern__operation quern__operation_name = {
     .key = QUERN__OPERATION_NAME,
@@ -23,7 +23,8 @@ const quern__operation quern__operation_name = {
     .alignment_bytes = 8,
     .command_count = 1,
     .kind = QUERN__OPERATION_NAME,
-    .traits = QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_NO_DESTROYS};
+    .traits = QUERN__TRAIT_NO_HANDLES | QUERN__TRAIT_NO_OWNED | QUERN__TRAIT_NO_DESTROYS |
+              QUERN__TRAIT_NO_SPAWNS};
 
 /* -------------------------------------------------------------------------------------- life cycle */
 
@@ -107,6 +108,7 @@ void quern__commands_reset(quern_commands *commands)
         quern__stream_destroy_values(&commands->streams.items[i]);
     commands->streams.count = 0;
     commands->failed = QUERN_OK;
+    if (QUERN__UNLIKELY(commands->holds_prefabs)) quern__spawns_let_go(commands);
     quern__blocks_rewind(commands);
     if (commands->accumulator != NULL) quern__commands_reset(&commands->accumulator->recorder);
 }
@@ -153,14 +155,21 @@ quern_result quern__record_check_entity(const quern_commands *commands, quern_en
                                                    : fail_provisional(commands, entity, function);
 }
 
+/* A command is about to name what is not in the world: with luck, what this callback creates. */
+static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
+{
+    const quern_result result = quern__record_check_entity(commands, entity, function);
+    if (result != QUERN_OK || (commands->open->traits & QUERN__TRAIT_NO_SPAWNS) != 0) return result;
+    return quern__spawn_open(commands, entity, function);
+}
+
 /* What an item for the entity begins with. */
-static inline quern_result find_entity(const quern_commands *commands, quern_entity entity,
-                                       const char *function, quern__item *out_head)
+static inline quern_result find_entity(quern_commands *commands, quern_entity entity, const char *function,
+                                       quern__item *out_head)
 {
     const quern__record *record = quern__entities_find(&commands->storage->entities, entity);
     *out_head = (quern__item){.entity = entity, .location = record != NULL ? record->location : 0};
-    return QUERN__LIKELY(record != NULL) ? QUERN_OK
-                                         : quern__record_check_entity(commands, entity, function);
+    return QUERN__LIKELY(record != NULL) ? QUERN_OK : find_created(commands, entity, function);
 }
 
 typedef struct handle_check {
@@ -178,7 +187,7 @@ static quern_entity check_handle(void *argument, quern_entity entity)
 }
 
 /* The target of a source that lives or is ours. */
-static quern_result check_target(const quern_commands *commands, quern_entity source, quern_entity target,
+static quern_result check_target(quern_commands *commands, quern_entity source, quern_entity target,
                                  const char *function)
 {
     quern__item ignored;
@@ -189,7 +198,7 @@ static quern_result check_target(const quern_commands *commands, quern_entity so
                        quern_entity_index(source), quern_entity_generation(source));
 }
 
-quern_result quern__record_check_value(const quern_commands *commands, const quern__operand *operand,
+quern_result quern__record_check_value(quern_commands *commands, const quern__operand *operand,
                                        quern_entity entity, const void *value, const char *function)
 {
     const quern__type *type = operand->type;
@@ -240,7 +249,7 @@ static quern_result record_creates(quern_commands *commands, const quern__operat
     return QUERN_OK;
 }
 
-static quern_result check_columns(const quern_commands *commands, const quern__operation *operation,
+static quern_result check_columns(quern_commands *commands, const quern__operation *operation,
                                   const void *const *values, uint32_t count, const char *function)
 {
     quern_result result = QUERN_OK;

@@ -49,6 +49,12 @@ typedef struct quern__stream {
     uint8_t traits;             /* quern__trait, those of all its commands */
 } quern__stream;
 
+/* A run of spawns. */
+typedef struct quern__spawn_run {
+    quern__run *run;
+    uint32_t first_number; /* of the first member of its first item, among the creates of the stream */
+} quern__spawn_run;
+
 typedef struct quern__block {
     char *memory;
 } quern__block;
@@ -69,8 +75,12 @@ struct quern_commands {
     QUERN__ARRAY(quern__block) blocks;
     QUERN__ARRAY(quern__stream) streams; /* with at least one command each */
     quern__operations operations;
-    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* by the index of the prefab; see spawn.h */
     struct quern__accumulator *accumulator; /* NULL: nothing was accumulated yet; see accumulate.h */
+    /* what spawning needs: see spawn.h */
+    QUERN__ARRAY(struct quern__spawn_kind *) spawns; /* by the index of the prefab */
+    struct quern__spawn_kind *old_spawns;            /* of prefabs that have gone; commands may know them */
+    QUERN__ARRAY(struct quern__spawn_run) spawn_runs; /* of the open stream, if it spawns */
+    bool holds_prefabs;
 };
 
 /* Provisional handles carry their stream's serial as generation, so serials run from 1 to this. */

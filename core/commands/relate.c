@@ -219,6 +219,7 @@ static void walk_run(const walk *it, bool relates)
     const bool refuses = it->relating->refused.count > 0;
     if (refuses && kind < QUERN__OPERATION_CREATE) refuse_items(it);
     if (kind < QUERN__OPERATION_CREATE && kind != QUERN__OPERATION_DESTROY) return;
+    if (kind == QUERN__OPERATION_SPAWN) return;
     if (kind == QUERN__OPERATION_CREATE && !refuses && (operation->traits & QUERN__TRAIT_UNRELATED) != 0)
         return;
     quern__item *item = quern__run_item(it->run, 0);

@@ -15,6 +15,7 @@
 void quern__resolved_clear(quern__resolved *resolved)
 {
     resolved->deltas.count = 0;
+    resolved->spawned.count = 0;
     resolved->created.count = 0;
     resolved->created_count = 0;
     resolved->destroyed_count = 0;
@@ -39,6 +40,7 @@ void quern__resolved_release(quern__resolved *resolved, const quern_allocator *a
     quern__array_release(allocator, &resolved->destroyed);
     quern__array_release(allocator, &resolved->freed);
     quern__array_release(allocator, &resolved->created);
+    quern__array_release(allocator, &resolved->spawned);
 }
 
 /* ------------------------------------------------------------------------------------------- sequences */
@@ -307,6 +309,7 @@ static quern_result resolve_group(const resolving *it, quern__chunk_edits *edits
     quern__sequences *sequences = &edits->scratch->sequences;
     const quern__edit_group *group = &edits->scratch->groups.items[group_index];
     quern__sequence *sequence = &sequences->list.items[group->sequence];
+    if (sequence->operation == NULL) return QUERN_OK; /* members of instances: see spawned.h */
     if (!sequence->is_resolved) {
         quern_result result = resolve_sequence(it, sequences, sequence);
         if (result != QUERN_OK) return result;
@@ -357,17 +360,20 @@ static quern_result reserve_rows(quern__resolved *resolved, quern__storage *stor
         delta->first_gap = *out_gap_count;
         *out_gap_count += leaving;
         if (leaving > created) delta->left_over_count = leaving - created;
-        delta->is_emptied = leaving == delta->row_count && delta->arriving_count == 0 && created == 0;
+        delta->is_emptied = leaving == delta->row_count && delta->arriving_count == 0 && created == 0 &&
+                            delta->spawned_count == 0;
         if (delta->left_over_count > *out_most_left_over) *out_most_left_over = delta->left_over_count;
-        const uint32_t appended = delta->arriving_count + (created > leaving ? created - leaving : 0);
-        quern_result result = quern__rows_reserve(storage, delta->archetype, appended);
+        delta->appended_count = delta->arriving_count + (created > leaving ? created - leaving : 0);
+        quern_result result =
+            quern__rows_reserve(storage, delta->archetype, delta->appended_count + delta->spawned_count);
         if (result != QUERN_OK) return result;
         delta->is_reserved = true;
     }
     return QUERN_OK;
 }
 
-static quern_result reserve_room(quern__resolved *resolved, quern__storage *storage)
+static quern_result reserve_room(quern__resolved *resolved, const quern__gathered *gathered,
+                                 quern__storage *storage)
 {
     const quern_allocator *allocator = &storage->allocator;
     if (resolved->created_count > QUERN_MAX_ENTITIES)
@@ -375,11 +381,15 @@ static quern_result reserve_room(quern__resolved *resolved, quern__storage *stor
                            "%llu creates at one sync point; the limit is %u "
                            "(QUERN_MAX_ENTITIES)",
                            (unsigned long long)resolved->created_count, QUERN_MAX_ENTITIES);
+    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    quern_result result = QUERN_OK;
+    if (QUERN__UNLIKELY(spawns)) result = quern__spawned_plan(resolved, gathered, storage);
+    if (result != QUERN_OK) return result;
     const uint32_t created = (uint32_t)resolved->created_count;
     const uint32_t destroyed = (uint32_t)resolved->destroyed_count;
     uint64_t gap_count = 0;
     uint32_t most_left_over = 0;
-    quern_result result = quern__entities_reserve(&storage->entities, allocator, created);
+    result = quern__entities_reserve(&storage->entities, allocator, created);
     if (result == QUERN_OK) result = reserve_rows(resolved, storage, &gap_count, &most_left_over);
     if (result != QUERN_OK) return result;
     if (!quern__array_reserve(allocator, &resolved->gaps, (uint32_t)gap_count) ||
@@ -388,12 +398,13 @@ static quern_result reserve_room(quern__resolved *resolved, quern__storage *stor
         !quern__array_reserve(allocator, &resolved->created, created))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to list what comes and goes");
     resolved->destroyed.count = destroyed;
-    return QUERN_OK;
+    return QUERN__UNLIKELY(spawns) ? quern__spawned_reserve(resolved, storage) : QUERN_OK;
 }
 
-quern_result quern__resolved_reserve(quern__resolved *resolved, quern__storage *storage)
+quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
+                                     quern__storage *storage)
 {
-    const quern_result result = reserve_room(resolved, storage);
+    const quern_result result = reserve_room(resolved, gathered, storage);
     if (result == QUERN_OK) return QUERN_OK;
     for (uint32_t i = 0; i < resolved->deltas.count; i++)
         if (resolved->deltas.items[i].is_reserved)

@@ -11,10 +11,12 @@
  *      come from.
  *   2. Rows that were left are gaps. New entities, in the order of their creates, fill them, the first gap
  *      first; those that find none are appended.
- *   3. While there are gaps, the archetype ends as many rows earlier: those after that end which are no
+ *   3. Members of instances (spawned.h) are appended, in the order of instances.
+ *   4. While there are gaps, the archetype ends as many rows earlier: those after that end which are no
  *      gaps fill the gaps before it, first to first. */
 
 #include "core/commands/merge.h"
+#include "core/commands/spawned.h"
 
 /* An archetype delta: what happens to the rows of one archetype. */
 typedef struct quern__archetype_delta {
@@ -23,6 +25,8 @@ typedef struct quern__archetype_delta {
     uint32_t leaving_count;  /* destroyed, or gone to other archetypes */
     uint32_t arriving_count; /* from other archetypes */
     uint32_t created_count;
+    uint32_t spawned_count;   /* members of instances */
+    uint32_t appended_count;  /* of those that arrive and are created */
     uint32_t left_over_count; /* gaps that no create fills */
     uint64_t first_gap;
     uint32_t led_edits, leader; /* the edits whose groups are being resolved, and their leader to here */
@@ -33,7 +37,7 @@ typedef struct quern__archetype_delta {
 typedef QUERN__ARRAY(uint32_t) quern__slot_list;
 
 /* Besides what stands in sequences, groups and edits. */
-typedef struct quern__resolved {
+struct quern__resolved {
     QUERN__ARRAY(quern__archetype_delta) deltas;
     QUERN__ARRAY(uint32_t) delta_of_archetype; /* by index: a guess, checked against the delta */
     uint64_t created_count, destroyed_count;
@@ -46,7 +50,8 @@ typedef struct quern__resolved {
     quern__slot_list destroyed;         /* in the order in which they are freed */
     quern__slot_list freed;             /* by the sync point before */
     QUERN__ARRAY(quern_entity) created; /* handles, in the order of creates */
-} quern__resolved;
+    QUERN__ARRAY(quern__spawned) spawned;
+};
 
 void quern__resolved_release(quern__resolved *resolved, const quern_allocator *allocator);
 
@@ -64,9 +69,10 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
                                             quern__archetype *archetype);
 
-/* Rows, slots and lists for what comes and goes, as the deltas and the counts say. On failure nothing is
+/* Rows, slots and lists for what comes and goes, as the deltas and the counts say, and for what spawns. On failure nothing is
  * held that was not before, but for records that were absent. Errors: OUT_OF_MEMORY, LIMIT. */
-quern_result quern__resolved_reserve(quern__resolved *resolved, quern__storage *storage);
+quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
+                                     quern__storage *storage);
 
 /* The delta of an archetype that has one. */
 static inline quern__archetype_delta *quern__resolved_delta(const quern__resolved *resolved,

@@ -45,7 +45,8 @@ void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathe
         if (QUERN_CHECKS) quern__gathered_look_for_provisional(gathered);
     }
     for (uint32_t i = 0; i < resolved->deltas.count; i++)
-        quern__rows_append_reserved(storage, resolved->deltas.items[i].archetype);
+        quern__rows_append_many(storage, resolved->deltas.items[i].archetype,
+                                resolved->deltas.items[i].appended_count);
     storage->reactions.orders_by_row = true;
 }
 
@@ -140,6 +141,7 @@ static void free_slots(quern__resolved *resolved, quern__storage *storage)
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor)
 {
     const settling all = {.resolved = resolved, .storage = storage, .executor = executor};
+    if (QUERN__UNLIKELY(resolved->spawned.count > 0)) quern__spawned_put(resolved, storage);
     for (uint32_t i = 0; i < resolved->deltas.count; i++) {
         const quern__archetype_delta *delta = &resolved->deltas.items[i];
         if (delta->left_over_count > 0 && !delta->is_emptied) compact(&all, delta);

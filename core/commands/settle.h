@@ -10,11 +10,11 @@
 #include "core/commands/resolve.h"
 
 /* Creates take their handles, which stand in resolved->created then, and each archetype gets all the rows
- * that were reserved, raw. */
+ * that were reserved, raw, but for those of instances. */
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
                          quern__storage *storage);
 
-/* The last rows of each archetype fill the gaps that are left, the archetype ends there, and the slots of
+/* Instances come to their rows. The last rows of each archetype fill the gaps that are left, the archetype ends there, and the slots of
  * destroyed entities are freed. executor NULL: on the caller. */
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor);
 

@@ -8,23 +8,12 @@
 
 /* ---------------------------------------------------------------------------------------------- kinds */
 
-static size_t kind_bytes(uint32_t group_count)
-{
-    return sizeof(quern__spawn_kind) + (group_count + 1) * sizeof(const quern__operation *);
-}
-
-static void release_kind(const quern_commands *commands, quern__spawn_kind *kind)
-{
-    if (kind != NULL)
-        quern__release(&commands->storage->allocator, kind, kind_bytes(kind->group_count),
-                       _Alignof(quern__spawn_kind));
-}
-
 void quern__spawns_release(quern_commands *commands)
 {
     for (uint32_t i = 0; i < commands->spawns.count; i++)
-        release_kind(commands, commands->spawns.items[i]);
+        quern__spawn_kind_release(commands, commands->spawns.items[i]);
     quern__array_release(&commands->storage->allocator, &commands->spawns);
+    quern__array_release(&commands->storage->allocator, &commands->spawn_runs);
 }
 
 /* What creates of a group are given values for: all but the targets of other relations than that of
@@ -69,6 +58,7 @@ static void count_bytes(quern__spawn_kind *kind, const quern__operation *operati
 {
     const uint32_t bytes = quern__run_bytes(operation);
     kind->bytes += count * bytes;
+    kind->command_count += (uint32_t)count * operation->command_count;
     if (kind->largest_bytes < bytes) kind->largest_bytes = bytes;
 }
 
@@ -102,8 +92,19 @@ static quern_result fill_kind(quern_commands *commands, const quern__prefab *pre
     return result;
 }
 
+/* The prefab was destroyed, and its place is another's; NULL: there was none. */
+static void put_away(quern_commands *commands, quern__spawn_kind *kind)
+{
+    if (kind == NULL || !kind->is_held) {
+        quern__spawn_kind_release(commands, kind);
+        return;
+    }
+    kind->next_old = commands->old_spawns;
+    commands->old_spawns = kind;
+}
+
 /* Errors: OUT_OF_MEMORY. */
-static quern_result make_kind(quern_commands *commands, quern_prefab handle, const quern__prefab *prefab,
+static quern_result make_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
                               quern__spawn_kind **out_kind)
 {
     const quern_allocator *allocator = &commands->storage->allocator;
@@ -113,26 +114,27 @@ static quern_result make_kind(quern_commands *commands, quern_prefab handle, con
     while (commands->spawns.count <= index)
         commands->spawns.items[commands->spawns.count++] = NULL;
     quern__spawn_kind *kind =
-        quern__allocate(allocator, kind_bytes(group_count), _Alignof(quern__spawn_kind));
+        quern__allocate(allocator, sizeof *kind + (group_count + 1) * sizeof(const quern__operation *),
+                        _Alignof(quern__spawn_kind));
     if (kind == NULL) return quern__record_fail_memory(commands);
-    *kind = (quern__spawn_kind){.prefab = handle, .group_count = group_count};
+    *kind = (quern__spawn_kind){.handle = handle, .prefab = prefab, .group_count = group_count};
     kind->operations[group_count] = NULL;
     const quern_result result = fill_kind(commands, prefab, kind);
     if (result != QUERN_OK) {
-        release_kind(commands, kind);
+        quern__spawn_kind_release(commands, kind);
         return result == QUERN_ERROR_OUT_OF_MEMORY ? quern__record_fail_memory(commands) : result;
     }
-    release_kind(commands, commands->spawns.items[index]); /* of one that was destroyed */
+    put_away(commands, commands->spawns.items[index]);
     commands->spawns.items[index] = *out_kind = kind;
     return QUERN_OK;
 }
 
-static inline quern_result find_kind(quern_commands *commands, quern_prefab handle,
-                                     const quern__prefab *prefab, quern__spawn_kind **out_kind)
+static inline quern_result find_kind(quern_commands *commands, quern_prefab handle, quern__prefab *prefab,
+                                     quern__spawn_kind **out_kind)
 {
     const uint32_t index = (uint32_t)handle.bits;
     if (QUERN__LIKELY(index < commands->spawns.count && commands->spawns.items[index] != NULL &&
-                      commands->spawns.items[index]->prefab.bits == handle.bits)) {
+                      commands->spawns.items[index]->handle.bits == handle.bits)) {
         *out_kind = commands->spawns.items[index];
         return QUERN_OK;
     }
@@ -161,18 +163,7 @@ static quern_result find_related_root(quern_commands *commands, const quern__pre
 
 /* ------------------------------------------------------------------------------------------ recording */
 
-/* One instance. */
-typedef struct spawning {
-    quern_commands *commands;
-    const quern__prefab *prefab;
-    const quern__spawn_kind *kind;
-    const quern_spawn_def *def; /* or NULL */
-    quern__prefab_override overrides[QUERN_MAX_SPAWN_OVERRIDES];
-    uint32_t override_count;
-    uint32_t first_number; /* of the root, among the creates of the stream */
-} spawning;
-
-static quern_entity member_handle(const spawning *it, uint32_t member)
+static quern_entity member_handle(const quern__spawning *it, uint32_t member)
 {
     return quern__entity_make(0, it->commands->origin.serial, it->first_number + member);
 }
@@ -184,7 +175,8 @@ static char *open_place(quern_commands *commands, const quern__operation *operat
 }
 
 /* NULL where what was captured stays. */
-static const char *overridden_value(const spawning *it, const quern__prefab_member *member, uint32_t column)
+static const char *overridden_value(const quern__spawning *it, const quern__prefab_member *member,
+                                    uint32_t column)
 {
     for (uint32_t i = 0; i < it->override_count; i++) {
         const quern__prefab_override *override = &it->overrides[i];
@@ -195,7 +187,7 @@ static const char *overridden_value(const spawning *it, const quern__prefab_memb
 }
 
 /* The operand of each column comes after those of the columns before. */
-static void give_columns(const spawning *it, const quern__prefab_member *member,
+static void give_columns(const quern__spawning *it, const quern__prefab_member *member,
                          const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
@@ -220,7 +212,7 @@ static void give_columns(const spawning *it, const quern__prefab_member *member,
 
 /* Handles that named members name those of the instance; not in values that take the place of captured
  * ones. */
-static void give_fields(const spawning *it, const quern__prefab_member *member,
+static void give_fields(const quern__spawning *it, const quern__prefab_member *member,
                         const quern__operation *operation, char *item)
 {
     const quern__prefab_group *group = &it->prefab->groups.items[member->group];
@@ -239,23 +231,23 @@ static void give_fields(const spawning *it, const quern__prefab_member *member,
     }
 }
 
-static void record_create(const spawning *it, uint32_t i)
+static void record_create(const quern__spawning *it, uint32_t i)
 {
     const quern__prefab_member *member = &it->prefab->members.items[i];
-    const bool has_parent = i == 0 && it->def != NULL && it->def->parent.bits != 0;
+    const bool has_parent = i == 0 && it->parent.bits != 0;
     const quern__operation *operation =
         it->kind->operations[has_parent ? it->kind->group_count : member->group];
     char *place = open_place(it->commands, operation);
-    quern__record_append_create(it->commands, operation, place);
+    *quern__place_take(it->commands, operation, place) = (quern__item){.entity = member_handle(it, i)};
     give_columns(it, member, operation, place);
     if (member->field_count > 0) give_fields(it, member, operation, place);
     if (has_parent)
-        memcpy(place + operation->operands[operation->operand_count - 1].offset_bytes, &it->def->parent,
-               sizeof it->def->parent);
+        memcpy(place + operation->operands[operation->operand_count - 1].offset_bytes, &it->parent,
+               sizeof it->parent);
 }
 
 /* All operations are there, since the kind is. */
-static void record_relates(const spawning *it)
+static void record_relates(const quern__spawning *it)
 {
     quern_commands *commands = it->commands;
     const quern__storage *storage = commands->storage;
@@ -275,7 +267,7 @@ static void record_relates(const spawning *it)
     }
 }
 
-static void record_names(const spawning *it)
+static void record_names(const quern__spawning *it)
 {
     const quern__operation *operation = &quern__operation_name;
     for (uint32_t i = 0; i < it->prefab->members.count; i++) {
@@ -289,7 +281,7 @@ static void record_names(const spawning *it)
     }
 }
 
-static void record_toggles(const spawning *it)
+static void record_toggles(const quern__spawning *it)
 {
     quern_commands *commands = it->commands;
     const quern__storage *storage = commands->storage;
@@ -305,17 +297,30 @@ static void record_toggles(const spawning *it)
     }
 }
 
+quern_result quern__spawn_record_open(const quern__spawning *it, const char *function)
+{
+    const quern_result result =
+        quern__places_prepare_mixed(it->commands, it->kind->bytes, it->kind->largest_bytes, function);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < it->prefab->members.count; i++)
+        record_create(it, i);
+    if (it->prefab->has_other_links) record_relates(it);
+    if (it->prefab->name_count > 0) record_names(it);
+    if (it->prefab->toggles.count > 0) record_toggles(it);
+    return QUERN_OK;
+}
+
 /* -------------------------------------------------------------------------------------------- the calls */
 
 /* What a definition asks for. */
-static quern_result check_def(spawning *it, quern__spawn_kind *kind, const char *function)
+static quern_result check_def(quern__spawning *it, const quern_spawn_def *def, const char *function)
 {
     quern_commands *commands = it->commands;
-    if (it->def->fill != NULL || it->def->fill_components[0].bits != 0)
+    if (def->fill != NULL || def->fill_components[0].bits != 0)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "a fill has no rows to write before the sync point; use overrides");
     quern_result result =
-        quern__prefab_resolve(commands->storage, it->prefab, it->def, it->overrides, &it->override_count);
+        quern__prefab_resolve(commands->storage, it->prefab, def, it->overrides, &it->override_count);
     for (uint32_t i = 0; i < it->override_count && result == QUERN_OK; i++) {
         const quern__prefab_override *override = &it->overrides[i];
         const quern__prefab_group *group = &it->prefab->groups.items[override->group];
@@ -324,15 +329,16 @@ static quern_result check_def(spawning *it, quern__spawn_kind *kind, const char 
         result =
             quern__record_check_value(commands, &operand, quern_entity_null(), override->values, function);
     }
-    if (result != QUERN_OK || it->def->parent.bits == 0) return result;
-    result = find_related_root(commands, it->prefab, kind);
+    it->parent = def->parent;
+    if (result != QUERN_OK || it->parent.bits == 0) return result;
+    result = find_related_root(commands, it->prefab, it->kind);
     if (result != QUERN_OK) return result;
-    const quern__operation *root = kind->operations[kind->group_count];
+    const quern__operation *root = it->kind->operations[it->kind->group_count];
     return quern__record_check_value(commands, &root->operands[root->operand_count - 1],
-                                     quern_entity_null(), &it->def->parent, function);
+                                     quern_entity_null(), &it->parent, function);
 }
 
-static quern_result check_outside(const spawning *it)
+static quern_result check_outside(const quern__spawning *it)
 {
     for (uint32_t i = 0; i < it->prefab->links.count && it->prefab->has_outside; i++) {
         const quern__prefab_link *link = &it->prefab->links.items[i];
@@ -343,30 +349,26 @@ static quern_result check_outside(const spawning *it)
     return QUERN_OK;
 }
 
-static quern_result record_spawn(spawning *it, quern_prefab handle, const char *function)
+static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const quern_spawn_def *def,
+                                 const char *function)
 {
     quern_commands *commands = it->commands;
-    quern__spawn_kind *kind = NULL;
     if (!quern__record_is_held(commands)) return quern__record_fail_foreign(commands, function);
-    it->prefab = quern__prefabs_find(commands->storage, handle);
-    if (it->prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
-    quern_result result = find_kind(commands, handle, it->prefab, &kind);
+    quern__prefab *prefab = quern__prefabs_find(commands->storage, handle);
+    if (prefab == NULL) return quern__prefabs_fail(commands->storage, handle);
+    it->prefab = prefab;
+    quern_result result = find_kind(commands, handle, prefab, &it->kind);
     if (result == QUERN_OK) result = check_outside(it);
-    if (result == QUERN_OK && it->def != NULL) result = check_def(it, kind, function);
-    const uint32_t count = it->prefab->members.count;
-    it->first_number = commands->open != NULL ? commands->open->create_count : 0;
-    if (result == QUERN_OK && count > QUERN_MAX_ENTITIES - it->first_number)
-        return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
-    if (result == QUERN_OK)
-        result = quern__places_prepare_mixed(commands, kind->bytes, kind->largest_bytes, function);
+    if (result == QUERN_OK && def != NULL) result = check_def(it, def, function);
     if (result != QUERN_OK) return result;
-    it->kind = kind;
-    for (uint32_t i = 0; i < count; i++)
-        record_create(it, i);
-    if (it->prefab->has_other_links) record_relates(it);
-    if (it->prefab->name_count > 0) record_names(it);
-    if (it->prefab->toggles.count > 0) record_toggles(it);
-    return QUERN_OK;
+    const uint32_t count = prefab->members.count;
+    it->first_number = commands->open != NULL ? commands->open->create_count : 0;
+    if (count > QUERN_MAX_ENTITIES - it->first_number)
+        return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
+    if (quern__spawn_can_fold(it)) return quern__spawn_record_folded(it, function);
+    result = quern__spawn_record_open(it, function);
+    if (result == QUERN_OK) commands->open->create_count += count;
+    return result;
 }
 
 quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab, const quern_spawn_def *def,
@@ -374,12 +376,12 @@ quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab,
 {
     static const char function[] = "quern_commands_spawn";
     if (commands == NULL) return quern__fail_null(function, "commands");
-    spawning it;
+    quern__spawning it;
     it.commands = commands;
-    it.def = def;
+    it.parent = quern_entity_null();
     it.override_count = 0;
     it.first_number = 0;
-    const quern_result result = record_spawn(&it, prefab, function);
+    const quern_result result = record_spawn(&it, prefab, def, function);
     if (QUERN__UNLIKELY(result != QUERN_OK))
         return quern__name_failure(result, function, commands->origin.name);
     if (out_root != NULL) *out_root = member_handle(&it, 0);

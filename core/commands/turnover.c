@@ -6,6 +6,7 @@
 
 #include "core/base/bitset.h"
 #include "core/commands/settle.h"
+#include "core/commands/spawn.h"
 #include "core/storage/change.h"
 
 enum {
@@ -226,6 +227,8 @@ static void look_at_stream(look *it, const quern__gathered_stream *gathered)
         if (i > 0) run = quern__run_next(run);
         if (run->operation == &quern__operation_destroy)
             look_at_destroys(it, run, gathered->is_located);
+        else if (QUERN__UNLIKELY(run->operation->kind == QUERN__OPERATION_SPAWN))
+            it->created_count += run->item_count * quern__spawn_member_count(run->operation);
         else
             span = look_at_creates(it, run, span, stream_first);
     }
@@ -255,7 +258,9 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
                                        bool *out_is_turnover)
 {
     const quern_allocator *allocator = &storage->allocator;
-    const uint64_t destroy_count = gathered->item_count - gathered->create_count;
+    const bool spawns = (gathered->traits & QUERN__TRAIT_NO_SPAWNS) == 0;
+    /* of what spawns, one item is several creates; then it is no more than all items */
+    const uint64_t destroy_count = gathered->item_count - (spawns ? 0 : gathered->create_count);
     look it = {.turnover = turnover,
                .resolved = resolved,
                .storage = storage,
@@ -283,7 +288,7 @@ quern_result quern__commands_turn_over(quern__turnover *turnover, quern__resolve
     resolved->created_count = it.created_count;
     resolved->destroyed_count = it.left_count;
     *out_is_turnover = true;
-    return quern__resolved_reserve(resolved, storage);
+    return quern__resolved_reserve(resolved, gathered, storage);
 }
 
 /* -------------------------------------------------------------------------------------------- applying */

@@ -53,10 +53,10 @@ uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetyp
     return quern__row_location(first);
 }
 
-void quern__rows_append_reserved(quern__storage *storage, quern__archetype *archetype)
+void quern__rows_append_many(quern__storage *storage, quern__archetype *archetype, uint32_t count)
 {
-    for (uint32_t count; archetype->reserved_count > 0;)
-        quern__rows_append(storage, archetype, archetype->reserved_count, &count);
+    for (uint32_t appended; count > 0; count -= appended)
+        quern__rows_append(storage, archetype, count, &appended);
 }
 
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count)

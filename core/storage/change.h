@@ -292,8 +292,8 @@ static inline void quern__row_enable(const quern__archetype *archetype, uintptr_
 uintptr_t quern__rows_append(quern__storage *storage, quern__archetype *archetype, uint32_t wanted,
                              uint32_t *out_count);
 
-/* Appends all that was reserved. */
-void quern__rows_append_reserved(quern__storage *storage, quern__archetype *archetype);
+/* Appends so many, in as many chunks as it takes. */
+void quern__rows_append_many(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);

@@ -9,7 +9,9 @@ enum { ALIGNMENT_BYTES = 64 };
 quern__prefab *quern__prefab_create(const quern_allocator *allocator)
 {
     quern__prefab *prefab = quern__allocate(allocator, sizeof *prefab, _Alignof(quern__prefab));
-    if (prefab != NULL) *prefab = (quern__prefab){0};
+    if (prefab == NULL) return NULL;
+    *prefab = (quern__prefab){0};
+    atomic_init(&prefab->holder_count, 1);
     return prefab;
 }
 
@@ -37,6 +39,20 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__release(allocator, prefab, sizeof *prefab, _Alignof(quern__prefab));
 }
 
+/* Relaxed: whoever holds it has found it in the registry, which nobody changes meanwhile; and who lets it go
+ * comes after all systems have run. The number is all there is to it. */
+void quern__prefab_hold(quern__prefab *prefab)
+{
+    atomic_fetch_add_explicit(&prefab->holder_count, 1, memory_order_relaxed);
+}
+
+void quern__prefab_let_go(quern__prefab *prefab, const quern_allocator *allocator)
+{
+    /* relaxed: see above */
+    if (prefab != NULL && atomic_fetch_sub_explicit(&prefab->holder_count, 1, memory_order_relaxed) == 1)
+        quern__prefab_release(prefab, allocator);
+}
+
 static uint64_t held_bytes(const quern__prefab *prefab)
 {
     return sizeof *prefab + prefab->values_bytes + prefab->names.capacity +
@@ -58,7 +74,7 @@ void quern__prefabs_release(quern__storage *storage)
     quern__prefabs *prefabs = storage->prefabs;
     if (prefabs == NULL) return;
     for (uint32_t i = 0; i < prefabs->slots.count; i++)
-        quern__prefab_release(prefabs->slots.items[i].prefab, &storage->allocator);
+        quern__prefab_let_go(prefabs->slots.items[i].prefab, &storage->allocator);
     quern__array_release(&storage->allocator, &prefabs->slots);
     quern__array_release(&storage->allocator, &prefabs->handles);
     quern__release(&storage->allocator, prefabs, sizeof *prefabs, _Alignof(quern__prefabs));
@@ -112,7 +128,7 @@ void quern__prefabs_remove(quern__storage *storage, quern_prefab handle)
         slot->next_free = prefabs->first_free;
         prefabs->first_free = index;
     }
-    quern__prefab_release(prefab, &storage->allocator);
+    quern__prefab_let_go(prefab, &storage->allocator);
 }
 
 quern_result quern__prefabs_fail(const quern__storage *storage, quern_prefab handle)

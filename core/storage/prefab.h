@@ -106,9 +106,10 @@ typedef struct quern__prefab {
     QUERN__ARRAY(uint16_t) component_indices; /* sorted within a group; tags too */
     char *values;
     size_t values_bytes;
-    bool has_children;       /* some link is one of the hierarchy */
-    bool has_other_links;    /* some link is not */
-    bool has_outside;        /* some target is no member */
+    _Atomic uint32_t holder_count; /* the registry, and recorders whose commands spawn it */
+    bool has_children;             /* some link is one of the hierarchy */
+    bool has_other_links;          /* some link is not */
+    bool has_outside;              /* some target is no member */
     bool has_outside_levels; /* levels follow from targets outside of the tree: no plan holds for long */
     quern__prefab_plan *plans[QUERN__LEVEL_COUNT]; /* by the level of the root; NULL until there is one */
 } quern__prefab;
@@ -140,14 +141,19 @@ void quern__prefabs_release(quern__storage *storage);
 /* An empty prefab; NULL: no memory. */
 quern__prefab *quern__prefab_create(const quern_allocator *allocator);
 
-/* Destroys its values, too. */
+/* Releases it, with its values. NULL is allowed. */
 void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocator);
+
+/* Commands that wait spawn it: it stays until they let it go, also when it is destroyed meanwhile. Threads:
+ * any to hold, as long as nothing destroys; main to let go. */
+void quern__prefab_hold(quern__prefab *prefab);
+void quern__prefab_let_go(quern__prefab *prefab, const quern_allocator *allocator);
 
 /* Enters a prefab, which belongs to the storage from now on. Errors: OUT_OF_MEMORY, LIMIT; it then still is
  * the caller's. */
 quern_result quern__prefabs_enter(quern__storage *storage, quern__prefab *prefab, quern_prefab *out_handle);
 
-/* Takes out and releases a prefab, whose handle is good. */
+/* Takes out a prefab, whose handle is good, and lets it go. */
 void quern__prefabs_remove(quern__storage *storage, quern_prefab handle);
 
 /* Says what is wrong with a handle that names no prefab. */

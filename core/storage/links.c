@@ -36,10 +36,9 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
 static bool are_neighbours(const quern_entity *entities, uint32_t count)
 {
     const uint32_t first = quern_entity_index(entities[0]);
-    uint32_t differences = 0;
-    for (uint32_t i = 0; i < count; i++)
-        differences |= quern_entity_index(entities[i]) ^ (first + i);
-    return differences == 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (quern_entity_index(entities[i]) != first + i) return false;
+    return true;
 }
 
 _Static_assert(sizeof(quern__kin) == 4 * sizeof(uint64_t), "links are words in pairs");

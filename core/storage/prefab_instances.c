@@ -184,31 +184,47 @@ static void write_parent(const quern__instances *it, const group_rows *rows)
 
 /* ---------------------------------------------------------------------------------------------- rows */
 
-static void put_rows(const quern__instances *it, group_rows *rows, uint32_t group_index, uint32_t count)
+/* The next rows, as many as lie in one chunk. */
+static inline void put_run(const quern__instances *it, const group_rows *rows)
 {
-    const quern__prefab *prefab = it->prefab;
-    const quern__prefab_group *group = &prefab->groups.items[group_index];
-    quern__archetype *archetype = it->plan->archetypes[group_index];
-    const uint32_t member_count = prefab->members.count;
-    rows->group = group;
-    rows->group_index = group_index;
-    rows->instance = rows->phase = 0;
-    for (uint32_t left = count * group->width; left > 0;) {
-        rows->first = quern__rows_append(it->storage, archetype, left, &rows->count);
-        const quern__turns turns = {.handles = rows->handles + (size_t)rows->instance * member_count,
-                                    .stride = member_count,
-                                    .picks = prefab->row_members.items + group->first_row,
-                                    .width = group->width,
-                                    .phase = rows->phase};
-        quern__rows_arrive_in_turns(it->storage, archetype, rows->first, &turns, rows->count);
-        fill_columns(it, rows);
-        if (group->field_count > 0) write_fields(it, rows);
-        if (it->override_count > 0) write_overrides(it, rows);
-        if (group_index == 0 && it->parent_relation != NULL) write_parent(it, rows);
-        left -= rows->count;
-        if (left == 0) break;
-        rows->instance += (rows->phase + rows->count) / group->width;
-        rows->phase = (rows->phase + rows->count) % group->width;
+    const quern__prefab_group *group = rows->group;
+    const quern__archetype *archetype = it->plan->archetypes[rows->group_index];
+    const uint32_t member_count = it->prefab->members.count;
+    const quern__turns turns = {.handles = rows->handles + (size_t)rows->instance * member_count,
+                                .stride = member_count,
+                                .picks = it->prefab->row_members.items + group->first_row,
+                                .width = group->width,
+                                .phase = rows->phase};
+    quern__rows_arrive_in_turns(it->storage, archetype, rows->first, &turns, rows->count);
+    fill_columns(it, rows);
+    if (group->field_count > 0) write_fields(it, rows);
+    if (it->override_count > 0) write_overrides(it, rows);
+    if (rows->group_index == 0 && it->parent_relation != NULL) write_parent(it, rows);
+}
+
+/* What a group has in the instances of a block. */
+static inline void put_group(const quern__instances *it, uint32_t group_index, uint32_t first_instance,
+                             uint32_t count, const quern_entity *handles)
+{
+    const quern__prefab_group *group = &it->prefab->groups.items[group_index];
+    uint32_t left = count * group->width, instance = 0, phase = 0;
+    while (true) {
+        uint32_t in_chunk;
+        const uintptr_t first =
+            quern__rows_append(it->storage, it->plan->archetypes[group_index], left, &in_chunk);
+        const group_rows rows = {.group = group,
+                                 .handles = handles,
+                                 .group_index = group_index,
+                                 .count = in_chunk,
+                                 .first = first,
+                                 .first_instance = first_instance,
+                                 .instance = instance,
+                                 .phase = phase};
+        put_run(it, &rows);
+        left -= in_chunk;
+        if (left == 0) return;
+        instance += (phase + in_chunk) / group->width;
+        phase = (phase + in_chunk) % group->width;
     }
 }
 
@@ -283,14 +299,12 @@ void quern__instances_put(const quern__instances *it, uint32_t first, uint32_t c
 {
     const quern__prefab *prefab = it->prefab;
     const uint32_t member_count = prefab->members.count;
-    const uint32_t most = it->plan->shares_archetypes ? 1 : quern__instances_per_block(prefab);
+    const bool is_one = count == 1 || it->plan->shares_archetypes;
+    const uint32_t most = is_one ? 1 : quern__instances_per_block(prefab);
     for (uint32_t left = count, block; left > 0; left -= block) {
         block = left < most ? left : most;
-        group_rows rows;
-        rows.handles = handles;
-        rows.first_instance = first;
         for (uint32_t i = 0; i < prefab->groups.count; i++)
-            put_rows(it, &rows, i, block);
+            put_group(it, i, first, block, handles);
         link_instances(it, block, handles);
         for (uint32_t i = 0; i < block && prefab->name_count > 0; i++)
             name_instance(it, handles + (size_t)i * member_count);

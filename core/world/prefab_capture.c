@@ -5,31 +5,12 @@
 
 #include <quern/prefab.h>
 
-#include "core/storage/prefab.h"
 #include "core/storage/relate.h"
-#include "core/world/world.h"
+#include "core/world/prefab_capture.h"
 
 enum { VALUE_ALIGNMENT_BYTES = 64 };
 
-/* A prefab that is being made. */
-typedef struct capture {
-    quern_world *world;
-    const quern_allocator *allocator;
-    quern__prefab *prefab;
-    QUERN__ARRAY(quern_entity) entities; /* by member */
-    QUERN__ARRAY(uint32_t) depths;       /* below the root */
-    quern__map members;                  /* handle -> member */
-    /* by group: what its members have in common */
-    QUERN__ARRAY(quern__archetype *) archetypes;
-    QUERN__ARRAY(uint32_t) group_depths;
-} capture;
-
-static quern_result fail_memory(void)
-{
-    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a prefab");
-}
-
-static void release_capture(capture *it)
+static void release_capture(quern__capture *it)
 {
     quern__array_release(it->allocator, &it->entities);
     quern__array_release(it->allocator, &it->depths);
@@ -38,26 +19,20 @@ static void release_capture(capture *it)
     quern__array_release(it->allocator, &it->group_depths);
 }
 
-static uint32_t member_of(const capture *it, quern_entity entity)
-{
-    const uint64_t *member = entity.bits != 0 ? quern__map_find(&it->members, entity.bits) : NULL;
-    return member != NULL ? (uint32_t)*member : QUERN_NO_MEMBER;
-}
-
-static const quern__record *record_of(const capture *it, uint32_t member)
+static const quern__record *record_of(const quern__capture *it, uint32_t member)
 {
     return quern__entities_record(&it->world->storage.entities,
                                   quern_entity_index(it->entities.items[member]));
 }
 
-static quern__archetype *archetype_of(const capture *it, uint32_t member)
+static quern__archetype *archetype_of(const quern__capture *it, uint32_t member)
 {
     return quern__storage_archetype_of(&it->world->storage, record_of(it, member));
 }
 
 /* ------------------------------------------------------------------------------------------- members */
 
-static bool add_member(capture *it, quern_entity entity, uint32_t depth)
+static bool add_member(quern__capture *it, quern_entity entity, uint32_t depth)
 {
     if (!quern__array_reserve(it->allocator, &it->entities, it->entities.count + 1) ||
         !quern__array_reserve(it->allocator, &it->depths, it->depths.count + 1) ||
@@ -70,11 +45,11 @@ static bool add_member(capture *it, quern_entity entity, uint32_t depth)
 }
 
 /* The root, and then the children of each member that there is. */
-static quern_result list_members(capture *it, quern_entity root)
+static quern_result list_members(quern__capture *it, quern_entity root)
 {
     const quern__storage *storage = &it->world->storage;
     const quern__relation *parent = storage->relations.parent;
-    if (!add_member(it, root, 0)) return fail_memory();
+    if (!add_member(it, root, 0)) return quern__capture_fail_memory();
     for (uint32_t i = 0; parent != NULL && i < it->entities.count; i++) {
         const uint32_t slot = quern_entity_index(it->entities.items[i]);
         for (uint32_t child = quern__links_first(&parent->links, slot); child != QUERN__SLOT_NONE;
@@ -84,7 +59,7 @@ static quern_result list_members(capture *it, quern_entity root)
                                    "the tree has more than %d entities (QUERN_MAX_PREFAB_MEMBERS)",
                                    QUERN_MAX_PREFAB_MEMBERS);
             if (!add_member(it, quern__entity_of_slot(storage, child), it->depths.items[i] + 1))
-                return fail_memory();
+                return quern__capture_fail_memory();
         }
     }
     return QUERN_OK;
@@ -94,7 +69,7 @@ static quern_result list_members(capture *it, quern_entity root)
 
 /* Whether its level follows from another relation than the parent: such members share no group, for each
  * may come to a level of its own. */
-static bool has_other_levels(const capture *it, const quern__archetype *archetype)
+static bool has_other_levels(const quern__capture *it, const quern__archetype *archetype)
 {
     const quern__relations *relations = &it->world->storage.relations;
     for (uint32_t i = 0; i < relations->list.count; i++) {
@@ -108,7 +83,7 @@ static bool has_other_levels(const capture *it, const quern__archetype *archetyp
 
 /* The group of a member, or the number of the next one: it begins it. Members come by depth, so those of
  * the same depth are the last. */
-static uint32_t find_group(const capture *it, const quern__archetype *archetype, uint32_t depth)
+static uint32_t find_group(const quern__capture *it, const quern__archetype *archetype, uint32_t depth)
 {
     if (has_other_levels(it, archetype)) return it->archetypes.count;
     for (uint32_t i = it->archetypes.count; i-- > 0 && it->group_depths.items[i] == depth;)
@@ -116,7 +91,7 @@ static uint32_t find_group(const capture *it, const quern__archetype *archetype,
     return it->archetypes.count;
 }
 
-static bool add_group(capture *it, quern__archetype *archetype, uint32_t depth)
+static bool add_group(quern__capture *it, quern__archetype *archetype, uint32_t depth)
 {
     quern__prefab *prefab = it->prefab;
     if (!quern__array_reserve(it->allocator, &prefab->groups, prefab->groups.count + 1) ||
@@ -130,18 +105,18 @@ static bool add_group(capture *it, quern__archetype *archetype, uint32_t depth)
 }
 
 /* Members to groups, and rows of these to members. */
-static quern_result sort_into_groups(capture *it)
+static quern_result sort_into_groups(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     const uint32_t count = it->entities.count;
     if (!quern__array_reserve(it->allocator, &prefab->members, count) ||
         !quern__array_reserve(it->allocator, &prefab->row_members, count))
-        return fail_memory();
+        return quern__capture_fail_memory();
     for (uint32_t i = 0; i < count; i++) {
         quern__archetype *archetype = archetype_of(it, i);
         const uint32_t group = find_group(it, archetype, it->depths.items[i]);
         if (group == prefab->groups.count && !add_group(it, archetype, it->depths.items[i]))
-            return fail_memory();
+            return quern__capture_fail_memory();
         prefab->members.items[prefab->members.count++] =
             (quern__prefab_member){.group = group, .row = prefab->groups.items[group].width++};
     }
@@ -158,7 +133,7 @@ static quern_result sort_into_groups(capture *it)
 /* ------------------------------------------------------------------------------------------- columns */
 
 /* Tags of levels follow from where an instance is spawned, and so does the parent of its root. */
-static bool is_captured(const capture *it, uint32_t group, uint32_t component_index)
+static bool is_captured(const quern__capture *it, uint32_t group, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     if (!component->is_managed || component->managed.relation == NULL) return true;
@@ -167,14 +142,14 @@ static bool is_captured(const capture *it, uint32_t group, uint32_t component_in
 }
 
 /* Whether it is the component of a relation, and not of that of parents. */
-static bool is_other_target(const capture *it, uint32_t component_index)
+static bool is_other_target(const quern__capture *it, uint32_t component_index)
 {
     const quern__component *component = it->world->storage.components.list.items[component_index];
     return component->is_managed && component->managed.relation != NULL &&
            component->managed.relation != it->world->storage.relations.parent;
 }
 
-static quern_result add_column(capture *it, quern__prefab_group *group, const quern__column *column)
+static quern_result add_column(quern__capture *it, quern__prefab_group *group, const quern__column *column)
 {
     quern__prefab *prefab = it->prefab;
     const quern_hooks *hooks = &column->type->hooks;
@@ -185,7 +160,7 @@ static quern_result add_column(capture *it, quern__prefab_group *group, const qu
             "prefab; give the type a copy hook, or remove it from the tree before",
             column->type->name);
     if (!quern__array_reserve(it->allocator, &prefab->columns, prefab->columns.count + 1))
-        return fail_memory();
+        return quern__capture_fail_memory();
     const quern__prefab_column added = {.type = column->type,
                                         .component_index = column->component_index,
                                         .size_bytes = column->size_bytes,
@@ -199,7 +174,7 @@ static quern_result add_column(capture *it, quern__prefab_group *group, const qu
     return QUERN_OK;
 }
 
-static quern_result add_components(capture *it, uint32_t i)
+static quern_result add_components(quern__capture *it, uint32_t i)
 {
     quern__prefab *prefab = it->prefab;
     quern__prefab_group *group = &prefab->groups.items[i];
@@ -208,7 +183,7 @@ static quern_result add_components(capture *it, uint32_t i)
     group->first_column = prefab->columns.count;
     if (!quern__array_reserve(it->allocator, &prefab->component_indices,
                               prefab->component_indices.count + archetype->component_count))
-        return fail_memory();
+        return quern__capture_fail_memory();
     for (uint32_t k = 0; k < archetype->component_count; k++) {
         const uint16_t index = archetype->component_indices[k];
         if (!is_captured(it, i, index)) continue;
@@ -223,12 +198,12 @@ static quern_result add_components(capture *it, uint32_t i)
 }
 
 /* Room for all values in one block, since those with hooks must not move. */
-static quern_result place_columns(capture *it)
+static quern_result place_columns(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     if (prefab->values_bytes == 0) return QUERN_OK;
     prefab->values = quern__allocate(it->allocator, prefab->values_bytes, VALUE_ALIGNMENT_BYTES);
-    if (prefab->values == NULL) return fail_memory();
+    if (prefab->values == NULL) return quern__capture_fail_memory();
     char *next = prefab->values;
     for (uint32_t i = 0; i < prefab->groups.count; i++) {
         const quern__prefab_group *group = &prefab->groups.items[i];
@@ -244,7 +219,7 @@ static quern_result place_columns(capture *it)
 /* ------------------------------------------------------------------------------------- values, fields */
 
 /* Notes which handles of a value name members. */
-static quern_result find_fields(capture *it, const quern__type *type, uint32_t column, uint32_t row,
+static quern_result find_fields(quern__capture *it, const quern__type *type, uint32_t column, uint32_t row,
                                 const char *value)
 {
     quern__prefab *prefab = it->prefab;
@@ -260,10 +235,10 @@ static quern_result find_fields(capture *it, const quern__type *type, uint32_t c
                                    "a field of '%s' in the tree holds a provisional handle, which names "
                                    "nothing outside of its callback",
                                    type->name);
-            const uint32_t member = member_of(it, entity);
+            const uint32_t member = quern__capture_member_of(it, entity);
             if (member == QUERN_NO_MEMBER) continue;
             if (!quern__array_reserve(it->allocator, &prefab->fields, prefab->fields.count + 1))
-                return fail_memory();
+                return quern__capture_fail_memory();
             prefab->fields.items[prefab->fields.count++] = (quern__prefab_field){
                 .column = column, .row = row, .offset_bytes = offset_bytes, .member = member};
         }
@@ -271,12 +246,13 @@ static quern_result find_fields(capture *it, const quern__type *type, uint32_t c
     return QUERN_OK;
 }
 
-static char *captured_value(const capture *it, uint32_t member, uint32_t component_index)
+static char *captured_value(const quern__capture *it, uint32_t member, uint32_t component_index)
 {
     return quern__storage_value(archetype_of(it, member), record_of(it, member)->location, component_index);
 }
 
-static void copy_column(const capture *it, const quern__prefab_group *group, quern__prefab_column *column)
+static void copy_column(const quern__capture *it, const quern__prefab_group *group,
+                        quern__prefab_column *column)
 {
     for (uint32_t row = 0; row < group->width; row++) {
         const uint32_t member = it->prefab->row_members.items[group->first_row + row];
@@ -287,7 +263,7 @@ static void copy_column(const capture *it, const quern__prefab_group *group, que
 }
 
 /* The fields of one row after another. */
-static quern_result list_fields(capture *it, quern__prefab_group *group)
+static quern_result list_fields(quern__capture *it, quern__prefab_group *group)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
@@ -308,7 +284,7 @@ static quern_result list_fields(capture *it, quern__prefab_group *group)
     return result;
 }
 
-static quern_result copy_values(capture *it)
+static quern_result copy_values(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     quern_result result = QUERN_OK;
@@ -321,169 +297,9 @@ static quern_result copy_values(capture *it)
     return result;
 }
 
-/* --------------------------------------------------------------------------------------------- links */
-
-/* By member: its link as a source of the relation at hand, or QUERN_NO_MEMBER. */
-typedef QUERN__ARRAY(uint32_t) link_of_member;
-
-static bool add_link(capture *it, quern__relation *relation, link_of_member *links, uint32_t source,
-                     uint32_t target, quern_entity outside)
-{
-    quern__prefab *prefab = it->prefab;
-    if (!quern__array_reserve(it->allocator, &prefab->links, prefab->links.count + 1)) return false;
-    links->items[source] = prefab->links.count;
-    prefab->links.items[prefab->links.count++] = (quern__prefab_link){
-        .relation = relation,
-        .source = source,
-        .target = target,
-        .target_link = target != QUERN_NO_MEMBER ? links->items[target] : QUERN_NO_MEMBER,
-        .outside = outside};
-    prefab->has_outside |= target == QUERN_NO_MEMBER;
-    prefab->has_outside_levels |= target == QUERN_NO_MEMBER && relation->has_levels;
-    return true;
-}
-
-static bool add_outside(capture *it, quern__relation *relation, link_of_member *links, uint32_t member)
-{
-    const bool is_roots_parent = member == 0 && relation == it->world->storage.relations.parent;
-    const uint32_t slot = quern_entity_index(it->entities.items[member]);
-    const uint32_t target = quern__links_target(&relation->links, slot);
-    if (target == QUERN__SLOT_NONE || is_roots_parent) return true;
-    const quern_entity entity = quern__entity_of_slot(&it->world->storage, target);
-    return member_of(it, entity) != QUERN_NO_MEMBER ||
-           add_link(it, relation, links, member, QUERN_NO_MEMBER, entity);
-}
-
-/* The members among the children of one, in their order. */
-static bool add_children(capture *it, quern__relation *relation, link_of_member *links, uint32_t member)
-{
-    const uint32_t slot = quern_entity_index(it->entities.items[member]);
-    for (uint32_t child = quern__links_first(&relation->links, slot); child != QUERN__SLOT_NONE;
-         child = quern__links_at(&relation->links, child)->next) {
-        const uint32_t source = member_of(it, quern__entity_of_slot(&it->world->storage, child));
-        if (source != QUERN_NO_MEMBER && (source != 0 || relation != it->world->storage.relations.parent) &&
-            !add_link(it, relation, links, source, member, quern_entity_null()))
-            return false;
-    }
-    return true;
-}
-
-/* Whether the member's target in the relation is a member, too. */
-static bool has_target_inside(const capture *it, const quern__relation *relation, uint32_t member)
-{
-    if (member == 0 && relation == it->world->storage.relations.parent) return false;
-    const uint32_t slot = quern_entity_index(it->entities.items[member]);
-    const uint32_t target = quern__links_target(&relation->links, slot);
-    return target != QUERN__SLOT_NONE &&
-           member_of(it, quern__entity_of_slot(&it->world->storage, target)) != QUERN_NO_MEMBER;
-}
-
-/* Targets before sources: those whose target is no member begin, and then follow the children of each link
- * that there is. */
-static bool add_forest(capture *it, quern__relation *relation, link_of_member *links)
-{
-    const uint32_t first = it->prefab->links.count;
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_outside(it, relation, links, i)) return false;
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!has_target_inside(it, relation, i) && links->items[i] == QUERN_NO_MEMBER &&
-            !add_children(it, relation, links, i))
-            return false;
-    for (uint32_t i = first; i < it->prefab->links.count; i++)
-        if (!add_children(it, relation, links, it->prefab->links.items[i].source)) return false;
-    return true;
-}
-
-/* Of a relation that may have circles, in which no level follows from another. */
-static bool add_graph(capture *it, quern__relation *relation, link_of_member *links)
-{
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_outside(it, relation, links, i)) return false;
-    for (uint32_t i = 0; i < it->entities.count; i++)
-        if (!add_children(it, relation, links, i)) return false;
-    return true;
-}
-
-static quern_result list_links(capture *it)
-{
-    const quern__relations *relations = &it->world->storage.relations;
-    link_of_member links = {0};
-    bool is_done =
-        relations->list.count == 0 || quern__array_reserve(it->allocator, &links, it->entities.count);
-    for (uint32_t i = 0; i < relations->list.count && is_done; i++) {
-        quern__relation *relation = relations->list.items[i];
-        for (links.count = 0; links.count < it->entities.count; links.count++)
-            links.items[links.count] = QUERN_NO_MEMBER;
-        is_done = relation->has_levels ? add_forest(it, relation, &links) : add_graph(it, relation, &links);
-    }
-    quern__array_release(it->allocator, &links);
-    return is_done ? QUERN_OK : fail_memory();
-}
-
-/* Whether the levels of a group follow from the link: it is one of the group's first member. */
-static bool is_tied(const quern__prefab *prefab, const quern__prefab_link *link)
-{
-    return link->relation->has_levels && prefab->members.items[link->source].row == 0;
-}
-
-static quern_result tie_groups(capture *it)
-{
-    quern__prefab *prefab = it->prefab;
-    if (!quern__array_reserve(it->allocator, &prefab->ties, prefab->links.count)) return fail_memory();
-    for (uint32_t i = 0; i < prefab->links.count; i++) {
-        const quern__prefab_link *link = &prefab->links.items[i];
-        if (is_tied(prefab, link))
-            prefab->groups.items[prefab->members.items[link->source].group].tied_count++;
-    }
-    for (uint32_t i = 0; i < prefab->groups.count; i++) {
-        quern__prefab_group *group = &prefab->groups.items[i];
-        group->first_tied = prefab->ties.count;
-        prefab->ties.count += group->tied_count;
-        group->tied_count = 0;
-    }
-    for (uint32_t i = 0; i < prefab->links.count; i++) {
-        const quern__prefab_link *link = &prefab->links.items[i];
-        quern__prefab_group *group = &prefab->groups.items[prefab->members.items[link->source].group];
-        if (is_tied(prefab, link)) prefab->ties.items[group->first_tied + group->tied_count++] = i;
-    }
-    return QUERN_OK;
-}
-
-/* ---------------------------------------------------------------------------------------- hierarchy */
-
-/* Appends a source to the children of its target, which has its level already. */
-static void append_kin(quern__kin *kin, const quern__prefab_link *link)
-{
-    quern__kin *target = &kin[link->target], *source = &kin[link->source];
-    source->target = link->target;
-    source->level = target->level + 1;
-    source->previous = target->last;
-    target->last = link->source;
-    if (target->count++ == 0)
-        target->first = link->source;
-    else
-        kin[source->previous].next = link->source;
-}
-
-static quern_result list_kin(capture *it)
-{
-    quern__prefab *prefab = it->prefab;
-    const uint32_t count = prefab->members.count;
-    if (!quern__array_reserve(it->allocator, &prefab->kin, count)) return fail_memory();
-    for (; prefab->kin.count < count; prefab->kin.count++)
-        prefab->kin.items[prefab->kin.count] = quern__no_kin;
-    for (uint32_t i = 0; i < prefab->links.count; i++) {
-        const bool is_parent = prefab->links.items[i].relation == it->world->storage.relations.parent;
-        prefab->has_children |= is_parent;
-        prefab->has_other_links |= !is_parent;
-        if (is_parent) append_kin(prefab->kin.items, &prefab->links.items[i]);
-    }
-    return QUERN_OK;
-}
-
 /* -------------------------------------------------------------------------------------------- names */
 
-static quern_result copy_names(capture *it)
+static quern_result copy_names(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -493,7 +309,7 @@ static quern_result copy_names(capture *it)
         if (name == NULL) continue;
         const uint32_t bytes = (uint32_t)strlen(name->text) + 1;
         if (!quern__array_reserve(it->allocator, &prefab->names, prefab->names.count + bytes))
-            return fail_memory();
+            return quern__capture_fail_memory();
         prefab->members.items[i].name = prefab->names.count;
         memcpy(prefab->names.items + prefab->names.count, name->text, bytes);
         prefab->names.count += bytes;
@@ -504,7 +320,7 @@ static quern_result copy_names(capture *it)
 
 /* ------------------------------------------------------------------------------------------ toggles */
 
-static quern_result list_toggles(capture *it)
+static quern_result list_toggles(quern__capture *it)
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < prefab->members.count; i++) {
@@ -514,7 +330,7 @@ static quern_result list_toggles(capture *it)
             if (planes->list[k].kind != QUERN__PLANE_DISABLED || !quern__plane_test(planes, k, location))
                 continue;
             if (!quern__array_reserve(it->allocator, &prefab->toggles, prefab->toggles.count + 1))
-                return fail_memory();
+                return quern__capture_fail_memory();
             prefab->toggles.items[prefab->toggles.count++] =
                 (quern__prefab_toggle){.member = i, .component_index = planes->list[k].id};
         }
@@ -524,7 +340,7 @@ static quern_result list_toggles(capture *it)
 
 /* -------------------------------------------------------------------------------------------- capture */
 
-static quern_result compile(capture *it, quern_entity root)
+static quern_result compile(quern__capture *it, quern_entity root)
 {
     quern_result result = list_members(it, root);
     if (result == QUERN_OK) result = sort_into_groups(it);
@@ -532,11 +348,9 @@ static quern_result compile(capture *it, quern_entity root)
         result = add_components(it, i);
     if (result == QUERN_OK) result = place_columns(it);
     if (result == QUERN_OK) result = copy_values(it);
-    if (result == QUERN_OK) result = list_links(it);
-    if (result == QUERN_OK) result = list_kin(it);
+    if (result == QUERN_OK) result = quern__capture_links(it);
     if (result == QUERN_OK) result = copy_names(it);
-    if (result == QUERN_OK) result = list_toggles(it);
-    return result != QUERN_OK ? result : tie_groups(it);
+    return result == QUERN_OK ? list_toggles(it) : result;
 }
 
 static quern_result capture_tree(quern_world *world, quern_entity root, quern_prefab *out_prefab)
@@ -548,8 +362,8 @@ static quern_result capture_tree(quern_world *world, quern_entity root, quern_pr
     const quern_allocator *allocator = &world->storage.allocator;
     result = quern__entities_check(&world->storage.entities, root);
     if (result != QUERN_OK) return quern__in_call(result, "quern_prefab_capture");
-    capture it = {.world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
-    result = it.prefab != NULL ? compile(&it, root) : fail_memory();
+    quern__capture it = {.world = world, .allocator = allocator, .prefab = quern__prefab_create(allocator)};
+    result = it.prefab != NULL ? compile(&it, root) : quern__capture_fail_memory();
     release_capture(&it);
     if (result == QUERN_OK) result = quern__prefabs_enter(&world->storage, it.prefab, out_prefab);
     if (result != QUERN_OK) quern__prefab_release(it.prefab, allocator);
@@ -560,73 +374,4 @@ quern_result quern_prefab_capture(quern_world *world, quern_entity root, quern_p
 {
     if (!quern__world_enter(world, "quern_prefab_capture")) return QUERN_ERROR_WORLD_LOCKED;
     return quern__world_left(world, capture_tree(world, root, out_prefab));
-}
-
-/* ------------------------------------------------------------------------------- destroying, looking */
-
-static quern_result destroy(quern_world *world, quern_prefab prefab)
-{
-    if (world == NULL) return quern__fail_null("quern_prefab_destroy", "world");
-    quern_result result = quern__world_check_unlocked(world, "quern_prefab_destroy");
-    if (result != QUERN_OK) return result;
-    if (quern__prefabs_find(&world->storage, prefab) == NULL)
-        return quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_destroy");
-    quern__prefabs_remove(&world->storage, prefab);
-    return QUERN_OK;
-}
-
-quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab)
-{
-    if (!quern__world_enter(world, "quern_prefab_destroy")) return QUERN_ERROR_WORLD_LOCKED;
-    return quern__world_left(world, destroy(world, prefab));
-}
-
-uint32_t quern_prefab_member_count(const quern_world *world, quern_prefab prefab)
-{
-    if (world == NULL) {
-        quern__fail_null("quern_prefab_member_count", "world");
-        return 0;
-    }
-    const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
-    if (found != NULL) return found->members.count;
-    quern__in_call(quern__prefabs_fail(&world->storage, prefab), "quern_prefab_member_count");
-    return 0;
-}
-
-/* The child of a member whose name is a part of a path. */
-static uint32_t find_child(const quern__prefab *prefab, uint32_t member, const char *text, size_t bytes)
-{
-    uint32_t child = prefab->kin.items[member].first;
-    for (; child != QUERN_NO_MEMBER; child = prefab->kin.items[child].next) {
-        const uint32_t at = prefab->members.items[child].name;
-        if (at == QUERN_NO_MEMBER) continue;
-        const char *name = prefab->names.items + at;
-        if (strlen(name) == bytes && memcmp(name, text, bytes) == 0) break;
-    }
-    return child;
-}
-
-uint32_t quern_prefab_find_member(const quern_world *world, quern_prefab prefab, const char *path)
-{
-    static const char function[] = "quern_prefab_find_member";
-    if (world == NULL || path == NULL) {
-        quern__fail_null(function, world == NULL ? "world" : "path");
-        return QUERN_NO_MEMBER;
-    }
-    const quern__prefab *found = quern__prefabs_find(&world->storage, prefab);
-    if (found == NULL) {
-        quern__in_call(quern__prefabs_fail(&world->storage, prefab), function);
-        return QUERN_NO_MEMBER;
-    }
-    uint32_t member = 0;
-    while (member != QUERN_NO_MEMBER && *path != '\0') {
-        const size_t bytes = strcspn(path, "/");
-        member = find_child(found, member, path, bytes);
-        path += bytes;
-        if (path[0] == '/' && path[1] != '\0')
-            path++;
-        else if (path[0] == '/')
-            return QUERN_NO_MEMBER; /* nothing has an empty name */
-    }
-    return member;
 }

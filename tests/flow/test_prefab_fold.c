@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+#include "tests/support/tracked.h"
+
+#include <criterion/criterion.h>
+#include <quern/quern.h>
+
+/* Instances spawned by command that nothing else concerns are put into the world together; it must not show
+ * which are. */
+
+enum { TOWERS = 600 };
+
+typedef struct knows {
+    quern_entity who;
+} knows;
+
+typedef struct scene {
+    quern_world *world;
+    quern_component number, other, knows, value, marked;
+    quern_relation parent;
+    quern_prefab tower, stone;
+    tracked_counts counts;
+} scene;
+
+static void must(quern_result result)
+{
+    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
+}
+
+static quern_entity make(const scene *in, uint64_t number)
+{
+    quern_entity entity;
+    must(quern_entity_create_with(in->world, &in->number, (const void *[]){&number}, 1, &entity));
+    return entity;
+}
+
+/* A base 1 with two parts, of which the first knows the base, and the second is called "lamp" and has a value
+ * with hooks; and a stone 9, alone. */
+static void open_scene(scene *in, const quern_world_def *def)
+{
+    *in = (scene){0};
+    must(quern_world_create(def, &in->world));
+    in->number = setup_component(in->world, "number", 8, 8);
+    in->other = setup_component(in->world, "other", 8, 8);
+    in->marked = setup_tag(in->world, "marked");
+    in->value = tracked_register(in->world, "value", &in->counts);
+    must(quern_component_register(in->world,
+                                  &(quern_component_def){.name = "knows",
+                                                         .size_bytes = sizeof(knows),
+                                                         .alignment_bytes = 8,
+                                                         .fields = {{"who", QUERN_FIELD_ENTITY, 0, 1}}},
+                                  &in->knows));
+    in->parent = quern_world_parent(in->world);
+    const quern_entity base = make(in, 1), part = make(in, 2), lamp = make(in, 3), stone = make(in, 9);
+    must(quern_entity_relate(in->world, part, in->parent, base));
+    must(quern_entity_relate(in->world, lamp, in->parent, base));
+    must(quern_entity_set(in->world, part, in->knows, &(knows){base}));
+    must(quern_entity_set_name(in->world, lamp, "lamp"));
+    tracked value;
+    tracked_construct(&value, 5, &in->counts);
+    must(quern_entity_set(in->world, lamp, in->value, &value));
+    tracked_destroy(&value, &in->counts);
+    must(quern_prefab_capture(in->world, base, &in->tower));
+    must(quern_prefab_capture(in->world, stone, &in->stone));
+    must(quern_entity_destroy(in->world, base));
+    must(quern_entity_destroy(in->world, stone));
+}
+
+static void close_scene(scene *of)
+{
+    assert_valid(of->world);
+    quern_world_destroy(of->world);
+    cr_assert_eq(of->counts.broken_count, 0u, "hooks were called on what was no live value");
+    cr_assert_eq(tracked_live_count(&of->counts), 0u, "values were not destroyed, or twice");
+}
+
+static uint64_t number_of(const scene *in, quern_entity entity)
+{
+    const uint64_t *number = quern_entity_get(in->world, entity, in->number);
+    cr_assert_not_null(number, "%s", quern_error_message());
+    return *number;
+}
+
+static void expect_tower(const scene *in, quern_entity root, uint64_t number)
+{
+    cr_assert_eq(number_of(in, root), number);
+    cr_assert_eq(quern_entity_child_count(in->world, root, in->parent), 2u);
+    const quern_entity part = quern_entity_first_child(in->world, root, in->parent);
+    const quern_entity lamp = quern_entity_find_child(in->world, root, "lamp");
+    cr_assert_eq(number_of(in, part), 2u);
+    const knows *known = quern_entity_get(in->world, part, in->knows);
+    cr_assert_eq(known->who.bits, root.bits);
+    cr_assert_eq(number_of(in, lamp), 3u);
+    const tracked *value = quern_entity_get(in->world, lamp, in->value);
+    cr_assert(tracked_is_live(value));
+    cr_assert_eq(value->payload, 5u);
+}
+
+/* All without a target, in the order of their slots. */
+static uint32_t list_roots(const scene *in, quern_entity *out_roots, uint32_t capacity)
+{
+    const quern_term terms[] = {quern_term_with(in->number),
+                                quern_term_without(quern_relation_component(in->parent))};
+    quern_query *query = setup_query(in->world, terms, 2);
+    uint32_t count = 0;
+    quern_query_iterator it = quern_query_iterate(query);
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++) {
+            cr_assert_lt(count, capacity);
+            uint32_t k = count++;
+            for (; k > 0 && quern_entity_index(out_roots[k - 1]) > quern_entity_index(it.view.entities[i]);
+                 k--)
+                out_roots[k] = out_roots[k - 1];
+            out_roots[k] = it.view.entities[i];
+        }
+    quern_query_destroy(query);
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------- together */
+
+Test(prefab_fold, instances_among_creates_take_handles_in_order)
+{
+    static quern_entity roots[4 * TOWERS];
+    scene it;
+    open_scene(&it, NULL);
+    quern_entity ignored;
+    for (uint32_t i = 0; i < 4; i++) /* so that all that come have new slots, which ascend */
+        must(quern_entity_create(it.world, &ignored));
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint64_t i = 0; i < TOWERS; i++) {
+        const uint64_t number = 100 + i;
+        must(quern_commands_spawn(commands, it.tower,
+                                  &(quern_spawn_def){.overrides = {{it.number, 0, &number}}}, NULL));
+        if (i % 7 == 0) quern_commands_create_with(commands, &it.number, (const void *[]){&number}, 1);
+        if (i % 5 == 0) must(quern_commands_spawn(commands, it.stone, NULL, NULL));
+    }
+    must(quern_world_flush(it.world));
+    const uint32_t count = list_roots(&it, roots, 4 * TOWERS);
+    uint32_t at = 0;
+    for (uint64_t i = 0; i < TOWERS; i++) {
+        expect_tower(&it, roots[at++], 100 + i);
+        if (i % 7 == 0) cr_assert_eq(number_of(&it, roots[at++]), 100 + i);
+        if (i % 5 == 0) cr_assert_eq(number_of(&it, roots[at++]), 9u);
+    }
+    cr_assert_eq(at, count);
+    close_scene(&it);
+}
+
+/* Spawns with four members to a tower or stone, every one of them or some named by later commands. */
+static void spawn_some(const scene *in, uint32_t named)
+{
+    quern_commands *commands = quern_world_commands(in->world);
+    quern_entity towers[8];
+    random_source random = {named + 1};
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint64_t number = 50 + i;
+        const quern_spawn_def def = {.overrides = {{in->number, i % 2, &number}}};
+        must(quern_commands_spawn(commands, in->tower, i % 3 == 0 ? NULL : &def, &towers[i]));
+        if (i % 4 == 1) must(quern_commands_spawn(commands, in->stone, NULL, NULL));
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        if ((named >> i & 1) == 0) continue;
+        const uint32_t member = random_below(&random, 3);
+        const quern_entity entity = quern_commands_spawned_member(commands, in->tower, towers[i], member);
+        must(quern_commands_add(commands, entity, in->marked, NULL));
+        must(quern_commands_remove(commands, entity, in->marked));
+    }
+    must(quern_world_flush(in->world));
+}
+
+/* What is named is recorded member by member; a tag that comes and goes leaves nothing else. */
+Test(prefab_fold, it_does_not_show_which_were_named)
+{
+    static quern_entity expected[32], roots[32];
+    for (uint32_t named = 0; named < 256; named += 5) {
+        scene it;
+        open_scene(&it, NULL);
+        spawn_some(&it, named);
+        const uint32_t count = list_roots(&it, roots, 32);
+        cr_assert_eq(count, 10u);
+        for (uint32_t i = 0; i < count; i++) {
+            if (named == 0) expected[i] = roots[i];
+            cr_assert_eq(roots[i].bits, expected[i].bits, "root %u, named %x", i, named);
+        }
+        cr_assert_eq(stats_of_world(it.world).entity_count, 8u * 3u + 2u);
+        for (uint32_t i = 0, tower = 0; i < count; i++) {
+            if (number_of(&it, roots[i]) == 9) continue;
+            const quern_entity part = quern_entity_first_child(it.world, roots[i], it.parent);
+            const uint64_t number = tower % 3 == 0 ? 0 : 50 + tower;
+            cr_assert_eq(number_of(&it, roots[i]), number != 0 && tower % 2 == 0 ? number : 1u);
+            cr_assert_eq(number_of(&it, part), number != 0 && tower % 2 == 1 ? number : 2u);
+            tower++;
+        }
+        close_scene(&it);
+    }
+}
+
+/* Rows that others leave at the same sync point, of the very archetypes that instances come to. */
+Test(prefab_fold, among_entities_that_go_at_the_same_sync_point)
+{
+    static quern_entity roots[2 * TOWERS];
+    for (uint32_t rounds = 0; rounds < 3; rounds++) {
+        scene it;
+        open_scene(&it, NULL);
+        must(quern_prefab_spawn_many(it.world, it.stone, 100, NULL, roots, NULL));
+        quern_commands *commands = quern_world_commands(it.world);
+        const uint32_t gone = rounds == 0 ? 100 : 30, come = rounds == 1 ? 10 : 60;
+        for (uint32_t i = 0; i < gone; i++)
+            must(quern_commands_destroy(commands, roots[i]));
+        for (uint32_t i = 0; i < come; i++)
+            must(quern_commands_spawn(commands, it.stone, NULL, NULL));
+        if (rounds == 2) must(quern_commands_set(commands, roots[99], it.other, &(uint64_t){4}));
+        must(quern_world_flush(it.world));
+        assert_valid(it.world);
+        cr_assert_eq(stats_of_world(it.world).entity_count, 100u - gone + come);
+        for (uint32_t i = gone; i < 100; i++)
+            cr_assert_eq(number_of(&it, roots[i]), 9u);
+        close_scene(&it);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- while they wait */
+
+Test(prefab_fold, prefabs_stay_while_their_commands_wait)
+{
+    quern_entity roots[4];
+    scene it;
+    open_scene(&it, NULL);
+    quern_commands *commands = quern_world_commands(it.world);
+    const quern_entity base = make(&it, 7);
+    must(quern_commands_spawn(commands, it.tower, NULL, NULL));
+    must(quern_prefab_destroy(it.world, it.tower));
+    quern_prefab second; /* in the place of the first */
+    must(quern_prefab_capture(it.world, base, &second));
+    must(quern_commands_spawn(commands, second, NULL, NULL));
+    must(quern_prefab_destroy(it.world, second));
+    must(quern_world_flush(it.world));
+    cr_assert_eq(list_roots(&it, roots, 4), 3u);
+    expect_tower(&it, roots[0], 1);
+    cr_assert_eq(number_of(&it, roots[2]) + number_of(&it, roots[1]), 14u);
+    close_scene(&it);
+}
+
+Test(prefab_fold, commands_that_wait_go_with_the_world)
+{
+    scene it;
+    open_scene(&it, NULL);
+    quern_commands *commands = quern_world_commands(it.world);
+    quern_entity root;
+    must(quern_commands_spawn(commands, it.tower, NULL, &root));
+    must(quern_commands_spawn(commands, it.tower, NULL, NULL));
+    must(quern_prefab_destroy(it.world, it.tower));
+    must(quern_commands_add(commands, root, it.marked, NULL)); /* has copies of values now */
+    close_scene(&it);
+}
+
+/* ------------------------------------------------------------------------------------- failed memory */
+
+Test(prefab_fold, failed_allocations_lose_nothing)
+{
+    static quern_entity roots[2 * TOWERS];
+    for (uint32_t nth = 1, is_done = 0; !is_done; nth++) {
+        failing_allocator *allocator = failing_allocator_create();
+        const quern_world_def def = {.allocator = failing_allocator_interface(allocator)};
+        scene it;
+        open_scene(&it, &def);
+        quern_commands *commands = quern_world_commands(it.world);
+        failing_allocator_fail_at(allocator, failing_allocator_call_count(allocator) + nth);
+        uint32_t spawned_count = 0;
+        bool is_lost = false;
+        for (uint64_t i = 0; i < 40; i++) {
+            quern_entity root;
+            const quern_spawn_def spawn = {.overrides = {{it.number, 0, &i}}};
+            const quern_result result =
+                quern_commands_spawn(commands, it.tower, i % 2 == 0 ? NULL : &spawn, &root);
+            spawned_count += result == QUERN_OK;
+            if (result == QUERN_OK && i % 9 == 0)
+                is_lost |= quern_commands_add(commands, root, it.marked, NULL) != QUERN_OK;
+            is_lost |= result != QUERN_OK;
+        }
+        const quern_result result = quern_world_flush(it.world);
+        is_done = failing_allocator_failed_count(allocator) == 0;
+        failing_allocator_heal(allocator);
+        if (result != QUERN_OK) {
+            cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
+            assert_valid(it.world);
+            cr_assert_eq(stats_of_world(it.world).entity_count, 0u, "nothing is half done");
+            const quern_result again = quern_world_flush(it.world);
+            cr_assert(again == QUERN_OK || is_lost, "%s", quern_error_message());
+        }
+        cr_assert_eq(stats_of_world(it.world).entity_count, 3 * spawned_count);
+        const uint32_t count = list_roots(&it, roots, 2 * TOWERS);
+        for (uint32_t i = 0; i < count; i++)
+            expect_tower(&it, roots[i], number_of(&it, roots[i]));
+        close_scene(&it);
+        failing_allocator_close(allocator);
+    }
+}

@@ -218,6 +218,13 @@ static quern_result resolve_creates(look *it, quern__storage *storage)
 
 /* -------------------------------------------------------------------------------------------- looking */
 
+/* Members of instances are among the creates: none goes on across them. Returns the last span then. */
+static quern__create_span *look_at_spawns(look *it, const quern__run *run)
+{
+    it->created_count += run->item_count * quern__spawn_member_count(run->operation);
+    return NULL;
+}
+
 static void look_at_stream(look *it, const quern__gathered_stream *gathered)
 {
     const uint32_t stream_first = it->created_count;
@@ -228,7 +235,7 @@ static void look_at_stream(look *it, const quern__gathered_stream *gathered)
         if (run->operation == &quern__operation_destroy)
             look_at_destroys(it, run, gathered->is_located);
         else if (QUERN__UNLIKELY(run->operation->kind == QUERN__OPERATION_SPAWN))
-            it->created_count += run->item_count * quern__spawn_member_count(run->operation);
+            span = look_at_spawns(it, run);
         else
             span = look_at_creates(it, run, span, stream_first);
     }
@@ -431,7 +438,7 @@ static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t w
     for (uint32_t i = begin; i < end; i++) {
         const quern__create_span *span = &all->turnover->spans.items[i];
         const quern__create_kind *kind = &all->turnover->kinds.items[span->kind];
-        if (kind != it.kind) {
+        if (kind != it.kind || span->first_created != it.first_created + it.count) {
             apply_batch(all, &it);
             it.kind = kind;
             it.first_created = span->first_created;

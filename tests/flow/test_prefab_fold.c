@@ -11,7 +11,7 @@
 /* Instances spawned by command that nothing else concerns are put into the world together; it must not show
  * which are. */
 
-enum { TOWERS = 600 };
+enum { TOWERS = 600, FREE_SLOTS = 4 };
 
 typedef struct knows {
     quern_entity who;
@@ -24,11 +24,6 @@ typedef struct scene {
     quern_prefab tower, stone;
     tracked_counts counts;
 } scene;
-
-static void must(quern_result result)
-{
-    cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
-}
 
 static quern_entity make(const scene *in, uint64_t number)
 {
@@ -120,6 +115,14 @@ static uint32_t list_roots(const scene *in, quern_entity *out_roots, uint32_t ca
     return count;
 }
 
+/* So that all that come have new slots, which ascend. */
+static void use_free_slots(const scene *in)
+{
+    quern_entity ignored;
+    for (uint32_t i = 0; i < FREE_SLOTS; i++)
+        must(quern_entity_create(in->world, &ignored));
+}
+
 /* ------------------------------------------------------------------------------------------- together */
 
 Test(prefab_fold, instances_among_creates_take_handles_in_order)
@@ -127,9 +130,7 @@ Test(prefab_fold, instances_among_creates_take_handles_in_order)
     static quern_entity roots[4 * TOWERS];
     scene it;
     open_scene(&it, NULL);
-    quern_entity ignored;
-    for (uint32_t i = 0; i < 4; i++) /* so that all that come have new slots, which ascend */
-        must(quern_entity_create(it.world, &ignored));
+    use_free_slots(&it);
     quern_commands *commands = quern_world_commands(it.world);
     for (uint64_t i = 0; i < TOWERS; i++) {
         const uint64_t number = 100 + i;
@@ -179,14 +180,16 @@ Test(prefab_fold, it_does_not_show_which_were_named)
     for (uint32_t named = 0; named < 256; named += 5) {
         scene it;
         open_scene(&it, NULL);
+        use_free_slots(&it);
         spawn_some(&it, named);
         const uint32_t count = list_roots(&it, roots, 32);
         cr_assert_eq(count, 10u);
         for (uint32_t i = 0; i < count; i++) {
             if (named == 0) expected[i] = roots[i];
-            cr_assert_eq(roots[i].bits, expected[i].bits, "root %u, named %x", i, named);
+            cr_assert_eq(quern_entity_index(roots[i]), quern_entity_index(expected[i]), "root %u, named %x",
+                         i, named);
         }
-        cr_assert_eq(stats_of_world(it.world).entity_count, 8u * 3u + 2u);
+        cr_assert_eq(stats_of_world(it.world).entity_count, FREE_SLOTS + 8u * 3u + 2u);
         for (uint32_t i = 0, tower = 0; i < count; i++) {
             if (number_of(&it, roots[i]) == 9) continue;
             const quern_entity part = quern_entity_first_child(it.world, roots[i], it.parent);
@@ -288,7 +291,8 @@ Test(prefab_fold, failed_allocations_lose_nothing)
         if (result != QUERN_OK) {
             cr_assert_eq(result, QUERN_ERROR_OUT_OF_MEMORY);
             assert_valid(it.world);
-            cr_assert_eq(stats_of_world(it.world).entity_count, 0u, "nothing is half done");
+            const uint64_t count = stats_of_world(it.world).entity_count;
+            cr_assert(count == 0 || count == 3 * spawned_count, "nothing is half done");
             const quern_result again = quern_world_flush(it.world);
             cr_assert(again == QUERN_OK || is_lost, "%s", quern_error_message());
         }

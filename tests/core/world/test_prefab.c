@@ -1,151 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
+#include "tests/core/world/prefab_scene.h"
 #include "tests/support/failing_allocator.h"
 #include "tests/support/random.h"
-#include "tests/support/setup.h"
-#include "tests/support/tracked.h"
 
-#include <criterion/criterion.h>
 #include <quern/bulk.h>
 #include <quern/name.h>
-#include <quern/prefab.h>
-#include <quern/relation.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Prefabs: what is captured, and what is spawned from it at once. */
-
-enum { MANY = 700, LARGE = 1000 };
-
-typedef struct links {
-    quern_entity first, second;
-} links;
-
-typedef struct scene {
-    quern_world *world;
-    quern_component number, point, frozen, pair, value;
-    quern_relation parent;
-    tracked_counts counts;
-} scene;
-
-static scene it;
-
-static void open_scene_with(scene *to, const quern_world_def *def)
-{
-    *to = (scene){0};
-    must(quern_world_create(def, &to->world));
-    to->number = setup_component(to->world, "number", 8, 8);
-    to->point = setup_component(to->world, "point", sizeof(vec3), 4);
-    to->frozen = setup_tag(to->world, "frozen");
-    to->value = tracked_register(to->world, "value", &to->counts);
-    must(quern_component_register(to->world,
-                                  &(quern_component_def){.name = "pair",
-                                                         .size_bytes = sizeof(links),
-                                                         .alignment_bytes = 8,
-                                                         .fields = {{"first", QUERN_FIELD_ENTITY, 0, 1},
-                                                                    {"second", QUERN_FIELD_ENTITY, 8, 1}}},
-                                  &to->pair));
-    to->parent = quern_world_parent(to->world);
-}
-
-static void open_scene(void)
-{
-    open_scene_with(&it, NULL);
-}
-
-static void close_scene(scene *of)
-{
-    assert_valid(of->world);
-    quern_world_destroy(of->world);
-    cr_assert_eq(of->counts.broken_count, 0u, "hooks were called on what was no live value");
-    cr_assert_eq(tracked_live_count(&of->counts), 0u, "values were not destroyed, or twice");
-}
-
-static quern_entity make(const scene *in, uint64_t number, quern_entity parent)
-{
-    quern_entity entity;
-    must(quern_entity_create_with(in->world, &in->number, (const void *[]){&number}, 1, &entity));
-    if (parent.bits != 0) must(quern_entity_relate(in->world, entity, in->parent, parent));
-    return entity;
-}
-
-static void set_pair(const scene *in, quern_entity entity, quern_entity first, quern_entity second)
-{
-    must(quern_entity_set(in->world, entity, in->pair, &(links){first, second}));
-}
-
-static uint64_t number_of(const scene *in, quern_entity entity)
-{
-    const uint64_t *number = quern_entity_get(in->world, entity, in->number);
-    cr_assert_not_null(number, "%s", quern_error_message());
-    return *number;
-}
-
-static links pair_of(const scene *in, quern_entity entity)
-{
-    const links *pair = quern_entity_get(in->world, entity, in->pair);
-    cr_assert_not_null(pair, "%s", quern_error_message());
-    return *pair;
-}
-
-/* A tower: a base 10, on it a gun 11 and a lamp 12, on the gun a muzzle 13. The gun knows the muzzle and
- * the base, the lamp somebody outside. */
-static quern_entity make_tower(const scene *in, quern_entity outside)
-{
-    const quern_entity base = make(in, 10, quern_entity_null());
-    const quern_entity gun = make(in, 11, base), lamp = make(in, 12, base), muzzle = make(in, 13, gun);
-    set_pair(in, gun, muzzle, base);
-    set_pair(in, lamp, outside, lamp);
-    must(quern_entity_add(in->world, muzzle, in->frozen, NULL));
-    must(quern_entity_set(in->world, base, in->point, &(vec3){1, 2, 3}));
-    return base;
-}
-
-/* The members of a tree, as a prefab numbers them. */
-static uint32_t list_tree(const scene *in, quern_entity root, quern_entity *out_members, uint32_t capacity)
-{
-    uint32_t count = 1;
-    out_members[0] = root;
-    for (uint32_t i = 0; i < count; i++)
-        count += quern_entity_get_children(in->world, out_members[i], in->parent, out_members + count,
-                                           capacity - count);
-    return count;
-}
-
-static quern_prefab capture(const scene *in, quern_entity root)
-{
-    quern_prefab prefab;
-    must(quern_prefab_capture(in->world, root, &prefab));
-    return prefab;
-}
-
-static void expect_same(quern_entity a, quern_entity b)
-{
-    cr_assert_eq(a.bits, b.bits, "%llx and %llx", (unsigned long long)a.bits, (unsigned long long)b.bits);
-}
-
-/* An instance of the tower, member by member. */
-static void expect_tower(const scene *in, const quern_entity *members, quern_entity parent,
-                         quern_entity outside)
-{
-    for (uint32_t i = 0; i < 4; i++)
-        cr_assert_eq(number_of(in, members[i]), 10 + i);
-    expect_same(quern_entity_target(in->world, members[0], in->parent), parent);
-    quern_entity children[3];
-    cr_assert_eq(quern_entity_get_children(in->world, members[0], in->parent, children, 3), 2u);
-    expect_same(children[0], members[1]);
-    expect_same(children[1], members[2]);
-    expect_same(quern_entity_first_child(in->world, members[1], in->parent), members[3]);
-    cr_assert_eq(quern_entity_child_count(in->world, members[2], in->parent), 0u);
-    expect_same(pair_of(in, members[1]).first, members[3]);
-    expect_same(pair_of(in, members[1]).second, members[0]);
-    expect_same(pair_of(in, members[2]).first, outside);
-    expect_same(pair_of(in, members[2]).second, members[2]);
-    cr_assert(quern_entity_has(in->world, members[3], in->frozen));
-    cr_assert_not(quern_entity_has(in->world, members[0], in->frozen));
-    cr_assert_eq(((const vec3 *)quern_entity_get(in->world, members[0], in->point))->y, 2.0f);
-}
 
 /* ------------------------------------------------------------------------------------------- one tree */
 
@@ -348,84 +213,6 @@ Test(prefab, refuses_types_that_cannot_be_copied, .init = open_scene)
     cr_assert_eq(live, 0);
 }
 
-/* ------------------------------------------------------------------------------------ overrides, fill */
-
-Test(prefab, overrides_give_each_instance_values_of_its_own, .init = open_scene)
-{
-    const quern_entity base = make_tower(&it, quern_entity_null());
-    tracked first;
-    tracked_construct(&first, 1, &it.counts);
-    must(quern_entity_set(it.world, quern_entity_first_child(it.world, base, it.parent), it.value, &first));
-    tracked_destroy(&first, &it.counts);
-    const quern_prefab tower = capture(&it, base);
-    vec3 points[MANY];
-    uint64_t numbers[MANY];
-    tracked values[MANY];
-    for (uint32_t i = 0; i < MANY; i++) {
-        points[i] = (vec3){(float)i, 0, 0};
-        numbers[i] = 1000 + i;
-        tracked_construct(&values[i], 2000 + i, &it.counts);
-    }
-    const quern_spawn_def def = {
-        .overrides = {{it.point, 0, points}, {it.number, 2, numbers}, {it.value, 1, values}}};
-    const uint64_t copied = it.counts.copied_count;
-    quern_entity members[4 * MANY];
-    must(quern_prefab_spawn_many(it.world, tower, MANY, &def, NULL, members));
-    cr_assert_eq(it.counts.copied_count, copied + MANY, "each is made once");
-    for (uint32_t i = 0; i < MANY; i++) {
-        cr_assert_eq(((const vec3 *)quern_entity_get(it.world, members[4 * i], it.point))->x, (float)i);
-        cr_assert_eq(number_of(&it, members[4 * i + 2]), 1000 + i);
-        cr_assert_eq(number_of(&it, members[4 * i + 1]), 11u, "others keep what was captured");
-        cr_assert_eq(((const tracked *)quern_entity_get(it.world, members[4 * i + 1], it.value))->payload,
-                     2000 + i);
-        tracked_destroy(&values[i], &it.counts);
-    }
-    close_scene(&it);
-}
-
-typedef struct filled {
-    uint32_t next, call_count;
-    const quern_entity *roots;
-} filled;
-
-static void fill_numbers(quern_context *context, const quern_view *view)
-{
-    filled *seen = quern_context_user_data(context);
-    uint64_t *numbers = quern_view_write(view, 0);
-    cr_assert_eq(view->first, seen->next);
-    for (uint32_t i = 0; i < view->count; i++) {
-        cr_assert(numbers[i] == 10 || numbers[i] == 12, "values are there already");
-        numbers[i] = 5000 + view->first + i;
-    }
-    seen->next += view->count;
-    seen->call_count++;
-}
-
-static void expect_filled(uint32_t member)
-{
-    const quern_prefab tower = capture(&it, make_tower(&it, quern_entity_null()));
-    filled seen = {0};
-    const quern_spawn_def def = {
-        .fill = fill_numbers, .fill_member = member, .fill_components = {it.number}, .user_data = &seen};
-    quern_entity members[4 * MANY];
-    must(quern_prefab_spawn_many(it.world, tower, MANY, &def, NULL, members));
-    cr_assert_eq(seen.next, MANY);
-    for (uint32_t i = 0; i < MANY; i++)
-        cr_assert_eq(number_of(&it, members[4 * i + member]), 5000 + i);
-    cr_assert_eq(seen.call_count < MANY, member == 0, "siblings of one kind lie between");
-    close_scene(&it);
-}
-
-Test(prefab, fill_writes_the_rows_of_one_member, .init = open_scene)
-{
-    expect_filled(0);
-}
-
-Test(prefab, fill_comes_row_by_row_where_siblings_lie_between, .init = open_scene)
-{
-    expect_filled(2);
-}
-
 /* ---------------------------------------------------------------------------------------------- names */
 
 static quern_entity make_named_tower(void)
@@ -568,38 +355,6 @@ Test(prefab, bad_use_is_refused, .init = open_scene)
     close_scene(&other);
     const quern_prefab again = capture(&it, base);
     cr_assert_neq(again.bits, gone.bits, "a destroyed one does not come alive again");
-    close_scene(&it);
-}
-
-static void refuse_override(quern_prefab prefab, quern_result expected, quern_spawn_override override)
-{
-    const quern_spawn_def def = {.overrides = {override}};
-    assert_refused(it.world, expected, quern_prefab_spawn(it.world, prefab, &def, NULL));
-    cr_assert_not_null(strstr(quern_error_message(), "override 0"), "%s", quern_error_message());
-}
-
-Test(prefab, bad_overrides_and_fills_are_refused, .init = open_scene)
-{
-    const quern_prefab tower = capture(&it, make_tower(&it, quern_entity_null()));
-    const uint64_t number = 1;
-    const quern_component parent = quern_relation_component(it.parent);
-    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.number, 4, &number});
-    refuse_override(tower, QUERN_ERROR_COMPONENT_ABSENT, (quern_spawn_override){it.point, 1, &number});
-    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.frozen, 3, &number});
-    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){it.number, 1, NULL});
-    refuse_override(tower, QUERN_ERROR_INVALID_ARGUMENT, (quern_spawn_override){parent, 1, &number});
-    refuse_override(tower, QUERN_ERROR_UNKNOWN_COMPONENT,
-                    (quern_spawn_override){component_unregistered(it.number), 1, &number});
-    quern_spawn_def def = {
-        .overrides = {{it.number, 1, &number}, {it.number, 2, &number}, {it.number, 1, &number}}};
-    assert_refused(it.world, QUERN_ERROR_DUPLICATE_COMPONENT,
-                   quern_prefab_spawn(it.world, tower, &def, NULL));
-    def = (quern_spawn_def){.fill_components = {it.number}};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
-    def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 4};
-    assert_refused(it.world, QUERN_ERROR_INVALID_ARGUMENT, quern_prefab_spawn(it.world, tower, &def, NULL));
-    def = (quern_spawn_def){.fill = fill_numbers, .fill_member = 1, .fill_components = {it.point}};
-    assert_refused(it.world, QUERN_ERROR_COMPONENT_ABSENT, quern_prefab_spawn(it.world, tower, &def, NULL));
     close_scene(&it);
 }
 

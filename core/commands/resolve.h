@@ -69,8 +69,9 @@ quern_result quern__commands_resolve(quern__resolved *resolved, quern__merged *m
 quern__archetype_delta *quern__resolved_add(quern__resolved *resolved, const quern__storage *storage,
                                             quern__archetype *archetype);
 
-/* Rows, slots and lists for what comes and goes, as the deltas and the counts say, and for what spawns. On failure nothing is
- * held that was not before, but for records that were absent. Errors: OUT_OF_MEMORY, LIMIT. */
+/* Rows, slots and lists for what comes and goes, as the deltas and the counts say, and for what spawns. On
+ * failure nothing is held that was not before, but for records that were absent. Errors: OUT_OF_MEMORY,
+ * LIMIT. */
 quern_result quern__resolved_reserve(quern__resolved *resolved, const quern__gathered *gathered,
                                      quern__storage *storage);
 

@@ -14,8 +14,8 @@
 void quern__change_begin(quern__resolved *resolved, const quern__gathered *gathered,
                          quern__storage *storage);
 
-/* Instances come to their rows. The last rows of each archetype fill the gaps that are left, the archetype ends there, and the slots of
- * destroyed entities are freed. executor NULL: on the caller. */
+/* Instances come to their rows. The last rows of each archetype fill the gaps that are left, the archetype
+ * ends there, and the slots of destroyed entities are freed. executor NULL: on the caller. */
 void quern__change_end(quern__resolved *resolved, quern__storage *storage, const quern__executor *executor);
 
 /* Provisional handles in the values of an item become real. created: the handles of its stream's creates;

@@ -6,15 +6,15 @@
 /* Spawning by command is creating by command: members are numbered among the creates of their stream, and
  * whatever else is recorded of them has its place among these.
  *
- * An instance that nothing else concerns is one item, with the values of its overrides: it is *folded*. At the
- * sync point all that follow one another are put into the world together (spawned.h). As long as the prefab
- * has commands that wait it stays in memory, whether it is destroyed or not.
+ * An instance that nothing else concerns is one item, with the values of its overrides: it is *folded*. At
+ * the sync point all that follow one another are put into the world together (spawned.h). As long as the
+ * prefab has commands that wait it stays in memory, whether it is destroyed or not.
  *
- * An instance is *open* when it is recorded as one create per member, with the values that they are to have,
- * and commands that relate and name them. So it is from the beginning where its root gets a parent, where
- * members have targets outside of the tree, or where overrides have hooks or handles in them. A folded one is
- * opened by the first command that names a member: commands on it can only come from the same callback, and
- * none before this one knew a member, so it makes no difference that the creates stand here.
+ * An instance is *open* when it is recorded as one create per member, with the values that they are to
+ * have, and commands that relate and name them. So it is from the beginning where its root gets a parent,
+ * where members have targets outside of the tree, or where overrides have hooks or handles in them. A
+ * folded one is opened by the first command that names a member: commands on it can only come from the same
+ * callback, and none before this one knew a member, so it makes no difference that the creates stand here.
  *
  * What a recorder needs for a prefab it makes once. */
 
@@ -77,8 +77,8 @@ quern_result quern__spawn_record_open(const quern__spawning *it, const char *fun
 bool quern__spawn_can_fold(const quern__spawning *it);
 quern_result quern__spawn_record_folded(const quern__spawning *it, const char *function);
 
-/* A command is about to name an entity that the open stream creates: if it is a member of a folded instance,
- * that is opened. Errors: OUT_OF_MEMORY. */
+/* A command is about to name an entity that the open stream creates: if it is a member of a folded
+ * instance, that is opened. Errors: OUT_OF_MEMORY. */
 quern_result quern__spawn_open(quern_commands *commands, quern_entity entity, const char *function);
 
 #endif

@@ -13,8 +13,8 @@ static quern__prefab *prefab_of(const quern__spawned *it)
     return it->operation->form->kind->prefab;
 }
 
-/* Whether the item goes on where the instances end. With overrides they have to be of one run, for values to
- * lie at equal distances. */
+/* Whether the item goes on where the instances end. With overrides they have to be of one run, for values
+ * to lie at equal distances. */
 static bool follows(const quern__spawned *it, const quern__operation *operation, const char *item,
                     uint32_t first_created)
 {

@@ -4,9 +4,9 @@
 #define QUERN_CORE_COMMANDS_SPAWNED_H
 
 /* What spawning by command comes to at the sync point. Instances of which no other command knows a member
- * (spawn.h) depend on nothing, and nothing depends on them: all stages pass them by, but for the handles that
- * their members get among all creates. They are put into the world as those are that are spawned at once
- * (core/storage/prefab_instances.h), as many together as follow one another. */
+ * (spawn.h) depend on nothing, and nothing depends on them: all stages pass them by, but for the handles
+ * that their members get among all creates. They are put into the world as those are that are spawned at
+ * once (core/storage/prefab_instances.h), as many together as follow one another. */
 
 #include "core/commands/gather.h"
 #include "core/storage/prefab.h"

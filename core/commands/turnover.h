@@ -27,7 +27,7 @@ typedef struct quern__create_fill {
 } quern__create_fill;
 
 /* A create span: some creates of one stream with one operation, one after another but for destroys between
- * them. */
+ * them. Instances that are spawned (spawned.h) end it, since their members have handles in between. */
 typedef struct quern__create_span {
     quern__run *run;     /* where it begins, */
     uint32_t first_item; /* and at which of the run's items */

@@ -217,7 +217,7 @@ void quern__rows_unreserve(quern__storage *storage, quern__archetype *archetype)
 void quern__rows_arrive(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
                         const quern_entity *handles, uint32_t count);
 
-/* Handles that rows get in turns of the same kind: the i-th row of a turn gets the picks[i]-th handle of it. */
+/* Handles that rows get in turns: the i-th row of a turn gets the picks[i]-th of its handles. */
 typedef struct quern__turns {
     const quern_entity *handles; /* of the first row's turn; those of the next one come a stride later */
     uint32_t stride;

@@ -159,7 +159,7 @@ static inline uint32_t quern__links_new_place(const quern__links *links, uint32_
     return is_ordered ? QUERN__SLOT_NONE : quern__links_at(links, target)->first;
 }
 
-/* What the first slot is added to when whole trees are linked: all ones where kin has a number, else zero. */
+/* What the first slot is added to when whole trees are linked: all ones for a number in kin, else zero. */
 static inline quern__kin quern__kin_bases(const quern__kin *kin)
 {
     return (quern__kin){.target = kin->target != QUERN__SLOT_NONE ? UINT32_MAX : 0,
@@ -170,8 +170,8 @@ static inline quern__kin quern__kin_bases(const quern__kin *kin)
 }
 
 /* Links trees that are alike: kin[i] are the links of the i-th entity of each, in which numbers stand for
- * slots, and bases[i] is quern__kin_bases of that. They have no links yet. Slots one after the other, as new
- * ones are, take least. */
+ * slots, and bases[i] is quern__kin_bases of that. They have no links yet. Slots one after the other, as
+ * new ones are, take least. */
 void quern__links_put_trees(quern__links *links, const quern__kin *kin, const quern__kin *bases,
                             uint32_t kin_count, const quern_entity *entities, uint32_t tree_count);
 

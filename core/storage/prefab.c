@@ -39,8 +39,8 @@ void quern__prefab_release(quern__prefab *prefab, const quern_allocator *allocat
     quern__release(allocator, prefab, sizeof *prefab, _Alignof(quern__prefab));
 }
 
-/* Relaxed: whoever holds it has found it in the registry, which nobody changes meanwhile; and who lets it go
- * comes after all systems have run. The number is all there is to it. */
+/* Relaxed: whoever holds it has found it in the registry, which nobody changes meanwhile; and who lets it
+ * go comes after all systems have run. The number is all there is to it. */
 void quern__prefab_hold(quern__prefab *prefab)
 {
     atomic_fetch_add_explicit(&prefab->holder_count, 1, memory_order_relaxed);

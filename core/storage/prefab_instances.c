@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Block by block of instances each group gets its rows, which are filled with copies of its columns, and the
- * block's members are linked and named.
+/* Block by block of instances each group gets its rows, which are filled with copies of its columns, and
+ * the block's members are linked and named.
  *
  * Rows come in the order of instances, and in each in that of members, so that n instances at a time leave
  * what one n times leaves. Groups have archetypes of their own, and so blocks make no difference, but where
@@ -30,7 +30,7 @@ static inline void repeat(char *to, const char *pattern, size_t pattern_bytes, s
     }
 }
 
-/* Some instances that are put together, and new rows of one of their groups, which lie next to each other. */
+/* Some instances that are put together, and new rows of a group of theirs, which lie side by side. */
 typedef struct group_rows {
     const quern__prefab_group *group;
     const quern_entity *handles; /* of all members of the block */

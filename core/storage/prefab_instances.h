@@ -21,8 +21,8 @@ typedef struct quern__instances {
     uint32_t count;
 } quern__instances;
 
-/* The slots that members are going to get: those of these handles, then slots that were never used, one after
- * the other. */
+/* The slots that members are going to get: those of these handles, then slots that were never used, one
+ * after the other. */
 typedef struct quern__coming_slots {
     const quern_entity *handles;
     uint32_t handle_count;
@@ -39,8 +39,8 @@ static inline uint32_t quern__instances_per_block(const quern__prefab *prefab)
     return count > 0 ? count : 1;
 }
 
-/* Pages of links, and room for names; *name_count is how many others are promised room for names, and counts
- * these too then. Errors: OUT_OF_MEMORY. */
+/* Pages of links, and room for names; *name_count is how many others are promised room for names, and
+ * counts these too then. Errors: OUT_OF_MEMORY. */
 quern_result quern__instances_reserve_links(const quern__instances *it, const quern__coming_slots *slots,
                                             uint32_t *name_count);
 

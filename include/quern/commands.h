@@ -18,8 +18,9 @@
  *      of relations say.
  *   3. Rows of each archetype: entities from other archetypes are appended, in the order of the archetype
  *      and row they come from. New entities, in the order of their creates, take the rows that others have
- *      left, the first one first, or are appended. The archetype's last rows fill the rows that are still
- *      empty, first to first.
+ *      left, the first one first, or are appended. Members of instances (<quern/prefab.h>) that are put
+ *      together come next, in the order of instances. The archetype's last rows fill the rows that are
+ *      still empty, first to first.
  *   4. Slots are freed in the order of archetype and row, then those of entities that were created and
  *      destroyed at the same sync point, in the order of their creates. The slot freed last is reused
  *      first.

@@ -52,8 +52,9 @@ typedef struct quern_prefab {
 QUERN_API quern_result quern_prefab_capture(quern_world *world, quern_entity root,
                                             quern_prefab *out_prefab);
 
-/** Destroys a prefab and its values. What was spawned from it, and what commands that are recorded will
- * spawn, stays. Prefabs that are left go with the world. Errors: WORLD_LOCKED. */
+/** Destroys a prefab and its values. Where commands that wait spawn it, the handle ends now, and the rest
+ * when they have been applied. What was spawned from it, and what these will spawn, stays. Prefabs that are
+ * left go with the world. Errors: WORLD_LOCKED. */
 QUERN_API quern_result quern_prefab_destroy(quern_world *world, quern_prefab prefab);
 
 /** Returns how many members the prefab has, at least 1; 0 with a message. Threads: any, as long as no call
@@ -111,11 +112,16 @@ QUERN_API quern_result quern_prefab_spawn_many(quern_world *world, quern_prefab 
 
 /* --------------------------------------------------------------------------------------- by command */
 
-/** Records the spawning of one instance, for the next sync point: a create for each member, in their order,
- * with the values that they are to have. So later commands of the same callback may change, destroy and
- * relate the root and the other members, and it makes no difference what becomes of the prefab. out_root
- * gets the provisional handle of the root, and may be NULL. def may be NULL; it has no fill; the parent may
- * be provisional.
+/** Records the spawning of one instance, for the next sync point. Members get handles as if each was
+ * created by command, in their order. Later commands of the same callback may change, destroy and relate
+ * the root and the other members, and it makes no difference what becomes of the prefab. out_root gets the
+ * provisional handle of the root, and may be NULL. def may be NULL; it has no fill; the parent may be
+ * provisional.
+ *
+ * An instance without parent whose members no other command names, without targets outside of the tree, and
+ * with no hooks or handles in its overrides, takes least: such ones are put into the world together, after
+ * what others create, and captured values with hooks are copied then. Otherwise each member is a create of
+ * its own.
  *
  * Errors: those of the calls in commands.h; UNKNOWN_PREFAB; STALE_ENTITY, for a target outside of the tree;
  * those of overrides; LIMIT; OUT_OF_MEMORY, and then the sync point fails. Threads: the callback's. */

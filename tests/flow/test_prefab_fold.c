@@ -32,8 +32,8 @@ static quern_entity make(const scene *in, uint64_t number)
     return entity;
 }
 
-/* A base 1 with two parts, of which the first knows the base, and the second is called "lamp" and has a value
- * with hooks; and a stone 9, alone. */
+/* A base 1 with two parts, of which the first knows the base, and the second is called "lamp" and has a
+ * value with hooks; and a stone 9, alone. */
 static void open_scene(scene *in, const quern_world_def *def)
 {
     *in = (scene){0};

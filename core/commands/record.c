@@ -155,7 +155,7 @@ quern_result quern__record_check_entity(const quern_commands *commands, quern_en
                                                    : fail_provisional(commands, entity, function);
 }
 
-/* A command is about to name what is not in the world: with luck, what this callback creates. */
+/* The entity is not in the world; this callback may have created it. */
 static quern_result find_created(quern_commands *commands, quern_entity entity, const char *function)
 {
     const quern_result result = quern__record_check_entity(commands, entity, function);

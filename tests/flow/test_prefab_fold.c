@@ -226,6 +226,46 @@ Test(prefab_fold, among_entities_that_go_at_the_same_sync_point)
     }
 }
 
+Test(prefab_fold, values_accumulate_in_what_was_just_spawned)
+{
+    scene it;
+    open_scene(&it, NULL);
+    use_free_slots(&it);
+    quern_component points;
+    must(quern_component_register(it.world,
+                                  &(quern_component_def){.name = "points",
+                                                         .size_bytes = 8,
+                                                         .alignment_bytes = 8,
+                                                         .fields = {{"points", QUERN_FIELD_U64, 0, 1}}},
+                                  &points));
+    const uint64_t captured = 10;
+    quern_entity first, root;
+    must(quern_entity_create_with(it.world, &points, (const void *[]){&captured}, 1, &first));
+    quern_prefab prefab;
+    must(quern_prefab_capture(it.world, first, &prefab));
+    quern_commands *commands = quern_world_commands(it.world);
+    for (uint64_t i = 0; i < 20; i++) {
+        must(quern_commands_spawn(commands, prefab, NULL, &root));
+        must(quern_commands_accumulate(commands, root, points, &i, QUERN_SUM));
+    }
+    must(quern_world_flush(it.world));
+    const quern_term terms[] = {quern_term_read(points)};
+    quern_query *query = setup_query(it.world, terms, 1);
+    uint64_t sum = 0;
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk)) {
+        const uint64_t *values = quern_view_read(&walk.view, 0);
+        for (uint32_t i = 0; i < walk.view.count; i++) {
+            cr_assert_eq(values[i], quern_entity_index(walk.view.entities[i]) - quern_entity_index(first) +
+                                        (walk.view.entities[i].bits == first.bits ? 10 : 9));
+            sum += values[i];
+        }
+    }
+    cr_assert_eq(sum, 21 * 10 + 190u);
+    quern_query_destroy(query);
+    close_scene(&it);
+}
+
 /* ---------------------------------------------------------------------------------- while they wait */
 
 Test(prefab_fold, prefabs_stay_while_their_commands_wait)

@@ -367,8 +367,10 @@ static quern_result record_spawn(quern__spawning *it, quern_prefab handle, const
         return quern__fail(QUERN_ERROR_LIMIT, "a callback creates at most %u entities", QUERN_MAX_ENTITIES);
     if (quern__spawn_can_fold(it)) return quern__spawn_record_folded(it, function);
     result = quern__spawn_record_open(it, function);
-    if (result == QUERN_OK) commands->open->create_count += count;
-    return result;
+    if (result != QUERN_OK) return result;
+    assert(commands->open != NULL);
+    commands->open->create_count += count;
+    return QUERN_OK;
 }
 
 quern_result quern_commands_spawn(quern_commands *commands, quern_prefab prefab, const quern_spawn_def *def,

@@ -128,6 +128,7 @@ quern_result quern__spawn_record_folded(const quern__spawning *it, const char *f
     const quern_result result = quern__place_ready(commands, operation, function, &place);
     if (result != QUERN_OK) return result;
     quern__item *item = quern__place_take(commands, operation, place);
+    assert(commands->open != NULL);
     *item = (quern__item){.entity = quern__entity_make(0, commands->origin.serial, it->first_number)};
     for (uint32_t i = 0; i < it->override_count; i++)
         quern__record_give_value(operation, place, i, it->overrides[i].values);

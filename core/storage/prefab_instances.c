@@ -353,6 +353,7 @@ static bool reserve_links(const quern__instances *it, const quern__coming_slots 
         return false;
     for (uint32_t i = 0; i < prefab->links.count; i++) {
         const quern__prefab_link *link = &prefab->links.items[i];
+        assert(link->relation != NULL);
         if (link->relation != last && !reserve_relation(it, link->relation, slots)) return false;
         last = link->relation;
         if (link->target == QUERN_NO_MEMBER &&

@@ -117,7 +117,8 @@ static void hit(quern_context *context, const quern_view *view)
     const accumulate_scene *scene = quern_context_user_data(context);
     quern_commands *commands = quern_context_commands(context);
     const uint32_t first = quern_entity_index(scene->entities[0]);
-    for (uint32_t row = 0; row < view->count; row++) {
+    const uint32_t count = view->count;
+    for (uint32_t row = 0; row < count; row++) {
         const uint32_t begin = (quern_entity_index(view->entities[row]) - first) * TARGETS_PER_ENTITY;
         for (uint32_t i = begin; i < begin + TARGETS_PER_ENTITY; i++) {
             const Damage damage = damage_of(i);

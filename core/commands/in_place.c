@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* In: streams in order. Out: values set, and components enabled, where they are. Nothing may fail: what cannot be done so is left
- * to the other stages before anything is written. */
+/* In: streams in order. Out: values set, and components enabled, where they are. Nothing may fail: what cannot
+ * be done so is left to the other stages before anything is written. */
 #include "core/commands/in_place.h"
 
 #include "core/storage/change.h"

@@ -181,7 +181,8 @@ typedef struct quern_event_block {
 typedef struct quern_event_iterator {
     quern_event_block block; /**< The current one. */
     const void *channel;     /**< Internal. */
-    uint64_t number, end;    /**< Internal. */
+    uint64_t number;         /**< Internal. */
+    uint64_t end;            /**< Internal. */
 } quern_event_iterator;
 
 /** Begins a walk over the events that this run of the system is the first one of the system to see, in

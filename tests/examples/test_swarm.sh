@@ -45,7 +45,7 @@ file=$(mktemp)
 trap 'rm -f "$file"' EXIT
 "$@" --plain --no-baseline --entities 3000 --frames 20 --threads 2 --profile --trace "$file" |
     grep -q "^flock " || { echo "--profile shows no system 'flock'"; exit 1; }
-for what in '"frame","name":"frame"' '"pass","name":"sort cells"' '"sync","name":"apply"' '"name":"worker 1"'; do
+for what in '"frame","name":"frame"' '"pass","name":"build grid"' '"sync","name":"apply"' '"name":"worker 1"'; do
     grep -q "$what" "$file" || { echo "--trace has no $what"; exit 1; }
 done
 

@@ -105,7 +105,7 @@ static void unknown_phase(quern_system_def *def)
 
 static void unknown_flag(quern_system_def *def)
 {
-    def->flags = 8;
+    def->flags = QUERN_SYSTEM_RUNS * 2;
 }
 
 static void null_term(quern_system_def *def)

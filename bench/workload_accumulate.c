@@ -28,7 +28,6 @@ static inline Damage damage_of(uint32_t i)
     return (Damage){.attack = (int32_t)(i % 100u), .defence = 1};
 }
 
-
 /* --------------------------------------------------------------------------------------------- raw */
 
 typedef struct raw_addition {

@@ -39,7 +39,7 @@ typedef struct quern__playback {
     quern__turnover turnover;
     quern__relating *relating;         /* NULL until it is needed */
     quern__accumulating *accumulating; /* likewise */
-    quern__drops drops;        /* since quern__playback_start_frame */
+    quern__drops drops;                /* since quern__playback_start_frame */
     /* Called when creates of a sync point have their handles: in the order of streams. Or NULL. */
     void (*on_created)(void *argument, const quern__gathered *gathered, const quern_entity *created);
     void *on_created_argument;

@@ -42,8 +42,8 @@ static quern_result validate_list(relation_check *check, uint32_t slot, const qu
     }
     REQUIRE(count == kin->count, "slot %u has %u children in relation '%s', but counts %u", slot, count,
             check->name, kin->count);
-    REQUIRE(kin->last == previous, "slot %u has another last child in relation '%s' than the list has", slot,
-            check->name);
+    REQUIRE(kin->last == previous, "slot %u has another last child in relation '%s' than the list has",
+            slot, check->name);
     check->child_count += count;
     return QUERN_OK;
 }

@@ -92,10 +92,11 @@ void quern_world_destroy(quern_world *world)
         return;
     }
     if (world->user_count > 0) {
-        quern__violation(QUERN_ERROR_INVALID_ARGUMENT,
-                         "quern_world_destroy: %u queries, getters, readers and schedules still use the world; "
-                         "destroy them first",
-                         world->user_count);
+        quern__violation(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "quern_world_destroy: %u queries, getters, readers and schedules still use the world; "
+            "destroy them first",
+            world->user_count);
         return;
     }
     quern_allocator allocator = world->storage.allocator;

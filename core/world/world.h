@@ -49,7 +49,7 @@ struct quern_world {
     struct quern__events *events;           /* NULL: no event was registered yet */
     uint64_t waiting_event_run_count;       /* of all channels: see core/world/event.h */
     uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
-    struct quern_schedule *first_schedule;  /* in the order of creation; not looked into here */
+    struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
 
     /* Archetypes taken out at sync points: see core/world/reclaim.c. */
     uint32_t empty_archetype_checks_per_sync; /* of the definition */

@@ -164,7 +164,8 @@ typedef struct quern_combine {
 #define QUERN_MAX (quern_combine{3})
 #else
 #define QUERN_SUM ((quern_combine){1}) /**< Adds, field by field; integers wrap around. */
-#define QUERN_MIN ((quern_combine){2}) /**< The lesser one, field by field; NaN is neither less nor greater. */
+#define QUERN_MIN \
+    ((quern_combine){2}) /**< The lesser one, field by field; NaN is neither less nor greater. */
 #define QUERN_MAX ((quern_combine){3}) /**< The greater one, likewise. */
 #endif
 

@@ -38,8 +38,8 @@ struct quern_schedule {
     /* Events (event_frame.h): an emitter for each worker and each of the first channels, by worker. */
     quern__emitter *emitters;
     uint32_t emitter_row_count, emitter_channel_count;
-    _Atomic bool has_emitted; /* some callback has asked for an emitter since the last sync point */
-    quern_result emit_result; /* of this frame: an event could not be emitted */
+    _Atomic bool has_emitted;     /* some callback has asked for an emitter since the last sync point */
+    quern_result emit_result;     /* of this frame: an event could not be emitted */
     quern__event_loss event_loss; /* of this frame */
 
     quern__playback playback;

@@ -23,7 +23,8 @@ static void count_streams(quern_schedule *schedule, quern__flush_report *report)
         if (recorder->failed != QUERN_OK) report->record_result = recorder->failed;
         recorder->failed = QUERN_OK;
         count_by_system(schedule, recorder);
-        if (quern__accumulator_is_used(recorder)) count_by_system(schedule, &recorder->accumulator->recorder);
+        if (quern__accumulator_is_used(recorder))
+            count_by_system(schedule, &recorder->accumulator->recorder);
     }
 }
 

@@ -31,9 +31,9 @@ typedef struct quern__system {
     void *user_data;
     quern__access access;
     quern__event_use events;
-    quern__query query;        /* without terms: no archetype matches, and run is called once, or on items */
-    quern__relation *levels;   /* by which it goes level by level; or NULL */
-    uint32_t reacts_to;        /* quern_reaction_kind, combined; 0: it is no reaction */
+    quern__query query;      /* without terms: no archetype matches, and run is called once, or on items */
+    quern__relation *levels; /* by which it goes level by level; or NULL */
+    uint32_t reacts_to;      /* quern_reaction_kind, combined; 0: it is no reaction */
     quern__reaction *reaction; /* what it is to react to; NULL: it is none */
     QUERN__ARRAY(quern__order_rule) rules;
 

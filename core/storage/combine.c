@@ -6,6 +6,8 @@
 
 /* ------------------------------------------------------------------------------------------ numbers */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types */
+
 /* Integers are added as unsigned ones of 64 bits, which wrap around. What is no number is neither less nor
  * greater. */
 #define COMBINERS(suffix, type, sum_type)                                          \
@@ -30,6 +32,8 @@
         for (uint32_t i = 0; i < count; i++)                                       \
             if (others[i] > mine[i]) mine[i] = others[i];                          \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 COMBINERS(i8, int8_t, uint64_t)
 COMBINERS(u8, uint8_t, uint64_t)

@@ -432,9 +432,9 @@ static void apply_spans(void *argument, uint32_t begin, uint32_t end, uint32_t w
 {
     (void)worker_index;
     const applying *all = argument;
-    batch it;
+    batch it; /* most of it is lists, which begin empty */
     it.kind = NULL;
-    it.count = 0;
+    it.count = it.first_created = it.rank = 0;
     for (uint32_t i = begin; i < end; i++) {
         const quern__create_span *span = &all->turnover->spans.items[i];
         const quern__create_kind *kind = &all->turnover->kinds.items[span->kind];

@@ -98,7 +98,7 @@ static void add_systems(quern_schedule *schedule, Types *types)
          .run = bleed,
          .items = types->hit,
          .emits = {types->death},
-         .write_lookups = {{types->health}},
+         .write_lookups = {{.component = types->health}},
          .flags = QUERN_SYSTEM_SERIAL,
          .user_data = types},
         {.name = "bury", .phase = 2, .run = bury, .reads_events = {types->death}, .user_data = types},

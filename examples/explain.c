@@ -66,7 +66,7 @@ int main(int argument_count, char **arguments)
         {.name = "aim",
          .run = nothing,
          .terms = {quern_term_read(target), quern_term_write(velocity)},
-         .lookups = {{position}}},
+         .lookups = {{.component = position}}},
         {.name = "burn", .run = nothing, .terms = {quern_term_write(health), quern_term_read(velocity)}},
         /* One writer of a resource: its views come one after another. */
         {.name = "count",

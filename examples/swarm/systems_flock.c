@@ -143,7 +143,7 @@ static void add_follow_mother(quern_schedule *schedule, Types *types)
                                             [FOLLOW_LINEAGE] = quern_term_read(types->lineage),
                                             [FOLLOW_STEERING] = quern_term_write(types->steering),
                                             [FOLLOW_PREY] = quern_term_with(types->prey)},
-                                  .lookups = {{types->position}}};
+                                  .lookups = {{.component = types->position}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

@@ -99,7 +99,7 @@ static void add_choose_target(quern_schedule *schedule, Types *types)
                                             [CHOOSE_STEERING] = quern_term_write(types->steering),
                                             [CHOOSE_CROWD] = quern_term_write(types->crowd),
                                             [CHOOSE_HUNTER] = quern_term_with(types->hunter)},
-                                  .lookups = {{types->position}},
+                                  .lookups = {{.component = types->position}},
                                   .resources = {{types->grid, QUERN_READ}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
@@ -127,14 +127,15 @@ static void chase(quern_context *context, const quern_view *view)
 
 static void add_chase(quern_schedule *schedule, Types *types)
 {
-    const quern_system_def def = {.name = "chase",
-                                  .phase = PHASE_THINK,
-                                  .run = chase,
-                                  .user_data = types,
-                                  .terms = {[CHASE_POSITION] = quern_term_read(types->position),
-                                            [CHASE_TARGET] = quern_term_read(types->target),
-                                            [CHASE_STEERING] = quern_term_write(types->steering)},
-                                  .lookups = {{types->position}, {types->velocity}}};
+    const quern_system_def def = {
+        .name = "chase",
+        .phase = PHASE_THINK,
+        .run = chase,
+        .user_data = types,
+        .terms = {[CHASE_POSITION] = quern_term_read(types->position),
+                  [CHASE_TARGET] = quern_term_read(types->target),
+                  [CHASE_STEERING] = quern_term_write(types->steering)},
+        .lookups = {{.component = types->position}, {.component = types->velocity}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

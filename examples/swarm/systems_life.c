@@ -87,7 +87,7 @@ static void add_eat(quern_schedule *schedule, Types *types)
                                   .terms = {[EAT_POSITION] = quern_term_read(types->position),
                                             [EAT_ENERGY] = quern_term_write(types->energy),
                                             [EAT_TARGET] = quern_term_write(types->target)},
-                                  .lookups = {{types->position}}};
+                                  .lookups = {{.component = types->position}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 
@@ -151,7 +151,7 @@ static void add_breed(quern_schedule *schedule, Types *types)
                   [BREED_VELOCITY] = quern_term_read(types->velocity),
                   [BREED_GENES] = quern_term_read(types->genes),
                   [BREED_HUNTER] = quern_term_optional(types->hunter, QUERN_NO_ACCESS)},
-        .lookups = {{types->age}}};
+        .lookups = {{.component = types->age}}};
     check(quern_schedule_add_system(schedule, &def, NULL));
 }
 

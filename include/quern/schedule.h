@@ -76,7 +76,7 @@ typedef struct quern_resource_access {
 
 /** A component that a system looks up by handle, and of which entities.
  *
- * Each stands in braces of its own: `.lookups = {{health}, {position, .with = turret}}`. Without them,
+ * Each has its own braces: `.lookups = {{.component = health}, {position, .with = turret}}`. Without them,
  * `{health, position}` is one lookup of health, limited to entities with position. */
 typedef struct quern_lookup {
     quern_component component QUERN__ZERO; /**< Required. */

@@ -211,7 +211,7 @@ Test(transform, parents_by_command)
             &(quern_system_def){.name = "mount",
                                 .run = mount,
                                 .terms = {quern_term_read(scene.placed), quern_term_with(rides)},
-                                .lookups = {{scene.placed}},
+                                .lookups = {{.component = scene.placed}},
                                 .flags = QUERN_SYSTEM_SERIAL,
                                 .user_data = &r},
             NULL));

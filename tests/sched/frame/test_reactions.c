@@ -332,7 +332,8 @@ Test(reactions, runs_of_a_chunk_share_its_ordinal_and_partial_result)
                 }
         }
         quern_query_destroy(query);
-        parallel_sum = parallel_views = 0;
+        parallel_sum = 0;
+        parallel_views = 0;
         partial_sum = partial_count = begin_count = 0;
         quern_jobs *jobs = setup_jobs(pool_threads[pool]);
         must_run(schedule, jobs);

@@ -127,7 +127,7 @@ Test(fuse, systems_that_meet_only_in_their_chunks_share_a_pass)
 Test(fuse, filters_on_changes_are_reads)
 {
     declares filters = TERMS(quern_term_changed(READS(position)));
-    declares looks = {.terms = {quern_term_changed(READS(velocity))}, .lookups = {{position}}};
+    declares looks = {.terms = {quern_term_changed(READS(velocity))}, .lookups = {{.component = position}}};
     cr_assert(fuses_either_way(filters, TERMS(WRITES(position))));
     cr_assert(fuses_either_way(filters, looks));
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
@@ -142,7 +142,7 @@ Test(fuse, filters_on_changes_are_reads)
 
 Test(fuse, a_reader_by_handle_and_a_writer_of_the_component_do_not)
 {
-    declares looks = {.terms = {READS(velocity)}, .lookups = {{position}}};
+    declares looks = {.terms = {READS(velocity)}, .lookups = {{.component = position}}};
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position))));
     cr_assert_not(fuses_either_way(looks, TERMS(WRITES(position), WRITES(velocity))));
     cr_assert(fuses_either_way(looks, TERMS(READS(position))));
@@ -251,7 +251,7 @@ Test(fuse, a_declared_order_of_systems_that_share_nothing_is_not_local)
     cr_assert_not(fuses(TERMS(WRITES(position)), DECLARES(.terms = {WRITES(velocity)}, .after = "a")));
     cr_assert_not(fuses(TERMS(READS(position)), DECLARES(.terms = {READS(position)}, .after = "a")),
                   "nobody writes, so it is about something else");
-    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{position}}, .after = "a"};
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = position}}, .after = "a"};
     cr_assert_not(fuses(TERMS(WRITES(position)), looks));
 }
 
@@ -266,7 +266,7 @@ Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 {
     quern_component rage = setup_component(world, "rage", 8, 8); /* that nobody has */
     declares writes = {.terms = {READS(health), quern_term_optional(rage, QUERN_WRITE)}};
-    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{rage}}};
+    declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = rage}}};
     cr_assert(fuses(writes, looks), "nothing to meet on");
     looks.after = "a";
     cr_assert_not(fuses(writes, looks), "their terms share nothing");
@@ -277,7 +277,8 @@ Test(fuse, a_declared_order_towards_a_lookup_is_not_about_the_rows)
 Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
 {
     quern_system move = add("move", TERMS(WRITES(position)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
+    quern_system seek =
+        add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{.component = position}}));
     quern_system push = add("push", TERMS(WRITES(position), READS(velocity)));
     quern_system heal = add("heal", TERMS(WRITES(health)));
     cr_assert_not(are_fused(move, seek));
@@ -289,7 +290,8 @@ Test(fuse, a_system_that_waits_for_a_later_pass_does_not_join_an_earlier_one)
 Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
 {
     quern_system move = add("move", TERMS(WRITES(position)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
+    quern_system seek =
+        add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{.component = position}}));
     quern_system draw = add("draw", TERMS(READS(position), READS(velocity)));
     cr_assert(are_fused(seek, draw));
     cr_assert_not(are_fused(move, draw));
@@ -298,7 +300,8 @@ Test(fuse, a_local_conflict_with_a_later_pass_leads_into_it)
 Test(fuse, a_free_system_joins_the_pass_it_shares_most_components_with)
 {
     quern_system move = add("move", TERMS(WRITES(position), READS(health)));
-    quern_system seek = add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{position}}));
+    quern_system seek =
+        add("seek", DECLARES(.terms = {WRITES(velocity)}, .lookups = {{.component = position}}));
     quern_system draw = add("draw", TERMS(READS(position), READS(health)));
     cr_assert_not(are_fused(move, seek));
     cr_assert(are_fused(move, draw));
@@ -321,7 +324,8 @@ Test(fuse, many_systems_share_one_pass)
 Test(fuse, an_archetype_that_brings_a_lookup_conflict_splits_a_pass)
 {
     quern_system writer = add("writer", TERMS(WRITES(position), quern_term_with(tag)));
-    quern_system looker = add("looker", DECLARES(.terms = {READS(velocity)}, .lookups = {{position}}));
+    quern_system looker =
+        add("looker", DECLARES(.terms = {READS(velocity)}, .lookups = {{.component = position}}));
     quern_system other = add("other", TERMS(READS(velocity)));
     cr_assert(are_fused(writer, looker));
     quern_component both[] = {position, tag};
@@ -363,7 +367,7 @@ Test(fuse, shuffled_passes_keep_apart_what_must_be_apart)
     for (uint32_t style = 0; style < STYLE_COUNT; style++) {
         quern_schedule *shuffled = setup_schedule_as(world, schedule_style(style), 1);
         declares writes = TERMS(WRITES(position)), serial = {.flags = QUERN_SYSTEM_SERIAL};
-        declares looks = {.terms = {WRITES(velocity)}, .lookups = {{position}}};
+        declares looks = {.terms = {WRITES(velocity)}, .lookups = {{.component = position}}};
         serial.terms[0] = READS(position);
         quern_system writer = add_to(shuffled, "writer", &writes),
                      looker = add_to(shuffled, "looker", &looks);

@@ -53,7 +53,8 @@ static void bleed(quern_context *context, const quern_view *view)
     const Types *types = quern_context_user_data(context);
     const Hit *hits = QUERN_EVENTS(view, Hit);
     quern_emitter *deaths = quern_context_emitter(context, types->death);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         Health *health = quern_context_lookup_write(context, hits[i].target, types->health);
         if (health == NULL || health->points <= 0) continue;
         health->points -= hits[i].damage;

@@ -134,7 +134,8 @@ static void report(quern_world *world, const Meadow *meadow)
     quern_query_iterator it = quern_query_iterate(query);
     while (quern_query_next(&it)) {
         const Bee *bees = QUERN_COLUMN(&it.view, 0, const Bee);
-        for (uint32_t i = 0; i < it.view.count; i++)
+        const uint32_t count = it.view.count;
+        for (uint32_t i = 0; i < count; i++)
             printf("bee %u: nectar of %u flowers\n", i + 1, bees[i].nectar);
     }
     quern_query_destroy(query);

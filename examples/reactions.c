@@ -39,7 +39,8 @@ static void shoot(quern_context *context, const quern_view *view)
 {
     const Types *types = quern_context_user_data(context);
     const Damage damage = {.points = 4};
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         check(
             quern_commands_set(quern_context_commands(context), view->entities[i], types->damage, &damage));
 }
@@ -51,7 +52,8 @@ static void hurt(quern_context *context, const quern_view *view)
     quern_commands *commands = quern_context_commands(context);
     const Damage *damages = QUERN_COLUMN(view, 0, const Damage);
     Health *healths = QUERN_COLUMN(view, 1, Health);
-    for (uint32_t i = 0; i < view->count; i++) {
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
         healths[i].points -= damages[i].points;
         check(quern_commands_remove(commands, view->entities[i], types->damage));
         if (healths[i].points <= 0)
@@ -63,7 +65,8 @@ static void hurt(quern_context *context, const quern_view *view)
 static void bury(quern_context *context, const quern_view *view)
 {
     quern_commands *commands = quern_context_commands(context);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         check(quern_commands_destroy(commands, view->entities[i]));
 }
 
@@ -74,7 +77,8 @@ static void reward(quern_context *context, const quern_view *view)
     const Types *types = quern_context_user_data(context);
     const Bounty *bounties = QUERN_COLUMN(view, 0, const Bounty);
     Score *score = quern_context_resource_write(context, types->score);
-    for (uint32_t i = 0; i < view->count; i++)
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++)
         score->coins += bounties[i].coins;
     score->kills += (int32_t)view->count;
 }

@@ -222,9 +222,12 @@ static uint64_t *use_resource_now(void *self, uint32_t index, bool writes)
     return quern_resource_get(subject->world, subject->resources[index]);
 }
 
+/* Without memory the commands wait for the next time; where that is not the matter of a test, its model would
+ * notice. */
 static void flush_world(void *self)
 {
-    cr_assert_eq(quern_world_flush(((grip *)self)->subject->world), QUERN_OK, "%s", quern_error_message());
+    const quern_result result = quern_world_flush(((grip *)self)->subject->world);
+    cr_assert(result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY, "%s", quern_error_message());
 }
 
 /* Nothing is looked up there. */

@@ -89,15 +89,17 @@ static void close_run(quern__emitter *emitter)
     set_place(emitter, emitter->cursor);
 }
 
+/* A block whose runs have all gone since, as readers of another schedule make them go, is filled anew. */
 static void begin_block(quern__emitter *emitter)
 {
-    if (emitter->block != NULL) emitter->block->use_count--; /* it has runs, or this one would fit */
-    quern__event_block *block = emitter->spares;
-    emitter->spares = block->next;
-    block->use_count = 1;
-    emitter->block = block;
-    emitter->cursor = (char *)block + QUERN__EVENT_BLOCK_ALIGNMENT_BYTES;
-    emitter->block_end = (char *)block + QUERN__EVENT_BLOCK_BYTES;
+    if (emitter->block == NULL || emitter->block->use_count > 1) {
+        if (emitter->block != NULL) emitter->block->use_count--;
+        emitter->block = emitter->spares;
+        emitter->spares = emitter->block->next;
+        emitter->block->use_count = 1;
+    }
+    emitter->cursor = (char *)emitter->block + QUERN__EVENT_BLOCK_ALIGNMENT_BYTES;
+    emitter->block_end = (char *)emitter->block + QUERN__EVENT_BLOCK_BYTES;
 }
 
 /* There is room for it. */

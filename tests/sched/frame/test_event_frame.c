@@ -501,6 +501,27 @@ Test(event_frame, schedules_of_one_world_share_events)
     quern_schedule_destroy(second);
 }
 
+/* The reader's frames free what the emitter's block holds, behind its back. */
+Test(event_frame, read_by_another_schedule_they_take_no_more_memory_with_time)
+{
+    quern_schedule *writing = setup_schedule(world), *reading = setup_schedule(world);
+    uint32_t count = 900; /* a run does not fit what four of them leave of a block */
+    quern_system_def emitter = system_def("emitter", NULL), reader = reader_def("reader", a_seen);
+    emitter.begin = emit_some;
+    emitter.user_data = &count;
+    emitter.emits[0] = hit;
+    setup_system(writing, &emitter);
+    setup_system(reading, &reader);
+    for (uint32_t frame = 0; frame < 100; frame++) {
+        must_run(writing, NULL);
+        must_run(reading, NULL);
+    }
+    cr_assert_eq(a_seen->count, 100 * count);
+    cr_assert_leq(stats_of_world(world).event_bytes, 2 * 65536u);
+    quern_schedule_destroy(writing);
+    quern_schedule_destroy(reading);
+}
+
 /* ----------------------------------------------------------------------------------- handles and hooks */
 
 static void create_and_tell(quern_context *context, const quern_view *view)

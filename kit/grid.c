@@ -238,16 +238,14 @@ quern_result quern_grid_build(quern_grid *grid, quern_jobs *jobs)
 {
     static const char function[] = "quern_grid_build";
     if (grid == NULL) return fail_null(function, "grid");
-    begin_rows(grid);
     quern_query_iterator it = quern_query_iterate(grid->query);
+    if (it.result != QUERN_OK) return it.result;
+    begin_rows(grid);
     while (quern_query_next(&it))
         note_rows(grid, &it.view, 0);
-    if (it.result != QUERN_OK) grid->rows_failed = true;
-    quern_result result = quern__grid_sort(grid, jobs);
-    if (it.result != QUERN_OK) result = it.result;
-    if (result == QUERN_ERROR_OUT_OF_MEMORY)
-        return quern_error_set(result, "%s: no memory for %u entities", function, grid->row_count);
-    return result;
+    const quern_result result = quern__grid_sort(grid, jobs);
+    return result == QUERN_OK ? QUERN_OK
+                              : quern_error_set(result, "%s: no memory for the entities", function);
 }
 
 void quern_grid_mark(quern_grid *grid)

@@ -29,6 +29,8 @@
  * as they stand here. Entities whose position is not finite (NaN or infinite) are in no answer. Questions
  * with such a number, or with a negative radius, have no answers.
  *
+ * Pointers must not be NULL where no error says so: questions are too frequent to check that.
+ *
  * docs/kit.md says how to choose cells, and what building costs. The algorithm is a stable counting sort.
  * Threads: where a comment does not say otherwise, main, between frames and in exclusive systems.
  * Questions: any number of threads, while nobody builds. */
@@ -101,7 +103,7 @@ QUERN_API void quern_grid_destroy(quern_grid *grid);
 QUERN_API quern_result quern_grid_add_systems(quern_grid *grid, quern_schedule *schedule, uint32_t phase);
 
 /** Builds the grid from the entities there are now, with the threads of jobs (NULL: only the caller).
- * Errors, with the grid empty: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY, LIMIT (2^32 entities). */
+ * Errors, with the grid as it was: NULL_ARGUMENT, WORLD_LOCKED; with the grid empty: OUT_OF_MEMORY. */
 QUERN_API quern_result quern_grid_build(quern_grid *grid, quern_jobs *jobs);
 
 /** Makes the next frame build the grid: for positions that were written through pointers from

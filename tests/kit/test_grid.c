@@ -380,6 +380,37 @@ Test(grid, what_is_outside_of_the_box_is_found)
     close_scene(&s);
 }
 
+static void build_in_system(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    quern_grid *grid = quern_context_user_data(context);
+    quern_grid_stats before, after;
+    ok(quern_grid_get_stats(grid, &before));
+    cr_assert_eq(quern_grid_build(grid, NULL), QUERN_ERROR_WORLD_LOCKED);
+    ok(quern_grid_get_stats(grid, &after));
+    cr_assert_eq(after.item_count, before.item_count);
+    cr_assert_gt(after.item_count, 0u);
+    cr_assert_eq(after.build_count, before.build_count);
+}
+
+Test(grid, a_build_from_within_a_system_is_refused_and_leaves_it_as_it_was)
+{
+    scene s = open_scene(&(quern_grid_def){.cell_size = 1});
+    put(&s, 1, 1, 1);
+    ok(quern_grid_build(s.grid, NULL));
+    put(&s, 2, 2, 2);
+    const quern_system_def builder = {.name = "builder",
+                                      .run = build_in_system,
+                                      .terms = {quern_term_read(s.weight)},
+                                      .user_data = s.grid};
+    ok(quern_schedule_add_system(s.schedule, &builder, NULL));
+    quern_entity heavy;
+    ok(quern_entity_create_with(s.world, &s.weight, NULL, 1, &heavy));
+    ok(quern_schedule_run(s.schedule, NULL, 0));
+    cr_assert_eq(stats(&s).item_count, 2u);
+    close_scene(&s);
+}
+
 Test(grid, a_build_without_memory_leaves_it_empty_and_the_next_frame_mends_it)
 {
     bool is_built = false;

@@ -277,7 +277,7 @@ static void note_loss(quern__event_loss *loss, const quern__channel *channel,
                       const quern_event_reader *reader, uint64_t count)
 {
     if (loss->channel == NULL) {
-        loss->channel = channel;
+        *loss = (quern__event_loss){.channel = channel};
         memcpy(loss->reader_name, reader->name, sizeof loss->reader_name);
     }
     if (loss->channel == channel && strcmp(loss->reader_name, reader->name) == 0)

@@ -67,7 +67,7 @@ typedef struct quern__events {
 
 /* What a publication has dropped: for the first reader that lost something. */
 typedef struct quern__event_loss {
-    const quern__channel *channel; /* NULL: nothing was dropped */
+    const quern__channel *channel; /* NULL: nothing was dropped, and the rest says nothing */
     char reader_name[QUERN_MAX_NAME_BYTES + 1];
     uint64_t count;
     uint32_t other_count; /* other readers, of this and other events, that lost some, each time counted */

@@ -24,13 +24,9 @@ static size_t emitters_bytes(const quern__emitter_rows *rows)
     return (size_t)rows->row_count * rows->channel_count * sizeof(quern__emitter);
 }
 
-/* What emitters hold comes along. */
-quern_result quern__emitters_reserve(quern_schedule *schedule)
+quern_result quern__emitters_make(quern_schedule *schedule)
 {
     const quern__emitter_rows old = rows_of(schedule);
-    if (QUERN__LIKELY(schedule->plan.emitted_channel_count == old.channel_count) &&
-        (old.channel_count == 0 || schedule->worker_count == old.row_count))
-        return QUERN_OK;
     const quern_allocator *allocator = quern__plan_allocator(&schedule->plan);
     quern__emitter_rows rows = {.row_count = schedule->worker_count,
                                 .channel_count = schedule->plan.emitted_channel_count};
@@ -359,13 +355,12 @@ void quern__events_make_real(void *argument, const quern__gathered *gathered, co
     quern__events_visit_entities(schedule->plan.world, &rows, remap_segment, &it);
 }
 
-quern_result quern__events_finish_frame(const quern_schedule *schedule)
+quern_result quern__events_fail_frame(const quern_schedule *schedule)
 {
     char frame[32];
     snprintf(frame, sizeof frame, "frame %llu", (unsigned long long)schedule->frame_index);
     if (schedule->emit_result != QUERN_OK)
         return quern__fail(schedule->emit_result,
                            "%s: no memory to emit an event; the others were published", frame);
-    return schedule->event_loss.channel != NULL ? quern__event_loss_fail(&schedule->event_loss, frame)
-                                                : QUERN_OK;
+    return quern__event_loss_fail(&schedule->event_loss, frame);
 }

@@ -9,8 +9,17 @@
 
 /* ------------------------------------------------------------------------------------ running systems */
 
+/* Makes the emitters anew, for all workers; what they hold comes along. Errors: OUT_OF_MEMORY. */
+quern_result quern__emitters_make(quern_schedule *schedule);
+
 /* Emitters for all workers. Errors: OUT_OF_MEMORY. */
-quern_result quern__emitters_reserve(quern_schedule *schedule);
+static inline quern_result quern__emitters_reserve(quern_schedule *schedule)
+{
+    const uint32_t channel_count = schedule->emitter_channel_count;
+    const bool are_there = schedule->plan.emitted_channel_count == channel_count &&
+                           (channel_count == 0 || schedule->worker_count == schedule->emitter_row_count);
+    return QUERN__LIKELY(are_there) ? QUERN_OK : quern__emitters_make(schedule);
+}
 
 /* With the values that were not published. */
 void quern__emitters_release(quern_schedule *schedule);
@@ -49,7 +58,14 @@ void quern__events_make_real(void *argument, const quern__gathered *gathered, co
 /* The creates that they stand for are discarded: provisional handles in what is kept become null. */
 void quern__events_forget_handles(const quern_schedule *schedule);
 
-/* What was lost, or could not be emitted, in the frame that has run. */
-quern_result quern__events_finish_frame(const quern_schedule *schedule);
+/* Says which event was lost, or could not be emitted. */
+QUERN__SLOW_PATH quern_result quern__events_fail_frame(const quern_schedule *schedule);
+
+/* The frame has run: fails where an event was lost, or could not be emitted. */
+static inline quern_result quern__events_finish_frame(const quern_schedule *schedule)
+{
+    const bool is_whole = schedule->emit_result == QUERN_OK && schedule->event_loss.channel == NULL;
+    return QUERN__LIKELY(is_whole) ? QUERN_OK : quern__events_fail_frame(schedule);
+}
 
 #endif

@@ -374,7 +374,7 @@ static void start_run(quern_schedule *schedule, quern_jobs *jobs, double delta_s
     schedule->delta_seconds = delta_seconds;
     schedule->is_observed = false;
     schedule->emit_result = QUERN_OK;
-    schedule->event_loss = (quern__event_loss){.channel = NULL};
+    schedule->event_loss.channel = NULL;
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         schedule->contexts[i].refused_system = NULL;
     quern__react_start(schedule);

@@ -7,15 +7,8 @@
 
 enum { TOLD_ROUNDS = 4 }; /* of a cycle */
 
-void quern__react_start(quern_schedule *schedule)
+void quern__react_forget_frame(quern_schedule *schedule)
 {
-    schedule->reaction_trail[0] = '\0';
-    schedule->is_reaction_cut = false;
-}
-
-void quern__react_start_frame(quern_schedule *schedule)
-{
-    if (!schedule->has_reacted) return;
     schedule->has_reacted = false;
     for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
         quern__system *system = schedule->plan.systems.items[i];
@@ -77,7 +70,7 @@ static void start_round(quern_schedule *schedule)
 quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_report *report)
 {
     const uint32_t most = schedule->plan.max_reaction_rounds;
-    char *trail = schedule->reaction_trail;
+    if (!schedule->is_reaction_cut) schedule->reaction_trail[0] = '\0';
     for (uint32_t round = 0; quern__react_is_due(schedule); round++) {
         if (round == most) {
             if (!schedule->is_reaction_cut) tell_round(schedule, is_due);
@@ -90,7 +83,6 @@ quern_result quern__react_in_rounds(quern_schedule *schedule, quern__flush_repor
         if (result != QUERN_OK) return result;
         if (round + TOLD_ROUNDS >= most && !schedule->is_reaction_cut) tell_round(schedule, has_run);
     }
-    if (!schedule->is_reaction_cut) trail[0] = '\0';
     return QUERN_OK;
 }
 

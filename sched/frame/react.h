@@ -28,10 +28,19 @@ static inline quern_result quern__react(quern_schedule *schedule, quern__flush_r
 }
 
 /* Before a frame, or a call between frames: no round was one too many yet. */
-void quern__react_start(quern_schedule *schedule);
+static inline void quern__react_start(quern_schedule *schedule)
+{
+    schedule->is_reaction_cut = false;
+}
+
+/* The reactions of the last frame that had any have not run in this one. */
+void quern__react_forget_frame(quern_schedule *schedule);
 
 /* When a frame begins: its reactions have not run yet. */
-void quern__react_start_frame(quern_schedule *schedule);
+static inline void quern__react_start_frame(quern_schedule *schedule)
+{
+    if (QUERN__UNLIKELY(schedule->has_reacted)) quern__react_forget_frame(schedule);
+}
 
 /* Whether something may have happened that a reaction of the schedule reacts to. */
 bool quern__react_is_due(const quern_schedule *schedule);

@@ -18,10 +18,12 @@ quern_result quern__sync_commands(quern_schedule *schedule, quern__flush_report 
 
 static inline bool quern__schedule_has_commands(const quern_schedule *schedule)
 {
-    for (uint32_t i = 0; i < schedule->worker_count; i++)
-        if (schedule->recorders[i].streams.count > 0 || schedule->recorders[i].failed != QUERN_OK ||
-            quern__accumulator_is_used(&schedule->recorders[i]))
+    for (uint32_t i = 0; i < schedule->worker_count; i++) {
+        const quern_commands *recorder = &schedule->recorders[i];
+        if ((recorder->streams.count | (uint32_t)recorder->failed) != 0 ||
+            quern__accumulator_is_used(recorder))
             return true;
+    }
     return false;
 }
 

@@ -173,14 +173,17 @@ uint32_t quern__access_self_conflict(const quern__access *access, const quern_te
     return QUERN_MAX_COMPONENTS;
 }
 
-/* The first component that `a` writes by a lookup and `b` reads by an up-term. */
+/* The first component from `first` on that `a` writes by a lookup and `b` reads by an up-term. */
 static uint32_t meet_upward(const quern__access *a, const quern__access *b, uint32_t first)
 {
-    for (uint32_t i = first; i < QUERN_MAX_COMPONENTS; i++)
-        if (quern__bitset_has(a->lookups.written, i) &&
-            (quern__bitset_has(b->upward, i) || quern__bitset_has(b->above, i)))
-            return i;
-    return QUERN_MAX_COMPONENTS;
+    uint32_t found = QUERN_MAX_COMPONENTS;
+    for (uint32_t i = 0; i < a->lookups.count; i++) {
+        const quern__lookup *lookup = &a->lookups.list[i];
+        if (!lookup->writes || lookup->index < first || lookup->index >= found) continue;
+        if (quern__bitset_has(b->upward, lookup->index) || quern__bitset_has(b->above, lookup->index))
+            found = lookup->index;
+    }
+    return found;
 }
 
 uint32_t quern__access_meet_elsewhere(const quern__access *a, const quern__access *b, uint32_t first)

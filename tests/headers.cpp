@@ -46,6 +46,32 @@ static_assert(agent_fields[2].type == QUERN_FIELD_F32 &&
 static_assert(agent_fields[3].type == QUERN_FIELD_F32 && agent_fields[3].count == 16, "");
 static_assert(agent_fields[4].type == QUERN_FIELD_I64 && agent_fields[5].type == QUERN_FIELD_ENTITY, "");
 
+struct Slot {
+    uint16_t count;
+    float weight;
+};
+
+struct Bag {
+    char title[24];
+    Slot slots[3];
+};
+
+static constexpr quern_field bag_fields[] = {
+    QUERN_TEXT(Bag, title), QUERN_FIELD(Bag, slots[1].count),
+#if __cplusplus >= 202002L
+    QUERN_FIELD_WITH(Bag, slots[1].weight, .unit = "kg", .maximum = 50)
+#endif
+};
+static_assert(bag_fields[0].type == QUERN_FIELD_TEXT && bag_fields[0].count == 24, "");
+static_assert(bag_fields[1].type == QUERN_FIELD_U16 &&
+                  bag_fields[1].offset_bytes == offsetof(Bag, slots[1].count),
+              "");
+#if __cplusplus >= 202002L
+static_assert(bag_fields[2].type == QUERN_FIELD_F32 && bag_fields[2].maximum == 50 &&
+                  bag_fields[2].count == 1,
+              "");
+#endif
+
 static void move(quern_context *, const quern_view *view)
 {
     Position *positions = QUERN_COLUMN(view, 0, Position);

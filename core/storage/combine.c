@@ -51,10 +51,10 @@ COMBINERS(f64, double, double)
         [QUERN_FIELD_I8] = verb##_i8, [QUERN_FIELD_U8] = verb##_u8, [QUERN_FIELD_I16] = verb##_i16,     \
         [QUERN_FIELD_U16] = verb##_u16, [QUERN_FIELD_I32] = verb##_i32, [QUERN_FIELD_U32] = verb##_u32, \
         [QUERN_FIELD_I64] = verb##_i64, [QUERN_FIELD_U64] = verb##_u64, [QUERN_FIELD_F32] = verb##_f32, \
-        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_ENTITY] = NULL                                     \
+        [QUERN_FIELD_F64] = verb##_f64, [QUERN_FIELD_TEXT] = NULL                                       \
     }
 
-enum { READY_MADE_COUNT = 3, NUMBER_TYPE_COUNT = QUERN_FIELD_ENTITY + 1 };
+enum { READY_MADE_COUNT = 3, NUMBER_TYPE_COUNT = QUERN_FIELD_TEXT + 1 };
 
 static quern__number_combiner *const ready_made[READY_MADE_COUNT][NUMBER_TYPE_COUNT] = {
     BY_NUMBER(sum), BY_NUMBER(min), BY_NUMBER(max)};
@@ -68,7 +68,7 @@ void quern__combine_numbers(const quern__combiner *combiner, const quern__type *
                             const void *accumulated)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field *field = &type->fields[i];
+        const quern_field *field = &type->fields[i];
         combiner->by_number[field->type]((char *)value + field->offset_bytes,
                                          (const char *)accumulated + field->offset_bytes, field->count);
     }

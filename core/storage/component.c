@@ -110,6 +110,7 @@ static quern_result init(quern__component *component, const quern_allocator *all
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "component '%s' has %u bytes, which is not a multiple of its alignment %u",
                            def->name, def->size_bytes, def->alignment_bytes);
+    component->type.is_hidden = def->is_hidden;
     return result;
 }
 

@@ -75,6 +75,7 @@ quern_result quern__resources_register(quern__resources *resources, const quern_
         &resource.type, allocator, "resource", def->name, def->type_name, def->size_bytes,
         def->alignment_bytes ? def->alignment_bytes : DEFAULT_ALIGNMENT_BYTES, &def->hooks, def->fields);
     if (result != QUERN_OK) return result;
+    resource.type.is_hidden = def->is_hidden;
     resource.value = quern__allocate(allocator, value_bytes(&resource.type), QUERN_MAX_ALIGNMENT_BYTES);
     if (resource.value == NULL ||
         !quern__array_reserve(allocator, &resources->list, resources->list.count + 1)) {

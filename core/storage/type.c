@@ -11,20 +11,106 @@ static const uint8_t field_bytes[] = {
     [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
     [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
     [QUERN_FIELD_U64] = 8,  [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8, [QUERN_FIELD_ENTITY] = 8,
+    [QUERN_FIELD_TEXT] = 1,
 };
 
+uint32_t quern__field_bytes(quern_field_type type)
+{
+    return (size_t)type < QUERN__COUNT_OF(field_bytes) ? field_bytes[type] : 0;
+}
+
+bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *out_greatest)
+{
+    const bool is_integer = type >= QUERN_FIELD_I8 && type <= QUERN_FIELD_U64;
+    const bool is_signed = type == QUERN_FIELD_I8 || type == QUERN_FIELD_I16 || type == QUERN_FIELD_I32 ||
+                           type == QUERN_FIELD_I64;
+    const uint32_t bits = is_integer ? 8u * field_bytes[type] : 0;
+    *out_least = is_signed ? -(int64_t)(UINT64_C(1) << (bits - 2)) * 2 : 0;
+    *out_greatest = is_signed ? -(*out_least + 1) : is_integer ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0;
+    return is_integer;
+}
+
 /* ------------------------------------------------------------------------------------- definition */
+
+static bool is_good_value_name(const char *name)
+{
+    const unsigned char first = (unsigned char)name[0];
+    const bool is_letter = (first | 0x20) >= 'a' && (first | 0x20) <= 'z';
+    if (!is_letter && first != '_' && first < 0x80) return false;
+    for (const char *at = name; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == ',' || *at == '[' || *at == ']' || *at == 0x7F) return false;
+    return name[strlen(name) - 1] != ' ';
+}
+
+static quern_result check_value(const quern_field *field, uint32_t k)
+{
+    const quern_named_value *value = &field->values[k];
+    int64_t least, greatest;
+    quern_result result = quern__check_name(value->name, "value");
+    if (result != QUERN_OK) return quern__name_element(result, "value", k);
+    if (!is_good_value_name(value->name))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "a value is named '%s'; names of values begin with a letter or '_', do not end "
+                           "with a space, and have no comma, bracket or control character",
+                           value->name);
+    quern__field_integers(field->type, &least, &greatest);
+    if (field->type != QUERN_FIELD_U64 && (value->value < least || value->value > greatest))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its value '%s' is %lld, which it cannot hold",
+                           value->name, (long long)value->value);
+    for (uint32_t i = 0; i < k; i++)
+        if (strcmp(field->values[i].name, value->name) == 0)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "two of its values are named '%s'",
+                               value->name);
+    return QUERN_OK;
+}
+
+static uint32_t count_values(const quern_field *field)
+{
+    uint32_t count = 0;
+    while (field->values != NULL && count <= QUERN_MAX_NAMED_VALUES && field->values[count].name != NULL)
+        count++;
+    return count;
+}
+
+/* What a field has besides its place. */
+static quern_result check_meaning(const quern_field *field)
+{
+    int64_t least, greatest;
+    const bool is_integer = quern__field_integers(field->type, &least, &greatest);
+    const bool is_number = is_integer || field->type == QUERN_FIELD_F32 || field->type == QUERN_FIELD_F64;
+    const uint32_t value_count = count_values(field);
+    if (value_count > QUERN_MAX_NAMED_VALUES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "its list of values has no end within %d elements (QUERN_MAX_NAMED_VALUES); the "
+                           "last one has a name that is NULL",
+                           QUERN_MAX_NAMED_VALUES);
+    if (value_count > 0 && !is_integer)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its values have names, and it is no integer");
+    if (field->unit != NULL && strlen(field->unit) > QUERN_MAX_NAME_BYTES)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its unit has %zu bytes; the limit is %d",
+                           strlen(field->unit), QUERN_MAX_NAME_BYTES);
+    if ((field->minimum != 0 || field->maximum != 0) && !is_number)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "it has a range, and is no number");
+    if (!(field->minimum <= field->maximum))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "its range is empty: from %g to %g",
+                           field->minimum, field->maximum);
+    for (uint32_t k = 0; k < value_count; k++) {
+        const quern_result result = check_value(field, k);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
 
 static quern_result check_field(const quern_field *fields, uint32_t i, const char *owner,
                                 uint32_t size_bytes)
 {
     const quern_field *field = &fields[i];
+    char subject[QUERN_MAX_NAME_BYTES + QUERN_MAX_NAME_BYTES + sizeof "'': field ''"];
     quern_result result = quern__check_name(field->name, "field");
     if (result != QUERN_OK) {
-        char quoted[QUERN_MAX_NAME_BYTES + sizeof "''"];
-        snprintf(quoted, sizeof quoted, "'%s'", owner);
+        snprintf(subject, sizeof subject, "'%s'", owner);
         quern__name_element(result, "field", i);
-        return quern__name_failure(result, quoted, NULL);
+        return quern__name_failure(result, subject, NULL);
     }
     if (field->type < QUERN_FIELD_BOOL || (size_t)field->type >= QUERN__COUNT_OF(field_bytes))
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -35,13 +121,17 @@ static quern_result check_field(const quern_field *fields, uint32_t i, const cha
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "'%s': field '%s' ends at byte %llu, beyond the size of %u bytes", owner,
                            field->name, (unsigned long long)(field->offset_bytes + bytes), size_bytes);
-    return QUERN_OK;
+    result = check_meaning(field);
+    if (result == QUERN_OK) return QUERN_OK;
+    snprintf(subject, sizeof subject, "'%s': field '%s'", owner, field->name);
+    return quern__name_failure(result, subject, NULL);
 }
 
 static bool is_end_of_fields(const void *list, uint32_t i)
 {
     const quern_field *field = &((const quern_field *)list)[i];
-    return field->name == NULL && field->type == 0 && field->offset_bytes == 0 && field->count == 0;
+    return field->name == NULL && field->type == 0 && field->offset_bytes == 0 && field->count == 0 &&
+           field->values == NULL && field->unit == NULL;
 }
 
 static quern_result check_alignment(const char *what, const char *name, uint32_t alignment_bytes)
@@ -54,22 +144,59 @@ static quern_result check_alignment(const char *what, const char *name, uint32_t
     return QUERN_OK;
 }
 
+/* A block that is being filled: first what is aligned, then text. */
+typedef struct fields_block {
+    quern_named_value *values;
+    char *text;
+} fields_block;
+
+static const char *copy_text(fields_block *block, const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *copy = block->text;
+    memcpy(copy, text, bytes);
+    block->text += bytes;
+    return copy;
+}
+
+static void copy_field(fields_block *block, quern_field *to, const quern_field *from)
+{
+    const uint32_t value_count = count_values(from);
+    *to = *from;
+    to->name = copy_text(block, from->name);
+    to->unit = from->unit != NULL ? copy_text(block, from->unit) : NULL;
+    to->count = from->count ? from->count : 1;
+    to->values = value_count > 0 ? block->values : NULL;
+    for (uint32_t k = 0; k < value_count; k++)
+        *block->values++ =
+            (quern_named_value){copy_text(block, from->values[k].name), from->values[k].value};
+    if (value_count > 0) *block->values++ = (quern_named_value){NULL, 0};
+}
+
 static quern_result copy_fields(quern__type *type, const quern_allocator *allocator,
                                 const quern_field *fields, uint32_t field_count)
 {
+    size_t value_count = 0, text_bytes = 0;
     if (field_count == 0) return QUERN_OK;
-    type->fields = quern__allocate(allocator, field_count * sizeof *type->fields, _Alignof(quern__type));
+    for (uint32_t i = 0; i < field_count; i++) {
+        const uint32_t named_count = count_values(&fields[i]);
+        text_bytes += strlen(fields[i].name) + 1 + (fields[i].unit ? strlen(fields[i].unit) + 1 : 0);
+        for (uint32_t k = 0; k < named_count; k++)
+            text_bytes += strlen(fields[i].values[k].name) + 1;
+        value_count += named_count > 0 ? named_count + 1 : 0;
+    }
+    type->fields_bytes =
+        field_count * sizeof *type->fields + value_count * sizeof(quern_named_value) + text_bytes;
+    type->fields = quern__allocate(allocator, type->fields_bytes, _Alignof(quern_field));
     if (type->fields == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "'%s': no memory for %u fields", type->name,
                            field_count);
     type->field_count = field_count;
+    fields_block block = {.values = (quern_named_value *)(type->fields + field_count)};
+    block.text = (char *)(block.values + value_count);
     for (uint32_t i = 0; i < field_count; i++) {
-        quern__field *field = &type->fields[i];
-        *field = (quern__field){.type = fields[i].type,
-                                .offset_bytes = fields[i].offset_bytes,
-                                .count = fields[i].count ? fields[i].count : 1};
-        memcpy(field->name, fields[i].name, strlen(fields[i].name) + 1);
-        type->has_entity_fields |= field->type == QUERN_FIELD_ENTITY;
+        copy_field(&block, &type->fields[i], &fields[i]);
+        type->has_entity_fields |= fields[i].type == QUERN_FIELD_ENTITY;
     }
     return QUERN_OK;
 }
@@ -97,8 +224,7 @@ quern_result quern__type_init(quern__type *type, const quern_allocator *allocato
 
 void quern__type_release(quern__type *type, const quern_allocator *allocator)
 {
-    quern__release(allocator, type->fields, type->field_count * sizeof *type->fields,
-                   _Alignof(quern__type));
+    quern__release(allocator, type->fields, type->fields_bytes, _Alignof(quern_field));
     type->fields = NULL;
     type->field_count = 0;
 }
@@ -143,7 +269,7 @@ bool quern__type_same_layout(const quern__type *a, const quern__type *b)
     if (a->size_bytes != b->size_bytes || a->alignment_bytes != b->alignment_bytes) return false;
     if (!same_hooks(&a->hooks, &b->hooks) || a->field_count != b->field_count) return false;
     for (uint32_t i = 0; i < a->field_count; i++) {
-        const quern__field *x = &a->fields[i], *y = &b->fields[i];
+        const quern_field *x = &a->fields[i], *y = &b->fields[i];
         if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->offset_bytes != y->offset_bytes ||
             x->count != y->count)
             return false;
@@ -184,7 +310,7 @@ void quern__type_destroy(const quern__type *type, void *values, uint32_t count)
 
 /* ----------------------------------------------------------------------------------------- fields */
 
-static uint64_t hash_field(const quern__field *field, uint64_t hash, const char *at,
+static uint64_t hash_field(const quern_field *field, uint64_t hash, const char *at,
                            uint32_t first_handle_high)
 {
     if (field->type != QUERN_FIELD_ENTITY)
@@ -210,7 +336,7 @@ uint64_t quern__type_hash(const quern__type *type, uint64_t hash, const void *va
 bool quern__type_describes(const quern__type *type, uint32_t offset_bytes, uint32_t size_bytes)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field *field = &type->fields[i];
+        const quern_field *field = &type->fields[i];
         const uint32_t bytes = field_bytes[field->type] * field->count;
         if (field->offset_bytes < offset_bytes + size_bytes && offset_bytes < field->offset_bytes + bytes)
             return true;
@@ -224,7 +350,7 @@ static void walk_entities(const quern__type *type, const char *from, char *to, q
 {
     if (!type->has_entity_fields) return;
     for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field *field = &type->fields[i];
+        const quern_field *field = &type->fields[i];
         if (field->type != QUERN_FIELD_ENTITY) continue;
         for (uint32_t k = 0; k < field->count; k++) {
             size_t offset_bytes = field->offset_bytes + k * sizeof(quern_entity);

@@ -10,21 +10,16 @@
 
 #include <quern/component.h>
 
-typedef struct quern__field {
-    char name[QUERN_MAX_NAME_BYTES + 1];
-    quern_field_type type;
-    uint32_t offset_bytes;
-    uint32_t count; /* at least 1 */
-} quern__field;
-
 typedef struct quern__type {
     char name[QUERN_MAX_NAME_BYTES + 1];
     uint32_t size_bytes; /* 0 for tags */
     uint32_t alignment_bytes;
     quern_hooks hooks;
-    quern__field *fields;
+    quern_field *fields; /* one block, with all that they point at; counts are at least 1 */
     uint32_t field_count;
+    size_t fields_bytes; /* of the block */
     bool has_entity_fields;
+    bool is_hidden;                           /* tools should not show it */
     char type_name[QUERN_MAX_NAME_BYTES + 1]; /* of the C type; "": not known */
 } quern__type;
 
@@ -48,7 +43,13 @@ static inline bool quern__hooks_any(const quern_hooks *hooks)
  * and namespaces make no difference. */
 bool quern__type_is_named(const quern__type *type, const char *type_name);
 
-/* Same size, alignment, hooks and fields. */
+/* Bytes of one element of a field of this type; 0 for what is none of the types. */
+uint32_t quern__field_bytes(quern_field_type type);
+
+/* The range of an integer type: 0 and false for all others. The greatest of U64 is -1, its bits. */
+bool quern__field_integers(quern_field_type type, int64_t *out_least, int64_t *out_greatest);
+
+/* Same size, alignment, hooks, and names, types, offsets and counts of fields. */
 bool quern__type_same_layout(const quern__type *a, const quern__type *b);
 
 /* The four below work on `count` values that lie next to each other.

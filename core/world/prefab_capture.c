@@ -224,7 +224,7 @@ static quern_result find_fields(quern__capture *it, const quern__type *type, uin
 {
     quern__prefab *prefab = it->prefab;
     for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field *field = &type->fields[i];
+        const quern_field *field = &type->fields[i];
         for (uint32_t k = 0; field->type == QUERN_FIELD_ENTITY && k < field->count; k++) {
             const uint32_t offset_bytes = field->offset_bytes + k * (uint32_t)sizeof(quern_entity);
             quern_entity entity; /* through memcpy: fields need not be aligned */

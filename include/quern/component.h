@@ -62,6 +62,7 @@ typedef struct quern_component_def {
     /** Each entity that has it may have it disabled: then terms leave the entity out, as if it did not have
      * the component, but the value stays, and switching costs next to nothing. See quern_entity_enable. */
     bool can_disable QUERN__ZERO;
+    bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
 } quern_component_def;
 
 /** Registers a type. The same name with the same layout (size, alignment, fields, hooks, can_disable) gives
@@ -125,6 +126,7 @@ typedef struct quern_resource_def {
     quern_field fields[QUERN_MAX_FIELDS] QUERN__ZERO; /**< Described fields. */
     const void *value QUERN__ZERO; /**< size_bytes to start with; NULL: constructed, or zero bytes. */
     quern_hooks hooks QUERN__ZERO; /**< destroy runs when the world is destroyed. */
+    bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */
 } quern_resource_def;
 
 /** Registers a resource. Errors: NULL_ARGUMENT, INVALID_ARGUMENT, BAD_ALIGNMENT, DUPLICATE_NAME, LIMIT,

@@ -58,6 +58,7 @@ typedef struct quern_event_def {
      * for those who have not seen them; the events of the last publication always stay. 0:
      * QUERN_EVENT_LIMIT_BYTES. */
     uint64_t limit_bytes QUERN__ZERO;
+    bool is_hidden QUERN__ZERO; /**< Tools should not show it. Not part of the layout. */
 } quern_event_def;
 
 /** Registers an event type. The same name with the same layout and limit gives the same event again.

@@ -28,7 +28,8 @@
 extern "C" {
 #endif
 
-#define QUERN_MAX_FIELDS 64 /**< Described fields per type. */
+#define QUERN_MAX_FIELDS       64  /**< Described fields per type. */
+#define QUERN_MAX_NAMED_VALUES 256 /**< Named values of a field. */
 
 /** The type of a described field. */
 typedef enum quern_field_type {
@@ -43,15 +44,38 @@ typedef enum quern_field_type {
     QUERN_FIELD_U64,      /**< uint64_t */
     QUERN_FIELD_F32,      /**< float */
     QUERN_FIELD_F64,      /**< double */
-    QUERN_FIELD_ENTITY    /**< quern_entity */
+    QUERN_FIELD_ENTITY,   /**< quern_entity */
+    QUERN_FIELD_TEXT      /**< char[count]: UTF-8, which ends at the first 0, or where the array does. */
 } quern_field_type;
 
-/** A field, or a fixed array of fields, of a component or resource. */
+/** One of the values that a field may have, by name: an enumerator. */
+typedef struct quern_named_value {
+    /** 1 to QUERN_MAX_NAME_BYTES bytes. Begins with a letter or '_', does not end with a space, and has no
+     * comma, bracket or control character. */
+    const char *name;
+    int64_t value; /**< Fits the field; of one of type U64 the same bits. */
+} quern_named_value;
+
+/** A field, or a fixed array of fields, of a component, resource or event.
+ *
+ * Name, type, offset and count are what the layout of a type is, where two are compared; the rest is for
+ * tools and files (<quern/reflect.h>), and is that of the first registration. */
 typedef struct quern_field {
-    const char *name;      /**< 1 to QUERN_MAX_NAME_BYTES bytes. */
+    /** 1 to QUERN_MAX_NAME_BYTES bytes. That of a field of a struct inside has dots, `place.x`, and that of an
+     * element of an array of structs brackets, `slots[2].count`. */
+    const char *name;
     quern_field_type type; /**< Required. */
     uint32_t offset_bytes; /**< From the start of the value. */
     uint32_t count;        /**< Elements of an array; 0 means 1. */
+    /** Names of values, of an integer that is an enum. Ends with an element whose name is NULL, after at most
+     * QUERN_MAX_NAMED_VALUES. NULL: values have no names. */
+    const quern_named_value *values QUERN__ZERO;
+    const char *unit QUERN__ZERO; /**< Such as "m/s"; up to QUERN_MAX_NAME_BYTES bytes. NULL: none. */
+    /** Least value that may be set by text or from JSON, of a number. Of both 0: any. Compared as double. */
+    double minimum QUERN__ZERO;
+    double maximum QUERN__ZERO;    /**< Greatest value, as minimum. */
+    bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */
+    bool is_read_only QUERN__ZERO; /**< It cannot be set by text; for what others would contradict. */
 } quern_field;
 
 #ifdef __cplusplus
@@ -72,13 +96,29 @@ typedef struct quern_field {
 #endif
 
 /** Initialises an array of quern_field with up to QUERN_MAX_FIELDS fields of a struct, by their names.
- * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these. Name the
- * fields of a struct inside the struct one by one (`place.x`). Everything else, such as a pointer, does
- * not compile. */
+ * Fields are bool, integers, enums, float, double, quern_entity, or fixed arrays of these; an array of char
+ * is one of small integers. Name the fields of a struct inside the struct one by one (`place.x`), and those
+ * of each element of an array of structs (`slots[0].count`). Everything else, such as a pointer, does not
+ * compile. */
 #define QUERN_FIELDS(type, ...)                                                   \
     {                                                                             \
         QUERN__JOIN(QUERN__FIELDS_, QUERN__COUNT(__VA_ARGS__))(type, __VA_ARGS__) \
     }
+
+/** Initialises one quern_field, for lists in which fields have more than a name:
+ *
+ *     .fields = {QUERN_FIELD(Agent, place.x), QUERN_TEXT(Agent, title),
+ *                QUERN_FIELD_WITH(Agent, speed, .unit = "m/s", .maximum = 10)} */
+#define QUERN_FIELD(type, field) QUERN__FIELD(type, field)
+
+/** The same with further members of quern_field, as designated initialisers. In C++ it needs C++20. */
+#define QUERN_FIELD_WITH(type, field, ...)       \
+    {                                            \
+        QUERN__MEMBERS(type, field), __VA_ARGS__ \
+    }
+
+/** Initialises one quern_field with an array of char that holds text (QUERN_FIELD_TEXT). */
+#define QUERN_TEXT(type, field) QUERN__TEXT(type, field)
 
 /* ---------------------------------------------------------------------------------------- internal */
 
@@ -119,12 +159,31 @@ template <typename T> struct quern__field_of {
     static constexpr uint32_t count = static_cast<uint32_t>(sizeof(T) / sizeof(element));
 };
 
+template <typename T> constexpr uint32_t quern__text_bytes()
+{
+    using text = std::remove_reference_t<T>;
+    static_assert(std::is_same<std::remove_cv_t<std::remove_extent_t<text>>, char>::value,
+                  "QUERN_TEXT: a text is an array of char");
+    return static_cast<uint32_t>(sizeof(text));
+}
+
+/* decltype of an element of an array is a reference. */
 /* clang-format off */
+#define QUERN__FIELD_OF(owner, field) \
+    quern__field_of<std::remove_reference_t<decltype(std::declval<owner &>().field)>>
 #define QUERN__FIELD(owner, field) \
     { \
-        #field, quern__field_of<decltype(std::declval<owner &>().field)>::type, \
-            static_cast<uint32_t>(offsetof(owner, field)), \
-            quern__field_of<decltype(std::declval<owner &>().field)>::count \
+        #field, QUERN__FIELD_OF(owner, field)::type, static_cast<uint32_t>(offsetof(owner, field)), \
+            QUERN__FIELD_OF(owner, field)::count \
+    }
+#define QUERN__MEMBERS(owner, field) \
+    .name = #field, .type = QUERN__FIELD_OF(owner, field)::type, \
+    .offset_bytes = static_cast<uint32_t>(offsetof(owner, field)), \
+    .count = QUERN__FIELD_OF(owner, field)::count
+#define QUERN__TEXT(owner, field) \
+    { \
+        #field, QUERN_FIELD_TEXT, static_cast<uint32_t>(offsetof(owner, field)), \
+            quern__text_bytes<decltype(std::declval<owner &>().field)>() \
     }
 /* clang-format on */
 
@@ -174,15 +233,24 @@ struct quern__a_pointer_is_no_field {
     double **: what, quern_entity **: what
 
 /* Arrays decay to pointers where _Generic looks at them, so what is a pointer is told by its address. */
-#define QUERN__FIELD(type, field) \
-    { \
-        #field, \
-            _Generic(&((type *)0)->field, \
+#define QUERN__MEMBERS(owner, field) \
+    .name = #field, \
+    .type = _Generic(&((owner *)0)->field, \
                      QUERN__FIELD_POINTERS(((struct quern__a_pointer_is_no_field){0})), \
-                     default: _Generic(((type *)0)->field, QUERN__FIELD_TYPES(), QUERN__FIELD_TYPES(*))), \
-            (uint32_t)offsetof(type, field), \
-            (uint32_t)(sizeof(((type *)0)->field) / \
-                       (_Generic(((type *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*)))) \
+                     default: _Generic(((owner *)0)->field, QUERN__FIELD_TYPES(), QUERN__FIELD_TYPES(*))), \
+    .offset_bytes = (uint32_t)offsetof(owner, field), \
+    .count = (uint32_t)(sizeof(((owner *)0)->field) / \
+                        (_Generic(((owner *)0)->field, QUERN__FIELD_BYTES(), QUERN__FIELD_BYTES(*))))
+#define QUERN__FIELD(owner, field) \
+    { \
+        QUERN__MEMBERS(owner, field) \
+    }
+/* The pointer to an array of char is what only that gives. */
+#define QUERN__TEXT(owner, field) \
+    { \
+        .name = #field, .type = QUERN_FIELD_TEXT, .offset_bytes = (uint32_t)offsetof(owner, field), \
+        .count = (uint32_t)_Generic(&((owner *)0)->field, \
+                                    char(*)[sizeof(((owner *)0)->field)]: sizeof(((owner *)0)->field)) \
     }
 /* clang-format on */
 /* NOLINTEND(bugprone-macro-parentheses) */

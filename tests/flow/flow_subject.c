@@ -367,8 +367,8 @@ static void register_types(flow_subject *subject)
             continue;
         }
         quern_field fields[] = {
-            {"links", QUERN_FIELD_ENTITY, 0, type->link_count},
-            {"rest", QUERN_FIELD_U64, 8 * type->link_count, type->word_count - type->link_count}};
+            {"links", QUERN_FIELD_ENTITY, 0, .count = type->link_count},
+            {"rest", QUERN_FIELD_U64, 8 * type->link_count, .count = type->word_count - type->link_count}};
         quern_component_def def = {.name = type->name,
                                    .size_bytes = 8 * type->word_count,
                                    .alignment_bytes = type->alignment_bytes,
@@ -398,10 +398,10 @@ static void register_resources(flow_subject *subject)
 {
     static const char *const names[FLOW_RESOURCE_COUNT] = {"r0", "r1", "r2"};
     for (uint32_t i = 0; i < FLOW_RESOURCE_COUNT; i++) {
-        quern_resource_def def = {
-            .name = names[i],
-            .size_bytes = sizeof(flow_resource),
-            .fields = {{"entity", QUERN_FIELD_ENTITY, 0, 1}, {"number", QUERN_FIELD_U64, 8, 1}}};
+        quern_resource_def def = {.name = names[i],
+                                  .size_bytes = sizeof(flow_resource),
+                                  .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1},
+                                             {"number", QUERN_FIELD_U64, 8, .count = 1}}};
         quern_result result = quern_resource_register(subject->world, &def, &subject->resources[i]);
         cr_assert_eq(result, QUERN_OK, "%s", quern_error_message());
     }

@@ -26,7 +26,7 @@ typedef struct mixed {
 
 static quern_world *world;
 static quern_schedule *schedule;
-static quern_component score_type, mixed_type, plain, tag;
+static quern_component score_type, mixed_type, plain, text, tag;
 static quern_entity one, other;
 
 static void open_world_with(const quern_world_def *def)
@@ -35,6 +35,11 @@ static void open_world_with(const quern_world_def *def)
     must(QUERN_COMPONENT_REGISTER_FIELDS(world, &score_type, score, sum, count));
     must(QUERN_COMPONENT_REGISTER_FIELDS(world, &mixed_type, mixed, f, b, d));
     plain = setup_component(world, "plain", 8, 8);
+    must(quern_component_register(
+        world,
+        &(quern_component_def){
+            .name = "text", .size_bytes = 8, .fields = {{"text", QUERN_FIELD_TEXT, .count = 8}}},
+        &text));
     tag = setup_tag(world, "tag");
     one = setup_entity_with(world, (quern_component[]){score_type, mixed_type, plain}, 3);
     other = setup_entity_with(world, &score_type, 1);
@@ -302,6 +307,7 @@ static void accumulate_wrongly(quern_context *context)
         {one, score_type, NULL, QUERN_SUM, QUERN_ERROR_NULL_ARGUMENT},
         {one, component_unregistered(score_type), &value, QUERN_SUM, QUERN_ERROR_UNKNOWN_COMPONENT},
         {one, plain, &value, QUERN_SUM, QUERN_ERROR_INVALID_ARGUMENT},
+        {one, text, &value, QUERN_SUM, QUERN_ERROR_INVALID_ARGUMENT},
         {one, tag, &value, QUERN_SUM, QUERN_ERROR_INVALID_ARGUMENT},
         {one, score_type, &value, (quern_combine){0}, QUERN_ERROR_INVALID_ARGUMENT},
         {one, score_type, &value, (quern_combine){4}, QUERN_ERROR_INVALID_ARGUMENT},

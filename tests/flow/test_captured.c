@@ -71,7 +71,7 @@ static quern_component register_number(void)
     quern_component component;
     def.name = "number";
     def.size_bytes = def.alignment_bytes = 8;
-    def.fields[0] = (quern_field){"value", QUERN_FIELD_U64, 0, 1};
+    def.fields[0] = (quern_field){"value", QUERN_FIELD_U64, 0, .count = 1};
     must(quern_component_register(world, &def, &component));
     return component;
 }

@@ -42,12 +42,13 @@ static void open_scene(scene *in, const quern_world_def *def)
     in->other = setup_component(in->world, "other", 8, 8);
     in->marked = setup_tag(in->world, "marked");
     in->value = tracked_register(in->world, "value", &in->counts);
-    must(quern_component_register(in->world,
-                                  &(quern_component_def){.name = "knows",
-                                                         .size_bytes = sizeof(knows),
-                                                         .alignment_bytes = 8,
-                                                         .fields = {{"who", QUERN_FIELD_ENTITY, 0, 1}}},
-                                  &in->knows));
+    must(quern_component_register(
+        in->world,
+        &(quern_component_def){.name = "knows",
+                               .size_bytes = sizeof(knows),
+                               .alignment_bytes = 8,
+                               .fields = {{"who", QUERN_FIELD_ENTITY, 0, .count = 1}}},
+        &in->knows));
     in->parent = quern_world_parent(in->world);
     const quern_entity base = make(in, 1), part = make(in, 2), lamp = make(in, 3), stone = make(in, 9);
     must(quern_entity_relate(in->world, part, in->parent, base));
@@ -232,12 +233,13 @@ Test(prefab_fold, values_accumulate_in_what_was_just_spawned)
     open_scene(&it, NULL);
     use_free_slots(&it);
     quern_component points;
-    must(quern_component_register(it.world,
-                                  &(quern_component_def){.name = "points",
-                                                         .size_bytes = 8,
-                                                         .alignment_bytes = 8,
-                                                         .fields = {{"points", QUERN_FIELD_U64, 0, 1}}},
-                                  &points));
+    must(quern_component_register(
+        it.world,
+        &(quern_component_def){.name = "points",
+                               .size_bytes = 8,
+                               .alignment_bytes = 8,
+                               .fields = {{"points", QUERN_FIELD_U64, 0, .count = 1}}},
+        &points));
     const uint64_t captured = 10;
     quern_entity first, root;
     must(quern_entity_create_with(it.world, &points, (const void *[]){&captured}, 1, &first));

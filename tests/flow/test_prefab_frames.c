@@ -62,13 +62,14 @@ static void open_scene(scene *in, const quern_world_def *def)
     in->spawner = setup_component(in->world, "spawner", 8, 8);
     in->marked = setup_tag(in->world, "marked");
     in->value = tracked_register(in->world, "value", &in->counts);
-    must(quern_component_register(in->world,
-                                  &(quern_component_def){.name = "pair",
-                                                         .size_bytes = sizeof(links),
-                                                         .alignment_bytes = 8,
-                                                         .fields = {{"first", QUERN_FIELD_ENTITY, 0, 1},
-                                                                    {"second", QUERN_FIELD_ENTITY, 8, 1}}},
-                                  &in->pair));
+    must(quern_component_register(
+        in->world,
+        &(quern_component_def){.name = "pair",
+                               .size_bytes = sizeof(links),
+                               .alignment_bytes = 8,
+                               .fields = {{"first", QUERN_FIELD_ENTITY, 0, .count = 1},
+                                          {"second", QUERN_FIELD_ENTITY, 8, .count = 1}}},
+        &in->pair));
     in->parent = quern_world_parent(in->world);
     must(quern_relation_register(
         in->world, &(quern_relation_def){.name = "likes", .on_target_destroyed = QUERN_TARGET_UNRELATES},

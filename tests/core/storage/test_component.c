@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,8 +115,8 @@ Test(component, an_alignment_of_zero_is_one)
 Test(component, the_same_layout_again_gives_the_same_component)
 {
     quern_component_def def = def_of("position", 12, 4);
-    def.fields[0] = (quern_field){"x", QUERN_FIELD_F32, 0, 1};
-    def.fields[1] = (quern_field){"yz", QUERN_FIELD_F32, 4, 2};
+    def.fields[0] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
+    def.fields[1] = (quern_field){"yz", QUERN_FIELD_F32, 4, .count = 2};
     quern_component first = must_register(def);
     cr_assert(quern_component_equal(must_register(def), first));
     cr_assert_eq(stats_of_world(world).component_count, 1u);
@@ -123,11 +124,11 @@ Test(component, the_same_layout_again_gives_the_same_component)
 
 Test(component, other_fields_under_the_same_name_are_another_layout)
 {
-    quern_field field = {"x", QUERN_FIELD_F32, 4, 2};
-    quern_field others[] = {{"y", QUERN_FIELD_F32, 4, 2},
-                            {"x", QUERN_FIELD_U32, 4, 2},
-                            {"x", QUERN_FIELD_F32, 0, 2},
-                            {"x", QUERN_FIELD_F32, 4, 1}};
+    quern_field field = {"x", QUERN_FIELD_F32, 4, .count = 2};
+    quern_field others[] = {{"y", QUERN_FIELD_F32, 4, .count = 2},
+                            {"x", QUERN_FIELD_U32, 4, .count = 2},
+                            {"x", QUERN_FIELD_F32, 0, .count = 2},
+                            {"x", QUERN_FIELD_F32, 4, .count = 1}};
     quern_component_def def = def_of("position", 12, 4);
     def.fields[0] = field;
     must_register(def);
@@ -146,7 +147,7 @@ Test(component, another_layout_under_the_same_name_is_refused)
 {
     must_register(def_of("position", 12, 4));
     quern_component_def with_field = def_of("position", 12, 4);
-    with_field.fields[0] = (quern_field){"x", QUERN_FIELD_F32, 0, 1};
+    with_field.fields[0] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
     quern_component_def with_hook = def_of("position", 12, 4);
     with_hook.hooks.destroy = destroy_nothing;
     assert_refused(world, QUERN_ERROR_LAYOUT_MISMATCH, try_register(def_of("position", 16, 4)));
@@ -226,29 +227,100 @@ static quern_result try_field(quern_field field)
 Test(component, fields_that_end_beyond_the_value_are_refused)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_F32, 16, 1}));
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 16, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_F32, 13, 1}));
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 13, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_F32, 0, 5}));
+                   try_field((quern_field){"x", QUERN_FIELD_F32, 0, .count = 5}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_U8, 16, 0}));
+                   try_field((quern_field){"x", QUERN_FIELD_U8, 16, .count = 0}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_U8, UINT32_MAX, 1}));
+                   try_field((quern_field){"x", QUERN_FIELD_U8, UINT32_MAX, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", QUERN_FIELD_F64, 0, 0x20000001u}));
-    cr_assert_eq(try_field((quern_field){"x", QUERN_FIELD_F32, 0, 4}), QUERN_OK);
+                   try_field((quern_field){"x", QUERN_FIELD_F64, 0, .count = 0x20000001u}));
+    cr_assert_eq(try_field((quern_field){"x", QUERN_FIELD_F32, 0, .count = 4}), QUERN_OK);
 }
 
 Test(component, fields_of_unknown_type_or_name_are_refused)
 {
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){NULL, QUERN_FIELD_F32, 0, 1}));
+                   try_field((quern_field){NULL, QUERN_FIELD_F32, 0, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"", QUERN_FIELD_F32, 0, 1}));
+                   try_field((quern_field){"", QUERN_FIELD_F32, 0, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
-                   try_field((quern_field){"x", (quern_field_type)(QUERN_FIELD_ENTITY + 1), 0, 1}));
+                   try_field((quern_field){"x", (quern_field_type)(QUERN_FIELD_TEXT + 1), 0, .count = 1}));
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_field((quern_field){.name = "x"}));
+}
+
+static const quern_named_value moods[] = {{"calm", 0}, {"Very angry", 7}, {NULL, 0}};
+
+Test(component, what_fields_mean_is_copied)
+{
+    char unit[] = "m/s", name[] = "speed", calm[] = "calm";
+    quern_named_value values[] = {{calm, -1}, {"angry", 7}, {NULL, 0}};
+    quern_component_def def = def_of("mover", 16, 8);
+    def.fields[0] = (quern_field){name, QUERN_FIELD_F32, .unit = unit, .minimum = -1, .maximum = 10};
+    def.fields[1] = (quern_field){"mood", QUERN_FIELD_I8, 4, .values = values, .is_read_only = true};
+    def.fields[2] = (quern_field){"title", QUERN_FIELD_TEXT, 5, .count = 11, .is_hidden = true};
+    const uint32_t index = quern__component_index(must_register(def));
+    memset(unit, 'X', sizeof unit), memset(name, 'X', sizeof name), memset(calm, 'X', sizeof calm);
+    memset(values, 0, sizeof values);
+    const quern__type *type = quern__components_type(&world->storage.components, index);
+    cr_assert_eq(type->field_count, 3u);
+    const quern_field *fields = type->fields;
+    cr_assert_str_eq(fields[0].name, "speed");
+    cr_assert_str_eq(fields[0].unit, "m/s");
+    cr_assert(fields[0].minimum == -1 && fields[0].maximum == 10 && fields[0].count == 1);
+    cr_assert_str_eq(fields[1].values[0].name, "calm");
+    cr_assert_eq(fields[1].values[0].value, -1);
+    cr_assert_str_eq(fields[1].values[1].name, "angry");
+    cr_assert_null(fields[1].values[2].name);
+    cr_assert(fields[1].is_read_only && !fields[1].is_hidden && fields[1].unit == NULL);
+    cr_assert(fields[2].is_hidden && fields[2].values == NULL && fields[2].count == 11);
+    def.fields[0].name = "speed", def.fields[0].unit = NULL, def.fields[0].maximum = 99;
+    def.fields[1].values = moods, def.is_hidden = true;
+    must_register(def);
+    cr_assert_str_eq(fields[0].unit, "m/s", "what fields mean is no part of the layout");
+    cr_assert_not(type->is_hidden);
+}
+
+Test(component, what_fields_cannot_mean_is_refused)
+{
+    char long_unit[QUERN_MAX_NAME_BYTES + 2];
+    memset(long_unit, 'x', sizeof long_unit);
+    long_unit[QUERN_MAX_NAME_BYTES + 1] = '\0';
+    quern_named_value endless[QUERN_MAX_NAMED_VALUES + 1];
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(endless); i++)
+        endless[i] = (quern_named_value){"x", 0};
+    const quern_named_value large[] = {{"large", 128}, {NULL, 0}}, small[] = {{"small", -1}, {NULL, 0}},
+                            twice[] = {{"a", 1}, {"a", 2}, {NULL, 0}};
+    const struct {
+        quern_field field;
+        const char *said;
+    } cases[] = {
+        {{"x", QUERN_FIELD_F32, .values = moods},
+         "'described': field 'x': its values have names, and it is no"},
+        {{"x", QUERN_FIELD_BOOL, .values = moods}, "it is no integer"},
+        {{"x", QUERN_FIELD_I8, .values = large}, "its value 'large' is 128, which it cannot hold"},
+        {{"x", QUERN_FIELD_U16, .values = small}, "its value 'small' is -1"},
+        {{"x", QUERN_FIELD_I32, .values = twice}, "two of its values are named 'a'"},
+        {{"x", QUERN_FIELD_I32, .values = endless}, "QUERN_MAX_NAMED_VALUES"},
+        {{"x", QUERN_FIELD_F32, .unit = long_unit}, "its unit has 64 bytes"},
+        {{"x", QUERN_FIELD_F32, .minimum = 2, .maximum = 1}, "its range is empty: from 2 to 1"},
+        {{"x", QUERN_FIELD_F32, .minimum = 0, .maximum = (double)NAN}, "its range is empty"},
+        {{"x", QUERN_FIELD_ENTITY, .maximum = 1}, "it has a range, and is no number"},
+        {{"x", QUERN_FIELD_TEXT, .minimum = -1}, "it has a range, and is no number"},
+    };
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(cases); i++) {
+        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_field(cases[i].field));
+        cr_assert_not_null(strstr(quern_error_message(), cases[i].said), "%s", quern_error_message());
+    }
+    static const char *const bad_names[] = {"", "7up", " a", "a ", "a,b", "a]", "[a", "a\n", "-a", "\x7F"};
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(bad_names); i++) {
+        const quern_named_value values[] = {{"fine", 1}, {bad_names[i], 2}, {NULL, 0}};
+        assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                       try_field((quern_field){"x", QUERN_FIELD_U64, .values = values}));
+    }
 }
 
 Test(component, sixty_four_fields_need_no_end)
@@ -257,7 +329,7 @@ Test(component, sixty_four_fields_need_no_end)
     quern_component_def def = def_of("many", 128, 1);
     for (uint32_t i = 0; i < QUERN_MAX_FIELDS; i++) {
         snprintf(names[i], sizeof names[i], "f%u", i);
-        def.fields[i] = (quern_field){names[i], QUERN_FIELD_U8, i, 1};
+        def.fields[i] = (quern_field){names[i], QUERN_FIELD_U8, i, .count = 1};
     }
     const quern_component many = must_register(def);
     cr_assert_eq(
@@ -268,7 +340,7 @@ Test(component, sixty_four_fields_need_no_end)
 Test(component, a_field_after_the_end_is_refused)
 {
     quern_component_def def = def_of("described", 16, 8);
-    def.fields[1] = (quern_field){"x", QUERN_FIELD_F32, 0, 1};
+    def.fields[1] = (quern_field){"x", QUERN_FIELD_F32, 0, .count = 1};
     assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT, try_register(def));
     cr_assert_not_null(strstr(quern_error_message(), "'described': field 0 is zero, which ends the list, "
                                                      "and field 1 stands after it"));

@@ -91,6 +91,33 @@ Test(type, sixty_four_fields)
         cr_assert_eq(fields[i].offset_bytes, i);
 }
 
+typedef struct Slot {
+    uint16_t count;
+    float weight;
+} Slot;
+
+typedef struct Bag {
+    char title[24];
+    Slot slots[3];
+    Mood mood;
+} Bag;
+
+static const quern_named_value mood_values[] = {{"calm", MOOD_CALM}, {"angry", MOOD_ANGRY}, {NULL, 0}};
+
+Test(type, fields_with_more_than_a_name)
+{
+    static const quern_field fields[] = {
+        QUERN_TEXT(Bag, title), QUERN_FIELD(Bag, slots[1].count),
+        QUERN_FIELD_WITH(Bag, slots[2].weight, .unit = "kg", .maximum = 50),
+        QUERN_FIELD_WITH(Bag, mood, .values = mood_values)};
+    assert_field(&fields[0], "title", QUERN_FIELD_TEXT, 0, 24);
+    assert_field(&fields[1], "slots[1].count", QUERN_FIELD_U16, offsetof(Bag, slots[1].count), 1);
+    assert_field(&fields[2], "slots[2].weight", QUERN_FIELD_F32, offsetof(Bag, slots[2].weight), 1);
+    assert_field(&fields[3], "mood", QUERN_FIELD_U32, offsetof(Bag, mood), 1);
+    cr_assert_str_eq(fields[2].unit, "kg");
+    cr_assert(fields[2].maximum == 50 && fields[3].values == mood_values);
+}
+
 static const quern__type *type_of(quern_world *world, quern_component component)
 {
     return quern__components_type(&world->storage.components, quern__component_index(component));

@@ -60,7 +60,7 @@ static quern_result create_world(script *s, uint32_t i)
 static quern_result register_sized(script *s, const char *name, uint32_t size_bytes,
                                    quern_component *out_component)
 {
-    quern_field field = {"field", QUERN_FIELD_U8, 0, 1};
+    quern_field field = {"field", QUERN_FIELD_U8, 0, .count = 1};
     quern_component_def def = {.name = name, .size_bytes = size_bytes, .alignment_bytes = 8};
     if (size_bytes > 0) def.fields[0] = field;
     return quern_component_register(s->world, &def, out_component);
@@ -98,7 +98,7 @@ static quern_result register_resource(script *s, uint32_t i)
 {
     char name[16];
     snprintf(name, sizeof name, "resource%u", i);
-    quern_field field = {"field", QUERN_FIELD_U64, 8, 1};
+    quern_field field = {"field", QUERN_FIELD_U64, 8, .count = 1};
     quern_resource_def def = {.name = name, .size_bytes = 16u << i};
     if (i % 2) def.fields[0] = field;
     return quern_resource_register(s->world, &def, &s->resources[i]);

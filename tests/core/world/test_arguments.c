@@ -240,15 +240,15 @@ Test(arguments, of_components)
 
 Test(arguments, of_fields)
 {
-    const quern_field good = {"field", QUERN_FIELD_U64, 0, 1};
+    const quern_field good = {"field", QUERN_FIELD_U64, 0, .count = 1};
     quern_field bad[] = {good, good, good, good, good, good, good};
     bad[0].name = NULL;
     bad[1].name = long_name;
     bad[2].type = (quern_field_type)-1;
-    bad[3].type = (quern_field_type)(QUERN_FIELD_ENTITY + 1);
+    bad[3].type = (quern_field_type)(QUERN_FIELD_TEXT + 1);
     bad[4].offset_bytes = UINT32_MAX;
     bad[5].count = UINT32_MAX;
-    bad[6] = (quern_field){"field", QUERN_FIELD_U64, UINT32_MAX, UINT32_MAX};
+    bad[6] = (quern_field){"field", QUERN_FIELD_U64, UINT32_MAX, .count = UINT32_MAX};
     for (uint32_t i = 0; i < COUNT_OF(bad); i++)
         REFUSED_FOR(INVALID_ARGUMENT, "field", register_field(bad[i]));
 }
@@ -267,7 +267,7 @@ Test(arguments, of_resources)
     def.alignment_bytes = UINT32_MAX;
     REFUSED_FOR(BAD_ALIGNMENT, "'new'", quern_resource_register(world, &def, &out));
     def.alignment_bytes = 8;
-    def.fields[1] = (quern_field){"field", QUERN_FIELD_U64, 0, 1};
+    def.fields[1] = (quern_field){"field", QUERN_FIELD_U64, 0, .count = 1};
     REFUSED_FOR(INVALID_ARGUMENT, "field 1", quern_resource_register(world, &def, &out));
     assert_refused_value(world, quern_resource_find(NULL, "new").bits);
     assert_refused_value(world, quern_resource_find(world, NULL).bits);

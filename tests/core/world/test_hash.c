@@ -239,7 +239,7 @@ static void *add_resource(quern_world *world, const char *name, const quern_fiel
 Test(hash, a_resource_counts_exactly_when_its_fields_are_described)
 {
     quern_world *world = setup_world();
-    quern_field field = {"score", QUERN_FIELD_U64, 8, 1};
+    quern_field field = {"score", QUERN_FIELD_U64, 8, .count = 1};
     uint64_t *described = add_resource(world, "described", &field, 1);
     uint64_t *plain = add_resource(world, "plain", NULL, 0);
     uint64_t before = quern_world_hash(world);

@@ -25,13 +25,14 @@ static void copy(void *targets, const void *sources, uint32_t count, void *user_
 static quern_component register_reference(const char *name, quern_hooks hooks)
 {
     quern_component component;
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = name,
-                                                         .size_bytes = sizeof(reference),
-                                                         .alignment_bytes = 8,
-                                                         .fields = {{"entity", QUERN_FIELD_ENTITY, 0, 1}},
-                                                         .hooks = hooks},
-                                  &component));
+    must(quern_component_register(
+        world,
+        &(quern_component_def){.name = name,
+                               .size_bytes = sizeof(reference),
+                               .alignment_bytes = 8,
+                               .fields = {{"entity", QUERN_FIELD_ENTITY, 0, .count = 1}},
+                               .hooks = hooks},
+        &component));
     return component;
 }
 

@@ -155,7 +155,8 @@ Test(messages, of_definitions)
          "quern_resource_register: resource 'empty' has 0 bytes; set size_bytes");
     SAYS(quern_resource_get(world, (quern_resource){77}), "quern_resource_get: resource handle 0x4d ");
     SAYS(quern_resource_get(world, (quern_resource){0}), "quern_resource_get: the resource handle is null");
-    def = (quern_component_def){.name = "odd", .size_bytes = 4, .fields = {{"a", QUERN_FIELD_I32, 0, 1}}};
+    def = (quern_component_def){
+        .name = "odd", .size_bytes = 4, .fields = {{"a", QUERN_FIELD_I32, 0, .count = 1}}};
     def.fields[1].type = QUERN_FIELD_I32;
     SAYS(quern_component_register(world, &def, &component),
          "quern_component_register: 'odd': field 1: a field needs a name, and this one is NULL");

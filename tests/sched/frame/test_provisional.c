@@ -23,8 +23,8 @@ static captured_reports reports;
 
 static quern_component setup_leash(const char *name, uint32_t alignment_bytes, quern_field_type type)
 {
-    const quern_field fields[] = {{"length", QUERN_FIELD_U32, offsetof(leash, length), 1},
-                                  {"holder", type, offsetof(leash, holder), 1}};
+    const quern_field fields[] = {{"length", QUERN_FIELD_U32, offsetof(leash, length), .count = 1},
+                                  {"holder", type, offsetof(leash, holder), .count = 1}};
     quern_component_def def = {
         .name = name, .size_bytes = sizeof(leash), .alignment_bytes = alignment_bytes};
     memcpy(def.fields, fields, (type != QUERN_FIELD_BOOL ? 2 : 0) * sizeof fields[0]);

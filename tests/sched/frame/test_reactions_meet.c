@@ -23,13 +23,14 @@ static quern_component life, dead;
 static void open_as(const quern_world_def *def)
 {
     must(quern_world_create(def, &world));
-    must(quern_component_register(world,
-                                  &(quern_component_def){.name = "life",
-                                                         .size_bytes = sizeof(health),
-                                                         .alignment_bytes = _Alignof(health),
-                                                         .fields = {{"points", QUERN_FIELD_I32, 0, 1}},
-                                                         .can_disable = true},
-                                  &life));
+    must(quern_component_register(
+        world,
+        &(quern_component_def){.name = "life",
+                               .size_bytes = sizeof(health),
+                               .alignment_bytes = _Alignof(health),
+                               .fields = {{"points", QUERN_FIELD_I32, 0, .count = 1}},
+                               .can_disable = true},
+        &life));
     dead = setup_tag(world, "dead");
 }
 

@@ -28,16 +28,18 @@ typedef union quern__transform_value {
     quern_local2 local2;
 } quern__transform_value;
 
-/* Entities, and the worlds of their parents. */
+/* Entities, and pointers to values of each. */
 typedef struct quern__transform_list {
     quern_entity *entities;
-    const void **parents; /* elements are NULL without one */
+    void **locals, **worlds;
     uint32_t count, capacity;
 } quern__transform_list;
 
-/* A part of a walk, which one job does: the entities that it has come to, in order. */
+/* A part of a walk, which one job does: the entities that it has come to, in order; null for what is no
+ * node. */
 typedef struct quern__transform_part {
     quern_transform *transform;
+    void *const *parents; /* the worlds of the parents of the first ones, the tops; NULL: none */
     quern__transform_list list;
     bool is_whole; /* it did not end for want of memory, or since it took too long */
 } quern__transform_part;
@@ -60,11 +62,12 @@ struct quern_transform {
     bool no_walk;
     bool all_marked;             /* the next frame sweeps; the first one does */
     bool sweeps;                 /* this frame does, and has not yet; the walk decides */
-    quern__transform_list marks; /* entities that the next frame looks at; no parents */
+    quern__transform_list marks; /* entities that the next frame looks at; no values */
     uint64_t limit;              /* of what a walk of this frame may look at or place */
-    quern__transform_list tops;  /* what has changed in this frame; then those with nothing changed above */
-    quern_entity *set;           /* the changed ones, to be found again; null: free */
-    uint32_t set_capacity;       /* a power of two, or 0 */
+    /* what has changed in this frame; then those with nothing changed above, and worlds of their parents */
+    quern__transform_list tops;
+    quern_entity *set;     /* the changed ones, to be found again; null: free */
+    uint32_t set_capacity; /* a power of two, or 0 */
     quern__transform_part parts[QUERN__TRANSFORM_PARTS];
     _Atomic uint64_t placed_count; /* by all parts of the walk so far */
     quern_transform_stats stats;

@@ -32,14 +32,14 @@ enum {
     /* A walk looks at no more than one node in so many, and places no more. */
     NODES_PER_STEP = 4,
     LEAST_CAPACITY = 64,
-    BATCH = 32,         /* nodes that are looked up together */
+    BATCH = 32,         /* nodes whose children are looked up together */
     TOPS_PER_PART = 16, /* at least, so that a part is worth a job */
 };
 
 /* -------------------------------------------------------------------------------------------- memory */
 
 /* Of an entry of a list. */
-#define ENTRY_BYTES (sizeof(quern_entity) + sizeof(const void *))
+#define ENTRY_BYTES (sizeof(quern_entity) + 2 * sizeof(void *))
 
 static void *take(const quern_transform *transform, uint32_t count, size_t item_bytes)
 {
@@ -54,7 +54,7 @@ static void give(const quern_transform *transform, void *items, uint32_t count, 
         allocator->release(allocator->user_data, items, count * item_bytes, _Alignof(quern_entity));
 }
 
-/* Both arrays are one block. */
+/* All arrays are one block. */
 bool quern__transform_list_reserve(const quern_transform *transform, quern__transform_list *list,
                                    uint32_t wanted)
 {
@@ -66,11 +66,13 @@ bool quern__transform_list_reserve(const quern_transform *transform, quern__tran
     if (entities == NULL) return false;
     const quern__transform_list old = *list;
     list->entities = entities;
-    list->parents = (const void **)(entities + capacity);
+    list->locals = (void **)(entities + capacity);
+    list->worlds = list->locals + capacity;
     list->capacity = capacity;
     if (old.count > 0) {
         memcpy(list->entities, old.entities, old.count * sizeof *old.entities);
-        memcpy(list->parents, old.parents, old.count * sizeof *old.parents);
+        memcpy(list->locals, old.locals, old.count * sizeof *old.locals);
+        memcpy(list->worlds, old.worlds, old.count * sizeof *old.worlds);
     }
     give(transform, old.entities, old.capacity, ENTRY_BYTES);
     return true;
@@ -107,10 +109,14 @@ static bool holds(const quern_transform *transform, const void *parent, const vo
     return memcmp(&placed, world, kind->world.size_bytes) == 0;
 }
 
+static const void *world_of(const quern_transform *transform, quern_entity entity)
+{
+    return quern_entity_is_null(entity) ? NULL : quern_getter_get(transform->worlds, entity);
+}
+
 static const void *world_of_parent(const quern_transform *transform, quern_entity entity)
 {
-    const quern_entity parent = quern_entity_target(transform->owner, entity, transform->parent);
-    return quern_entity_is_null(parent) ? NULL : quern_getter_get(transform->worlds, parent);
+    return world_of(transform, quern_entity_target(transform->owner, entity, transform->parent));
 }
 
 /* An entity that may be no node any more. */
@@ -266,8 +272,7 @@ static bool find_tops(quern_transform *transform)
         }
         if (!is_top) continue;
         tops->entities[kept] = entity;
-        tops->parents[kept++] =
-            quern_entity_is_null(parent) ? NULL : quern_getter_get(transform->worlds, parent);
+        tops->worlds[kept++] = (void *)world_of(transform, parent);
     }
     tops->count = kept;
     return true;
@@ -275,42 +280,49 @@ static bool find_tops(quern_transform *transform)
 
 /* ----------------------------------------------------------------------------------------------- walk */
 
-/* Puts the children of some entities of a list at its end. worlds: of the entities. */
-static bool append_children(const quern_transform *transform, quern__transform_list *list, uint32_t first,
-                            uint32_t count, void *const *worlds)
+/* Places the entities of a list from one on, of which counts[i] have the i-th of the parents. */
+static void place_list(const quern_transform *transform, quern__transform_list *list, uint32_t first,
+                       void *const *parents, const uint32_t *counts, uint32_t parent_count)
+{
+    void (*place)(const void *, const void *, void *) = transform->kind->place;
+    for (uint32_t i = 0, k = first; i < parent_count; i++)
+        for (const uint32_t end = k + counts[i]; k < end; k++)
+            if (list->locals[k] != NULL && list->worlds[k] != NULL)
+                place(parents[i], list->locals[k], list->worlds[k]);
+            else
+                list->entities[k] = quern_entity_null(); /* so nothing below it follows from this */
+}
+
+/* The tops, each with a parent of its own. */
+static void place_tops(const quern_transform *transform, quern__transform_list *list, void *const *parents)
+{
+    quern_getter_get_many(transform->locals, list->entities, list->count, (const void **)list->locals);
+    quern_getter_get_many_write(transform->worlds, list->entities, list->count, list->worlds);
+    for (uint32_t i = 0; i < list->count; i++)
+        place_list(transform, list, i, parents + i, &(uint32_t){1}, 1);
+}
+
+/* Puts the children of some entities of a list at its end, and places them. */
+static bool place_children(const quern_transform *transform, quern__transform_list *list, uint32_t first,
+                           uint32_t count)
 {
     uint32_t counts[BATCH];
     const uint32_t room = list->capacity - list->count;
+    const quern_getter_column columns[] = {
+        {.getter = transform->locals, .values = list->locals + list->count},
+        {.getter = transform->worlds, .values = list->worlds + list->count, .writes = true}};
     const uint64_t child_count =
-        quern_entity_get_children_many(transform->owner, list->entities + first, count, transform->parent,
+        quern_getter_get_children_many(columns, 2, list->entities + first, count, transform->parent,
                                        list->entities + list->count, room, counts);
     if (child_count > room) {
         if (child_count > transform->limit) return false;
         if (!quern__transform_list_reserve(transform, list, list->count + (uint32_t)child_count))
             return false;
-        return append_children(transform, list, first, count, worlds);
+        return place_children(transform, list, first, count);
     }
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < counts[i]; k++)
-            list->parents[list->count++] = worlds[i];
+    place_list(transform, list, list->count, list->worlds + first, counts, count);
+    list->count += (uint32_t)child_count;
     return true;
-}
-
-/* Places some entities of a list, and appends their children. */
-static bool place_batch(const quern_transform *transform, quern__transform_list *list, uint32_t first,
-                        uint32_t count)
-{
-    const void *locals[BATCH];
-    void *worlds[BATCH];
-    quern_entity *entities = list->entities + first;
-    quern_getter_get_many(transform->locals, entities, count, locals);
-    quern_getter_get_many_write(transform->worlds, entities, count, worlds);
-    for (uint32_t i = 0; i < count; i++)
-        if (locals[i] != NULL && worlds[i] != NULL)
-            transform->kind->place(list->parents[first + i], locals[i], worlds[i]);
-        else
-            entities[i] = quern_entity_null(); /* no node, so nothing below it follows from this */
-    return append_children(transform, list, first, count, worlds);
 }
 
 /* A list is as long as its part of the walk, so far. Relaxed: the number is all there is to it; that it goes
@@ -326,11 +338,12 @@ static void walk_part(quern__transform_part *part)
 {
     quern__transform_list *list = &part->list;
     part->is_whole = false;
+    place_tops(part->transform, list, part->parents);
     for (uint32_t first = 0; first < list->count;) {
         const uint32_t left = list->count - first;
         const uint32_t count = left < BATCH ? left : BATCH;
         if (!goes_on(part->transform, count)) return;
-        if (!place_batch(part->transform, list, first, count)) return;
+        if (!place_children(part->transform, list, first, count)) return;
         first += count;
     }
     part->is_whole = true;
@@ -356,11 +369,11 @@ static bool make_parts(quern_transform *transform, uint32_t *out_count)
         const uint32_t end = (uint32_t)((uint64_t)tops->count * (i + 1) / part_count);
         quern__transform_part *part = &transform->parts[i];
         part->transform = transform;
+        part->parents = tops->worlds + begin;
         part->list.count = 0;
         if (!quern__transform_list_reserve(transform, &part->list, end - begin)) return false;
         part->list.count = end - begin;
         memcpy(part->list.entities, tops->entities + begin, (end - begin) * sizeof *tops->entities);
-        memcpy(part->list.parents, tops->parents + begin, (end - begin) * sizeof *tops->parents);
     }
     *out_count = part_count;
     return true;

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Random access by getters and refs. A getter looks where values are in a table by the number of the
- * archetype, which stands in the entity's record: so it touches the record, the table and the value. A ref
- * notes the value's address, and how many departures its chunk had seen then: see
- * core/storage/departures.h. */
+/* Random access by getters and refs. A ref notes the value's address, and how many departures its chunk had
+ * seen then: see core/storage/departures.h. */
 
-#include "core/storage/change.h"
+#include "core/world/getter.h"
+
 #include "core/world/find_many.h"
-#include "core/world/world.h"
-
-#include <quern/getter.h>
-
-typedef struct quern__getter {
-    quern_getter face; /* first: users have its address */
-    quern_world *world;
-    quern__place_table table;
-    bool has_refs;
-} quern__getter;
-
-_Static_assert(offsetof(quern__getter, face) == 0, "a getter begins with what users see of it");
 
 /* ------------------------------------------------------------------------------------------ create */
 
@@ -148,20 +135,11 @@ const void *quern_getter_get(const quern_getter *face, quern_entity entity)
     return find(getter, entity, &record);
 }
 
-/* The value at this location is about to be written. */
-static void note_written(const quern__getter *getter, uintptr_t location)
-{
-    const uint32_t index = getter->table.component_index;
-    quern__row_lent(quern__chunk_of(location)->archetype, location, index);
-    quern__storage_note_lent(&getter->world->storage, index);
-}
-
 static void *find_to_write(const quern__getter *getter, quern_entity entity)
 {
     const quern__record *record;
     void *value = find(getter, entity, &record);
-    if (value != NULL && (QUERN_CHECKS || *getter->face.filter_count > 0))
-        note_written(getter, record->location);
+    if (value != NULL && quern__getter_tells(getter)) quern__getter_note_written(getter, record->location);
     return value;
 }
 
@@ -208,7 +186,7 @@ uint32_t quern_getter_get_many_write(const quern_getter *face, const quern_entit
     const uint32_t found_count =
         quern__find_many(&getter->world->storage, &getter->table, getter->table.component_index, NULL,
                          entities, count, values);
-    if (QUERN_CHECKS || *face->filter_count > 0)
+    if (quern__getter_tells(getter))
         for (uint32_t i = 0; i < count; i++)
             if (out_values[i] != NULL) find_to_write(getter, entities[i]);
     return found_count;

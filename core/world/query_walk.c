@@ -204,15 +204,17 @@ static uint32_t find_changed(const quern__query *query, const quern__query_match
 {
     const uint32_t chunk_count = match->archetype->chunk_count;
     const quern__versions *kept = &match->archetype->versions;
-    uint32_t indices[QUERN_MAX_TERMS], index_count = 0;
+    uint32_t indices[QUERN_MAX_TERMS] = {0}, index_count = 0; /* 0: that of the rows */
     for (uint32_t i = 0; i < query->term_count; i++)
         if (query->terms[i].changed && match->columns[i].present)
             indices[index_count++] = match->columns[i].version_index;
     if (kept->items == NULL || index_count == 0) return chunk_count;
-    for (; chunk < chunk_count; chunk++) {
-        const uint64_t *versions = quern__versions_of(kept, chunk);
-        bool is_new = versions[0] > seen_version;
-        for (uint32_t i = 0; i < index_count; i++)
+    const uint64_t *versions = quern__versions_of(kept, chunk);
+    const uint32_t first = indices[0], second = indices[1];
+    for (; chunk < chunk_count; chunk++, versions += kept->stride) {
+        bool is_new = (versions[0] > seen_version) | (versions[first] > seen_version) |
+                      (versions[second] > seen_version);
+        for (uint32_t i = 2; i < index_count; i++)
             is_new |= versions[indices[i]] > seen_version;
         if (is_new) break;
     }

@@ -95,6 +95,35 @@ QUERN_API uint32_t quern_getter_get_many(const quern_getter *getter, const quern
 QUERN_API uint32_t quern_getter_get_many_write(const quern_getter *getter, const quern_entity *entities,
                                                uint32_t count, void **out_values);
 
+/* ---------------------------------------------------------------------------------- going down trees */
+
+#define QUERN_MAX_GETTER_COLUMNS 8 /**< Components that one call gets the values of. */
+
+/** A component of several that quern_getter_get_children_many gets the values of. */
+typedef struct quern_getter_column {
+    const quern_getter *getter; /**< Of the component. */
+    /** Gets a pointer for each entity: NULL where it does not have the component. */
+    void **values;
+    /** The values may be written: change filters count each as a change. Without it they must not be. */
+    bool writes QUERN__ZERO;
+} quern_getter_column;
+
+/** Writes the children of count targets as quern_entity_get_children_many does, and into each column a
+ * pointer to the value of each child, in the same order; returns how many children there are. What one child
+ * has is looked up once for all columns: so this is the fast way down trees, level by level.
+ *
+ * At most capacity children, and as many pointers per column, are written. There are 1 to
+ * QUERN_MAX_GETTER_COLUMNS columns, of getters of one world, which has the relation. A target that is null
+ * or not alive has no children. out_counts is NULL or gets how many each target has; out_children, and the
+ * values of columns, may be NULL when capacity is 0.
+ *
+ * Returns 0 with a message when the call is wrong. Threads: any that no change of the world runs beside; of
+ * columns with writes, as long as nobody else reads or writes these values. */
+QUERN_API uint64_t quern_getter_get_children_many(const quern_getter_column *columns, uint32_t column_count,
+                                                  const quern_entity *targets, uint32_t count,
+                                                  quern_relation relation, quern_entity *out_children,
+                                                  uint32_t capacity, uint32_t *out_counts);
+
 /* ------------------------------------------------------------------------------------------- refs */
 
 /** A handle, and where its value was found. Set entity, and leave the rest zero; a ref may be copied, and

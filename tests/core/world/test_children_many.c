@@ -2,13 +2,15 @@
  * Copyright (c) 2026 The Quern authors */
 #include "tests/support/setup.h"
 
+#include <quern/getter.h>
 #include <quern/relation.h>
 
 #include <criterion/criterion.h>
 
 #include <string.h>
 
-/* The children of many targets in one call: the same lists as one call each. */
+/* The children of many targets in one call: the same lists as one call each. And with their values: the
+ * same pointers as by getters. */
 
 enum { TARGETS = 50, ROOM = 400 };
 
@@ -93,4 +95,136 @@ Test(children_many, wrong_arguments)
         world, quern_entity_get_children_many(world, targets, 2, (quern_relation){0}, NULL, 0, NULL));
     cr_assert_eq(quern_entity_get_children_many(world, NULL, 0, parent, NULL, 0, NULL), 0);
     quern_world_destroy(world);
+}
+
+/* -------------------------------------------------------------------------------------- with values */
+
+enum { COMPONENTS = 3 };
+
+static quern_component components[COMPONENTS];
+static quern_getter *getters[COMPONENTS];
+
+/* Children have some of the components, in all ways that there are. */
+static void open_values(void)
+{
+    static const char *const names[COMPONENTS] = {"a", "b", "c"};
+    open_world();
+    for (uint32_t i = 0; i < COMPONENTS; i++) {
+        components[i] = setup_component(world, names[i], 8 * (i + 1), 8);
+        must(quern_getter_create(world, &(quern_getter_def){.component = components[i]}, &getters[i]));
+    }
+    quern_entity all[ROOM];
+    const uint64_t total = quern_entity_get_children_many(world, targets, TARGETS, parent, all, ROOM, NULL);
+    for (uint32_t i = 0; i < total; i++)
+        for (uint32_t k = 0; k < COMPONENTS; k++)
+            if ((i >> k & 1) != 0) must(quern_entity_add(world, all[i], components[k], NULL));
+}
+
+static void close_values(void)
+{
+    for (uint32_t i = 0; i < COMPONENTS; i++)
+        quern_getter_destroy(getters[i]);
+    quern_world_destroy(world);
+}
+
+TestSuite(children_values, .init = open_values, .fini = close_values);
+
+Test(children_values, are_what_getters_give)
+{
+    for (uint32_t column_count = 1; column_count <= COMPONENTS; column_count++) {
+        quern_entity all[ROOM], plain[ROOM];
+        void *values[COMPONENTS][ROOM];
+        uint32_t counts[TARGETS], plain_counts[TARGETS];
+        quern_getter_column columns[COMPONENTS];
+        for (uint32_t i = 0; i < column_count; i++)
+            columns[i] = (quern_getter_column){.getter = getters[i], .values = values[i], .writes = i == 1};
+        const uint64_t total = quern_getter_get_children_many(columns, column_count, targets, TARGETS,
+                                                              parent, all, ROOM, counts);
+        cr_assert_eq(
+            quern_entity_get_children_many(world, targets, TARGETS, parent, plain, ROOM, plain_counts),
+            total);
+        cr_assert_arr_eq(all, plain, total * sizeof *all);
+        cr_assert_arr_eq(counts, plain_counts, sizeof counts);
+        for (uint32_t i = 0; i < total; i++)
+            for (uint32_t k = 0; k < column_count; k++)
+                cr_assert_eq(values[k][i], quern_getter_get(getters[k], all[i]));
+    }
+}
+
+Test(children_values, are_as_many_as_there_is_room_for)
+{
+    for (uint32_t room = 0; room < 20; room++) {
+        quern_entity all[20] = {0};
+        void *values[20];
+        for (uint32_t i = 0; i < 20; i++)
+            values[i] = &world;
+        const quern_getter_column column = {.getter = getters[0], .values = values};
+        const uint64_t total =
+            quern_getter_get_children_many(&column, 1, targets, TARGETS, parent, all, room, NULL);
+        cr_assert_eq(total, quern_entity_get_children_many(world, targets, TARGETS, parent, NULL, 0, NULL));
+        for (uint32_t i = 0; i < 20; i++) {
+            cr_assert_eq(quern_entity_is_null(all[i]), i >= room);
+            cr_assert_eq(values[i] == &world, i >= room);
+        }
+    }
+}
+
+/* Of the column that is got to be written, and of no other. */
+Test(children_values, that_are_written_pass_change_filters)
+{
+    quern_query *changed[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const quern_term term = quern_term_changed(quern_term_read(components[i]));
+        changed[i] = setup_query(world, &term, 1);
+        for (quern_query_iterator it = quern_query_iterate(changed[i]); quern_query_next(&it);) {
+        }
+    }
+    quern_entity all[ROOM];
+    void *values[2][ROOM];
+    const quern_getter_column columns[] = {{.getter = getters[0], .values = values[0]},
+                                           {.getter = getters[1], .values = values[1], .writes = true}};
+    quern_getter_get_children_many(columns, 2, targets, TARGETS, parent, all, ROOM, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t seen_count = 0;
+        for (quern_query_iterator it = quern_query_iterate(changed[i]); quern_query_next(&it);)
+            seen_count += it.view.count;
+        cr_assert_eq(seen_count > 0, i == 1);
+        quern_query_destroy(changed[i]);
+    }
+}
+
+Test(children_values, wrong_arguments)
+{
+    quern_entity all[8];
+    void *values[8];
+    uint32_t counts[2] = {7, 7};
+    quern_world *other = setup_world();
+    quern_getter *foreign;
+    must(quern_getter_create(other, &(quern_getter_def){.component = setup_component(other, "a", 8, 8)},
+                             &foreign));
+    const quern_getter_column good = {.getter = getters[0], .values = values};
+    quern_getter_column columns[QUERN_MAX_GETTER_COLUMNS + 1];
+    for (uint32_t i = 0; i <= QUERN_MAX_GETTER_COLUMNS; i++)
+        columns[i] = good;
+    assert_refused_value(world,
+                         quern_getter_get_children_many(NULL, 1, targets, 2, parent, all, 8, counts));
+    cr_assert_eq(counts[0] + counts[1], 0);
+    assert_refused_value(world,
+                         quern_getter_get_children_many(columns, 0, targets, 2, parent, all, 8, NULL));
+    assert_refused_value(world, quern_getter_get_children_many(columns, QUERN_MAX_GETTER_COLUMNS + 1,
+                                                               targets, 2, parent, all, 8, NULL));
+    assert_refused_value(world, quern_getter_get_children_many(&good, 1, NULL, 2, parent, all, 8, NULL));
+    assert_refused_value(
+        world, quern_getter_get_children_many(&good, 1, targets, 2, (quern_relation){0}, all, 8, NULL));
+    columns[1] = (quern_getter_column){.values = values};
+    assert_refused_value(world,
+                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    columns[1] = (quern_getter_column){.getter = getters[1]};
+    assert_refused_value(world,
+                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    columns[1] = (quern_getter_column){.getter = foreign, .values = values};
+    assert_refused_value(world,
+                         quern_getter_get_children_many(columns, 2, targets, 2, parent, all, 8, NULL));
+    quern_getter_destroy(foreign);
+    quern_world_destroy(other);
 }

@@ -54,11 +54,11 @@ static uint32_t part_begin(uint32_t count, uint32_t part, uint32_t part_count)
     return (uint32_t)((uint64_t)count * part / part_count);
 }
 
-/* Calls function for each part; without a pool, or if that is taken, on the caller. */
+/* Calls function for each part; without a pool, or if that is taken, on the caller. The pool is asked for one
+ * part, too: so forecasts know of the loop. */
 static void for_parts(quern_jobs *jobs, sorting *all, quern_range_function *function)
 {
-    if (jobs == NULL || all->part_count == 1 ||
-        quern_jobs_parallel_for(jobs, all->part_count, 1, function, all) != QUERN_OK)
+    if (jobs == NULL || quern_jobs_parallel_for(jobs, all->part_count, 1, function, all) != QUERN_OK)
         function(all, 0, all->part_count, 0);
 }
 
@@ -441,30 +441,49 @@ static void sum_up(sorting *all, quern_jobs *jobs)
     for_parts(jobs, all, sum_cells);
 }
 
-/* As count_slice. */
-QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, const int32_t *cells,
-                                   uint32_t *cursors, quern_grid_item *items)
+/* from->is_planar and payload_bytes are constants where this is inlined. */
+QUERN_GRID_INLINE void place_slice(const layout *from, const slice *it, size_t payload_bytes,
+                                   uint32_t *cursors, const quern_grid *grid)
 {
+    const int32_t *cells = grid->cell_of + it->number;
     const char *position = it->rows->positions + it->begin * from->position_bytes;
     const quern_entity *entities = it->rows->entities;
     const uint32_t marks = it->rows->marks;
     for (uint32_t i = it->begin; i < it->end; i++, position += from->position_bytes) {
-        quern_grid_item *item = &items[cursors[*cells++]++];
+        const uint32_t place = cursors[*cells++]++;
+        quern_grid_item *item = &grid->items[place];
         item->entity = entities[i];
         load_position(from, position, item->position);
         item->marks = marks;
+        if (payload_bytes > 0)
+            memcpy(grid->payloads + place * payload_bytes, it->rows->payloads + i * payload_bytes,
+                   payload_bytes);
     }
 }
 
-/* Which is done first, since placing moves the cursors on. */
-static void place_payloads(const quern_grid *grid, const slice *it, uint32_t *cursors)
+/* Sizes that payloads most often have are known to the compiler. */
+QUERN_GRID_INLINE void place_any(const layout *from, const slice *it, uint32_t *cursors,
+                                 const quern_grid *grid)
 {
-    const int32_t *cells = grid->cell_of + it->number;
-    const size_t bytes = grid->payload_bytes;
-    for (uint32_t i = it->begin; i < it->end; i++)
-        memcpy(grid->payloads + cursors[*cells++]++ * bytes, it->rows->payloads + i * bytes, bytes);
-    for (uint32_t i = it->begin; i < it->end; i++)
-        cursors[*--cells]--;
+    switch (grid->payload_bytes) {
+    case 0:
+        place_slice(from, it, 0, cursors, grid);
+        break;
+    case 4:
+        place_slice(from, it, 4, cursors, grid);
+        break;
+    case 8:
+        place_slice(from, it, 8, cursors, grid);
+        break;
+    case 12:
+        place_slice(from, it, 12, cursors, grid);
+        break;
+    case 16:
+        place_slice(from, it, 16, cursors, grid);
+        break;
+    default:
+        place_slice(from, it, grid->payload_bytes, cursors, grid);
+    }
 }
 
 static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
@@ -478,15 +497,11 @@ static void place_rows(void *user_data, uint32_t begin, uint32_t end, uint32_t w
         slice it = {.number = part_begin(grid->row_count, part, all->part_count)};
         const uint32_t last = part_begin(grid->row_count, part + 1, all->part_count);
         while (next_slice(grid, &it, last)) {
-            const int32_t *cells = grid->cell_of + it.number;
-            if (grid->payload_bytes > 0) place_payloads(grid, &it, cursors);
-            if (grid->dimension_count == 2) {
-                from.is_planar = true;
-                place_slice(&from, &it, cells, cursors, grid->items);
-            } else {
-                from.is_planar = false;
-                place_slice(&from, &it, cells, cursors, grid->items);
-            }
+            from.is_planar = grid->dimension_count == 2;
+            if (from.is_planar)
+                place_any(&from, &it, cursors, grid);
+            else
+                place_any(&from, &it, cursors, grid);
         }
     }
 }

@@ -34,6 +34,7 @@ typedef struct Forecast {
     uint32_t frame_count, turn_count;
     Measured measured[MEASURED_MAX];
     uint32_t measured_count;
+    quern_jobs *jobs;      /* of one thread */
     Simulation simulation; /* that is captured */
     quern_capture *captures[TURNS_MAX];
 } Forecast;
@@ -62,6 +63,7 @@ static void open_worlds(Forecast *forecast, const Options *options, uint32_t thr
     forecast->measured_count = 0;
     add_measured(forecast, options, thread_count);
     if (options->baseline && thread_count > 1) add_measured(forecast, options, 1);
+    forecast->jobs = create_jobs(1);
     simulation_create(&forecast->simulation, options->seed, options->entity_count, NULL);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
         check(quern_capture_create(NULL, &forecast->captures[i]));
@@ -74,6 +76,7 @@ static void close_worlds(Forecast *forecast)
         quern_jobs_destroy(forecast->measured[i].jobs);
     }
     simulation_destroy(&forecast->simulation);
+    quern_jobs_destroy(forecast->jobs);
     for (uint32_t i = 0; i < forecast->turn_count; i++)
         quern_capture_destroy(forecast->captures[i]);
 }
@@ -98,8 +101,8 @@ static void run_turn(Forecast *forecast, uint32_t turn)
         measured->times_ns[turn] = clock_ns() - start_ns;
     }
     for (uint32_t frame = 0; frame + 1 < frame_count; frame++)
-        simulation_step(&forecast->simulation, NULL);
-    simulation_capture(&forecast->simulation, forecast->captures[turn]);
+        simulation_step(&forecast->simulation, forecast->jobs);
+    simulation_capture(&forecast->simulation, forecast->jobs, forecast->captures[turn]);
 }
 
 /* ------------------------------------------------------------------------------------------- medians */

@@ -99,9 +99,9 @@ void simulation_step(Simulation *simulation, quern_jobs *jobs)
     check(quern_schedule_run(simulation->schedule, jobs, frame_seconds));
 }
 
-void simulation_capture(Simulation *simulation, quern_capture *capture)
+void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_capture *capture)
 {
-    check(quern_schedule_run_captured(simulation->schedule, NULL, frame_seconds, capture));
+    check(quern_schedule_run_captured(simulation->schedule, jobs, frame_seconds, capture));
 }
 
 const Census *simulation_census(Simulation *simulation)

@@ -22,8 +22,8 @@ void simulation_destroy(Simulation *simulation);
 /* One frame, 1/60 of a second of simulated time. jobs NULL: on this thread alone. */
 void simulation_step(Simulation *simulation, quern_jobs *jobs);
 
-/* The same on this thread alone, captured for forecasts. */
-void simulation_capture(Simulation *simulation, quern_capture *capture);
+/* The same with a pool of one thread, captured for forecasts. */
+void simulation_capture(Simulation *simulation, quern_jobs *jobs, quern_capture *capture);
 
 /* Between frames. */
 const Census *simulation_census(Simulation *simulation);

@@ -137,7 +137,10 @@ QUERN_API void quern_capture_destroy(quern_capture *capture);
  * is dropped.
  *
  * Best on one thread (jobs NULL, or a pool of one), where nothing disturbs the chunks; sync points are then
- * applied part by part, as several threads would share them. On more threads, the times of chunks include
+ * applied part by part, as several threads would share them. With a pool of one thread, loops that serial
+ * systems, and the begin and end of any, run by quern_jobs_parallel_for are told apart: in forecasts threads
+ * share them out, by grains; a loop of one piece at will, since code that divides its work by the number of
+ * threads makes such. On more threads, the times of chunks include
  * what threads cost each other in caches. Errors, after which nothing is captured: NULL_ARGUMENT (capture),
  * INVALID_ARGUMENT (a frame is running that is captured in it), those of quern_schedule_run, and
  * OUT_OF_MEMORY for the capture, when the frame has run. */
@@ -164,7 +167,7 @@ QUERN_API quern_result quern_forecast_costs_measure(quern_jobs *jobs, quern_fore
 typedef enum quern_forecast_limit {
     QUERN_FORECAST_NONE,       /**< Nothing saves five percent. */
     QUERN_FORECAST_CHUNKS,     /**< A pass has too few or too uneven chunks for so many threads. */
-    QUERN_FORECAST_SERIAL,     /**< Systems that run on one thread. */
+    QUERN_FORECAST_SERIAL,     /**< Systems that run on one thread; the begin and end of others. */
     QUERN_FORECAST_SYNC,       /**< Sync points. */
     QUERN_FORECAST_BANDWIDTH,  /**< Memory bandwidth. */
     QUERN_FORECAST_SCHEDULING, /**< Stealing and waking. */

@@ -90,8 +90,9 @@ struct quern__worker {
     quern__queue assigned;         /* jobs that this worker alone may run, see assigned.c */
     quern__node *spare_nodes;      /* [spare_count], by next: see submit.c */
     uint32_t spare_count;
-    uint64_t loop_end_ns; /* when the last shared loop of this worker ended */
-    uint64_t quiet_ns;    /* loops in a row before that which woke nobody */
+    uint64_t loop_end_ns;          /* when the last shared loop of this worker ended */
+    uint64_t quiet_ns;             /* loops in a row before that which woke nobody */
+    quern__loop_watch *loop_watch; /* or NULL; set by its user, on the worker's own thread */
     quern__cost costs[QUERN__COST_COUNT];
     quern__worker_times times;
     quern__worker_place place;

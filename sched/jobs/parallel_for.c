@@ -259,6 +259,27 @@ static bool share_and_wait(quern__sharing *sharing, quern__worker *worker, const
     return quern__range_share(worker, range, wake, own);
 }
 
+/* Of a pool of one thread. */
+static bool run_watched(quern__worker *worker, const quern__range *range)
+{
+    quern__loop_watch *watch = worker->loop_watch;
+    const uint32_t grain = range->grain != 0 ? range->grain : 1, count = range->count - range->first;
+    worker->loop_watch = NULL;
+    const uint64_t start_ns = quern__clock_ns();
+    const bool is_whole = quern__range_run(range, worker->index);
+    watch->tell(watch, count / grain + (count % grain != 0), quern__clock_ns() - start_ns);
+    worker->loop_watch = watch;
+    return is_whole;
+}
+
+static bool run_range(quern__worker *worker, const quern__range *range)
+{
+    if (QUERN__UNLIKELY(worker->loop_watch != NULL)) return run_watched(worker, range);
+    return quern__range_is_plain(range, worker->jobs->thread_count)
+               ? quern__range_run(range, worker->index)
+               : quern__range_run_or_share(worker, range, &(quern__sharing){share_and_wait});
+}
+
 quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *range, const char *function)
 {
     if (range->count == 0) return QUERN_OK;
@@ -268,9 +289,7 @@ quern_result quern__jobs_parallel_for(quern_jobs *jobs, const quern__range *rang
     quern__worker *runner = worker != NULL ? worker : quern__current_worker;
     quern__worker_close(runner, range->is_closed);
     const quern__named_work work = quern__worker_begin_named(runner, range->name);
-    bool is_whole = quern__range_is_plain(range, jobs->thread_count)
-                        ? quern__range_run(range, runner->index)
-                        : quern__range_run_or_share(runner, range, &(quern__sharing){share_and_wait});
+    const bool is_whole = run_range(runner, range);
     quern__worker_end_named(runner, &work);
     quern__worker_close(runner, 0u - range->is_closed);
     if (worker == NULL) quern__jobs_leave(jobs);

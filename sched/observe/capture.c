@@ -4,6 +4,22 @@
 
 #include <stdio.h>
 
+_Static_assert(offsetof(struct quern_capture, loop_watch) == 0, "what is told of loops is a capture");
+
+static void tell_loop(quern__loop_watch *watch, uint32_t piece_count, uint64_t took_ns)
+{
+    quern_capture *capture = (quern_capture *)(void *)watch;
+    if (capture->is_out_of_memory ||
+        !quern__array_reserve(&capture->allocator, &capture->loops, capture->loops.count + 1)) {
+        capture->is_out_of_memory = true;
+        return;
+    }
+    uint32_t *first = &capture->tasks.items[capture->looping_task].first_loop[capture->looping_part];
+    capture->loops.items[capture->loops.count] =
+        (quern__inner_loop){.took_ns = took_ns, .piece_count = piece_count, .next = *first};
+    *first = capture->loops.count++;
+}
+
 quern_result quern_capture_create(const quern_allocator *allocator, quern_capture **out_capture)
 {
     if (out_capture == NULL) return quern__fail_null("quern_capture_create", "out_capture");
@@ -13,7 +29,7 @@ quern_result quern_capture_create(const quern_allocator *allocator, quern_captur
     quern_capture *capture = quern__allocate(&chosen, sizeof *capture, _Alignof(quern_capture));
     if (capture == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "quern_capture_create: no memory for a capture");
-    *capture = (quern_capture){.allocator = chosen};
+    *capture = (quern_capture){.loop_watch.tell = tell_loop, .allocator = chosen};
     *out_capture = capture;
     return QUERN_OK;
 }
@@ -32,13 +48,14 @@ void quern_capture_destroy(quern_capture *capture)
     quern__array_release(&allocator, &capture->tasks);
     quern__array_release(&allocator, &capture->items_ns);
     quern__array_release(&allocator, &capture->waits);
+    quern__array_release(&allocator, &capture->loops);
     quern__release(&allocator, capture, sizeof *capture, _Alignof(quern_capture));
 }
 
 void quern__capture_start(quern_capture *capture, uint32_t thread_count)
 {
     capture->sections.count = capture->tasks.count = 0;
-    capture->items_ns.count = capture->waits.count = 0;
+    capture->items_ns.count = capture->waits.count = capture->loops.count = 0;
     capture->thread_count = thread_count;
     capture->frame_ns = capture->serial_ns = capture->sections_ns = 0;
     capture->is_out_of_memory = false;
@@ -77,7 +94,8 @@ uint32_t quern__capture_add_task(quern_capture *capture, const char *name, uint3
     quern__task *task = &capture->tasks.items[capture->tasks.count];
     *task = (quern__task){.first_item = capture->items_ns.count,
                           .item_count = item_count,
-                          .first_wait = capture->waits.count};
+                          .first_wait = capture->waits.count,
+                          .first_loop = {QUERN__NO_LOOP, QUERN__NO_LOOP, QUERN__NO_LOOP}};
     snprintf(task->name, sizeof task->name, "%s", name);
     for (uint32_t i = 0; i < item_count; i++)
         capture->items_ns.items[capture->items_ns.count++] = 0;
@@ -94,6 +112,12 @@ void quern__capture_add_wait(quern_capture *capture, uint32_t before)
     }
     capture->waits.items[capture->waits.count++] = before;
     capture->tasks.items[capture->tasks.count - 1].wait_count++;
+}
+
+void quern__capture_expect_loops(quern_capture *capture, uint32_t task, quern__task_part part)
+{
+    capture->looping_task = task;
+    capture->looping_part = part;
 }
 
 /* Tasks of a sync point follow each other. */

@@ -23,8 +23,7 @@ static void capture_pass(quern_capture *capture, const quern__segment *segment, 
         if (stage->task == UINT32_MAX) return;
         quern__task *task = &capture->tasks.items[stage->task];
         task->bytes = streamed_bytes(pass, stage);
-        task->is_serial =
-            (pass->kind != QUERN__PASS_CHUNKS && pass->kind != QUERN__PASS_EVENTS) || stage->is_deep;
+        task->is_serial = quern__stage_is_serial(stage);
         task->caller_only = quern__system_is(pass->systems.items[0], QUERN_SYSTEM_MAIN_THREAD);
         if (i > 0) quern__capture_add_wait(capture, stage->task - 1);
         for (uint32_t k = 0; k < pass->waits_for.count && i == 0; k++) {

@@ -60,6 +60,20 @@ static double items_ns(const quern_capture *capture, const quern__task *task, ui
     return sum_ns;
 }
 
+/* Of the time that loops of a part of the task take on one thread, what so many threads save. */
+static double saved_ns(const quern_capture *capture, const quern__task *task, quern__task_part part,
+                       uint32_t thread_count)
+{
+    double sum_ns = 0;
+    for (uint32_t i = task->first_loop[part]; i != QUERN__NO_LOOP; i = capture->loops.items[i].next) {
+        const quern__inner_loop *loop = &capture->loops.items[i];
+        const uint32_t count =
+            loop->piece_count > 1 && loop->piece_count < thread_count ? loop->piece_count : thread_count;
+        sum_ns += (double)loop->took_ns - (double)loop->took_ns / count;
+    }
+    return sum_ns;
+}
+
 static double work_ns(const quern_capture *capture, const quern__task *task)
 {
     return (double)task->before_ns + (double)task->after_ns + items_ns(capture, task, 0, task->item_count);
@@ -79,6 +93,28 @@ static uint32_t piece_count(const simulation *run, const quern__task *task)
     return is_divided(run, task) ? CLAIMS_PER_WORKER * run->thread_count : task->item_count;
 }
 
+/* What a part of the task takes that takes alone_ns on one thread: less what others save by taking part in its
+ * loops, which is no loss when they come too late. */
+static double shared_ns(const simulation *run, const quern__task *task, quern__task_part part,
+                        double alone_ns)
+{
+    double coming_ns = 0;
+    for (uint32_t i = task->first_loop[part]; i != QUERN__NO_LOOP; i = run->capture->loops.items[i].next)
+        coming_ns += run->costs->steal_ns;
+    if (run->without == QUERN_FORECAST_SCHEDULING) coming_ns = 0;
+    const double gain_ns = saved_ns(run->capture, task, part, run->thread_count) - coming_ns;
+    return gain_ns > 0 ? alone_ns - gain_ns : alone_ns;
+}
+
+/* What comes before the items, or after them: that is serial, whatever they are. */
+static double hook_ns(const simulation *run, const quern__task *task, quern__task_part part,
+                      uint64_t took_ns)
+{
+    const bool is_taken_away = run->without == QUERN_FORECAST_SERIAL && !task->is_sync;
+    return is_taken_away ? (double)took_ns / run->thread_count
+                         : shared_ns(run, task, part, (double)took_ns);
+}
+
 /* How long the claim takes, and where it ends. */
 static double claim_ns(const simulation *run, const quern__task *task, uint32_t begin, uint32_t *out_end)
 {
@@ -86,8 +122,9 @@ static double claim_ns(const simulation *run, const quern__task *task, uint32_t 
     uint32_t size = left / (CLAIMS_PER_WORKER * run->thread_count);
     if (size == 0) size = left > 0;
     *out_end = begin + size;
-    return is_divided(run, task) ? items_ns(run->capture, task, 0, task->item_count) * size / count
-                                 : items_ns(run->capture, task, begin, *out_end);
+    if (is_divided(run, task)) return items_ns(run->capture, task, 0, task->item_count) * size / count;
+    const double alone_ns = items_ns(run->capture, task, begin, *out_end);
+    return shared_ns(run, task, QUERN__TASK_ITEM, alone_ns);
 }
 
 /* Of the tree in which workers come: how many have to come one after another, up to and with the next
@@ -183,7 +220,7 @@ static void make_claim(simulation *run, const choice *chosen)
     task_state *state = &run->tasks[chosen->task];
     double now_ns = chosen->start_ns;
     if (!state->is_begun) {
-        now_ns += (double)task->before_ns;
+        now_ns += hook_ns(run, task, QUERN__TASK_BEFORE, task->before_ns);
         state->ready_ns = now_ns;
         state->is_begun = true;
     }
@@ -193,7 +230,7 @@ static void make_claim(simulation *run, const choice *chosen)
     if (state->next_item == piece_count(run, task)) {
         state->is_finished = true;
         wait_for_memory(run, (uint32_t)chosen->task);
-        state->end_ns += (double)task->after_ns;
+        state->end_ns += hook_ns(run, task, QUERN__TASK_AFTER, task->after_ns);
         now_ns = state->end_ns;
     }
     run->free_ns[chosen->worker] = now_ns;
@@ -247,12 +284,23 @@ static double run_frame(simulation *run)
 
 /* ------------------------------------------------------------------------------------------- results */
 
-static double task_path_ns(const quern_capture *capture, const quern__task *task)
+static double longest_item_ns(const quern_capture *capture, const quern__task *task)
 {
     double longest_ns = 0;
     for (uint32_t i = 0; i < task->item_count; i++)
         longest_ns = later(longest_ns, (double)capture->items_ns.items[task->first_item + i]);
-    return (double)task->before_ns + longest_ns + (double)task->after_ns;
+    return longest_ns - saved_ns(capture, task, QUERN__TASK_ITEM, UINT32_MAX);
+}
+
+static double hooks_path_ns(const quern_capture *capture, const quern__task *task)
+{
+    return (double)task->before_ns - saved_ns(capture, task, QUERN__TASK_BEFORE, UINT32_MAX) +
+           (double)task->after_ns - saved_ns(capture, task, QUERN__TASK_AFTER, UINT32_MAX);
+}
+
+static double task_path_ns(const quern_capture *capture, const quern__task *task)
+{
+    return longest_item_ns(capture, task) + hooks_path_ns(capture, task);
 }
 
 /* Over the tasks' states, which are free to be used: the end of the longest chain. */
@@ -297,17 +345,26 @@ static void find_limit(simulation *run, quern_forecast *forecast)
     }
 }
 
-/* The task that the limit is about, by its longest item. */
+/* What the limit can be about in a task. */
+static double limiting_ns(const quern_capture *capture, const quern__task *task, quern_forecast_limit limit)
+{
+    if (limit == QUERN_FORECAST_CHUNKS) return task->is_serial ? 0 : longest_item_ns(capture, task);
+    return hooks_path_ns(capture, task) + (task->is_serial ? longest_item_ns(capture, task) : 0);
+}
+
+/* The task that the limit is about, by the most that it takes whatever the number of threads. */
 static const char *find_culprit(const quern_capture *capture, quern_forecast_limit limit)
 {
     const quern__task *culprit = NULL;
+    double most_ns = 0;
     for (uint32_t s = 0; s < capture->sections.count; s++) {
         const quern__section *section = &capture->sections.items[s];
-        for (uint32_t i = section->first_task; i < section->end_task; i++) {
+        for (uint32_t i = section->first_task; i < section->end_task && !section->is_sync; i++) {
             const quern__task *task = &capture->tasks.items[i];
-            if (section->is_sync || task->is_serial != (limit == QUERN_FORECAST_SERIAL)) continue;
-            if (culprit == NULL || task_path_ns(capture, task) > task_path_ns(capture, culprit))
-                culprit = task;
+            const double task_ns = limiting_ns(capture, task, limit);
+            if (task_ns <= most_ns) continue;
+            most_ns = task_ns;
+            culprit = task;
         }
     }
     return culprit != NULL ? culprit->name : "";

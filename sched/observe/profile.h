@@ -117,6 +117,13 @@ static inline quern__profiler *quern__schedule_profiler(const quern_schedule *sc
     return quern__profiler_of(quern__schedule_observer(schedule));
 }
 
+/* Whether one thread runs all of it, by what it is. */
+static inline bool quern__stage_is_serial(const quern__stage *stage)
+{
+    const quern__pass_kind kind = stage->pass->kind;
+    return (kind != QUERN__PASS_CHUNKS && kind != QUERN__PASS_EVENTS) || stage->is_deep;
+}
+
 /* ---------------------------------------------------------------------------- profile_frame.c: frames */
 
 /* What earlier frames came to is forgotten: the sums; all of it, also what was learnt. */

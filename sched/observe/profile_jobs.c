@@ -153,6 +153,29 @@ static uint32_t run_count_of(const quern__profiler *profiler, uint32_t worker_in
     return profiler->jobs != NULL ? profiler->jobs->workers[worker_index].run_count : 0;
 }
 
+/* Of what one thread runs alone, forecasts want to know the loops. Only in a frame on one thread: there, what
+ * a loop takes is what its pieces take together. */
+static void watch_loops(const quern__profiler *profiler, const quern__observed_job *job)
+{
+    const quern__pass *pass = job->pass;
+    if (profiler->jobs == NULL || profiler->frame.thread_count != 1) return;
+    if (job->callback == QUERN__CALLBACK_BEGIN)
+        quern__capture_expect_loops(profiler->capture, pass->stages[0].task, QUERN__TASK_BEFORE);
+    else if (job->callback == QUERN__CALLBACK_END)
+        quern__capture_expect_loops(profiler->capture, pass->stages[pass->stage_count - 1].task,
+                                    QUERN__TASK_AFTER);
+    else if (quern__stage_is_serial(job->stage))
+        quern__capture_expect_loops(profiler->capture, job->stage->task, QUERN__TASK_ITEM);
+    else
+        return;
+    profiler->jobs->workers[job->worker_index].loop_watch = &profiler->capture->loop_watch;
+}
+
+static void unwatch_loops(const quern__profiler *profiler, const quern__observed_job *job)
+{
+    if (profiler->jobs != NULL) profiler->jobs->workers[job->worker_index].loop_watch = NULL;
+}
+
 /* A span goes on while the worker runs one job of the pass after the other, for which it does not even look
  * at the clock. In a trace each is shown by itself. */
 static void begin_items(const quern__profiler *profiler, const quern__observed_job *job)
@@ -176,6 +199,7 @@ void quern__profile_begin_job(quern__frame_observer *observer, const quern__obse
     const quern__profiler *profiler = quern__profiler_of(observer);
     quern__observed_worker *worker = &profiler->workers[job->worker_index];
     worker->is_counted = false;
+    if (profiler->capture != NULL) watch_loops(profiler, job);
     if (job->callback == QUERN__CALLBACK_RUN) {
         if (profiler->is_on) begin_items(profiler, job);
         return;
@@ -222,6 +246,7 @@ void quern__profile_end_job(quern__frame_observer *observer, const quern__observ
 {
     const quern__profiler *profiler = quern__profiler_of(observer);
     if (!profiler->is_on) return;
+    if (profiler->capture != NULL) unwatch_loops(profiler, job);
     if (job->callback == QUERN__CALLBACK_RUN) {
         end_items(profiler, job);
         return;

@@ -422,6 +422,52 @@ Test(forecast, as_many_threads_as_a_pool_can_have)
     quern_capture_destroy(capture);
 }
 
+static void add_loop(quern_capture *capture, uint32_t piece_count, uint64_t took_ns)
+{
+    capture->loop_watch.tell(&capture->loop_watch, piece_count, took_ns);
+}
+
+Test(forecast, loops_of_a_serial_system_are_shared)
+{
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    add_task(capture, "a", 1, 1000);
+    capture->tasks.items[0].is_serial = true;
+    quern__capture_expect_loops(capture, 0, QUERN__TASK_ITEM);
+    add_loop(capture, 4, 400);
+    add_loop(capture, 1, 500); /* as many pieces as there are threads */
+    assert_frame(capture, &no_costs, 1, 1000);
+    assert_frame(capture, &no_costs, 2, 550);
+    assert_frame(capture, &no_costs, 10, 250);
+    const quern_forecast_costs costs = {.steal_ns = 20};
+    assert_frame(capture, &costs, 1, 1000);
+    assert_frame(capture, &costs, 2, 590);
+    const quern_forecast_costs slow = {.steal_ns = 10000};
+    assert_frame(capture, &slow, 2, 1000); /* then the others come too late */
+    assert_about(forecast_with(capture, &no_costs, 10).critical_path_ns, 200, 0.01);
+    quern_capture_destroy(capture);
+}
+
+Test(forecast, loops_before_and_after_items_are_shared)
+{
+    quern_capture *capture = open_capture();
+    quern__capture_start_section(capture, false, 0);
+    quern__task *task = add_task(capture, "a", 100, 10);
+    task->before_ns = 300;
+    task->after_ns = 1000;
+    quern__capture_expect_loops(capture, 0, QUERN__TASK_BEFORE);
+    add_loop(capture, 2, 200);
+    quern__capture_expect_loops(capture, 0, QUERN__TASK_AFTER);
+    add_loop(capture, 1, 800);
+    assert_frame(capture, &no_costs, 1, 2300);
+    assert_frame(capture, &no_costs, 2, 200 + 500 + 600);
+    assert_frame(capture, &no_costs, 4, 200 + 250 + 400);
+    const quern_forecast forecast = forecast_with(capture, &no_costs, 4);
+    cr_assert_eq(forecast.limit, QUERN_FORECAST_SERIAL, "what is left of both");
+    cr_assert_str_eq(forecast.limit_system, "a");
+    quern_capture_destroy(capture);
+}
+
 /* -------------------------------------------------------------------------------------------- frames */
 
 static void count_up(quern_context *context, const quern_view *view)
@@ -467,6 +513,73 @@ Test(forecast, a_frame_is_captured_chunk_by_chunk)
 {
     check_captured(1);
     check_captured(3);
+}
+
+typedef struct looping {
+    quern_jobs *jobs;
+    _Atomic uint32_t item_count;
+} looping;
+
+static void count_items(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    looping *all = user_data;
+    all->item_count += end - begin;
+}
+
+/* Ten times the loop of ten items. */
+static void loop_inside(void *user_data, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    looping *all = user_data;
+    for (uint32_t i = begin; i < end; i++)
+        must(quern_jobs_parallel_for(all->jobs, 10, 1, count_items, all));
+}
+
+static void run_loops(quern_context *context)
+{
+    looping *all = quern_context_user_data(context);
+    must(quern_jobs_parallel_for(all->jobs, 10, 1, loop_inside, all));
+    must(quern_jobs_parallel_for(all->jobs, 25, 10, count_items, all));
+    must(quern_jobs_parallel_for(all->jobs, 1, 0, count_items, all));
+}
+
+static void run_loops_once(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    run_loops(context);
+}
+
+static void check_loops(uint32_t thread_count, uint32_t expected_count)
+{
+    quern_world *world = setup_world();
+    quern_schedule *schedule = setup_schedule(world);
+    looping all = {.jobs = setup_jobs(thread_count)};
+    quern_system_def def = system_def("loops", run_loops_once);
+    def.begin = def.end = run_loops;
+    def.user_data = &all;
+    setup_system(schedule, &def);
+    quern_capture *capture = open_capture();
+    must(quern_schedule_run_captured(schedule, all.jobs, 0.1, capture));
+    cr_assert_eq(capture->loops.count, expected_count);
+    static const uint32_t pieces[] = {10, 3, 1};
+    for (uint32_t i = 0; i < expected_count; i++) /* before, itself, after */
+        cr_assert_eq(capture->loops.items[i].piece_count, pieces[i % 3]);
+    for (uint32_t part = 0; part < QUERN__TASK_PART_COUNT && expected_count > 0; part++)
+        cr_assert_eq(capture->tasks.items[0].first_loop[part], 3 * part + 2);
+    must_run(schedule, all.jobs);
+    cr_assert_eq(capture->loops.count, expected_count, "it is not captured any more");
+    cr_assert_eq(all.item_count, 2 * 3 * (100u + 25 + 1));
+    quern_capture_destroy(capture);
+    quern_schedule_destroy(schedule);
+    quern_jobs_destroy(all.jobs);
+    quern_world_destroy(world);
+}
+
+Test(forecast, loops_of_a_serial_system_are_captured_on_one_thread)
+{
+    check_loops(1, 9);
+    check_loops(3, 0);
 }
 
 Test(forecast, costs_are_measured)

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Blueprints: one tower and one enemy of each kind, switched off and named, from which prefabs are captured.
+ * A tower is a base with a turret on it, and the turret has barrels. */
+
+#include "check.h"
+#include "kinds.h"
+#include "systems.h"
+
+static quern_entity make_folder(quern_world *world, const char *name)
+{
+    quern_entity folder;
+    check(quern_entity_create(world, &folder));
+    check(quern_entity_set_name(world, folder, name));
+    return folder;
+}
+
+/* A part of a tower: an entity with a shape at a place on its parent. */
+static quern_entity make_part(Game *game, quern_entity parent, const char *name, float x, float y,
+                              Shape shape)
+{
+    const Types *types = &game->types;
+    quern_local2 local = quern_local2_identity();
+    local.position[0] = x;
+    local.position[1] = y;
+    const quern_component components[] = {types->local, types->spot, types->shape};
+    const void *values[] = {&local, NULL, &shape};
+    quern_entity part;
+    check(quern_entity_create_with(game->world, components, values, 3, &part));
+    check(quern_entity_relate(game->world, part, types->parent, parent));
+    check(quern_entity_set_name(game->world, part, name));
+    return part;
+}
+
+static quern_entity make_base(Game *game, quern_entity folder, TowerKind kind)
+{
+    const TowerRules *rules = &tower_rules[kind];
+    const Tower tower = {kind, rules->cost};
+    const Shape shape = {SHAPE_BASE, 0, 1.8f, 1.8f, 0x2B3A4AFF};
+    const quern_entity base = make_part(game, folder, rules->name, 0, 0, shape);
+    check(quern_entity_add(game->world, base, game->types.tower, &tower));
+    return base;
+}
+
+static quern_entity make_turret(Game *game, quern_entity base, Turret turret, Shape shape)
+{
+    const quern_entity part = make_part(game, base, "turret", 0, 0, shape);
+    check(quern_entity_add(game->world, part, game->types.turret, &turret));
+    check(quern_entity_add(game->world, part, game->types.stun, NULL));
+    return part;
+}
+
+/* A barrel that is loaded every load_seconds; what it does is a component that the caller adds. */
+static quern_entity make_barrel(Game *game, quern_entity turret, const char *name, float x, float y,
+                                Shape shape, float load_seconds)
+{
+    const Barrel barrel = {.rest = x, .length = shape.width / 2};
+    const Loaded loaded = {.load_seconds = load_seconds};
+    const quern_entity part = make_part(game, turret, name, x, y, shape);
+    check(quern_entity_add(game->world, part, game->types.barrel, &barrel));
+    check(quern_entity_add(game->world, part, game->types.loaded, &loaded));
+    return part;
+}
+
+/* ------------------------------------------------------------------------------------------ four towers */
+
+static quern_entity make_gun(Game *game, quern_entity folder)
+{
+    const TowerRules *rules = &tower_rules[TOWER_GUN];
+    const quern_entity base = make_base(game, folder, TOWER_GUN);
+    const Turret turret = {.range = rules->range, .shot_speed = 22, .turn_speed = 9};
+    const quern_entity top =
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 2, 1.05f, 1.05f, 0x5B6B7AFF});
+    const Gun gun = {.damage = 5, .speed = 22, .spread = 0.06f, .range = rules->range + 1};
+    const Shape shape = {SHAPE_BAR, 1, 0.9f, 0.24f, rules->color};
+    for (int side = 0; side < 2; side++) {
+        const quern_entity barrel =
+            make_barrel(game, top, side == 0 ? "left" : "right", 0.5f, side == 0 ? -0.22f : 0.22f, shape,
+                        side == 0 ? 0.11f : 0.13f);
+        check(quern_entity_add(game->world, barrel, game->types.gun, &gun));
+    }
+    return base;
+}
+
+static quern_entity make_mortar(Game *game, quern_entity folder)
+{
+    const TowerRules *rules = &tower_rules[TOWER_MORTAR];
+    const quern_entity base = make_base(game, folder, TOWER_MORTAR);
+    const Turret turret = {.range = rules->range, .least_range = 2.5f, .shot_speed = 9, .turn_speed = 3};
+    const quern_entity top =
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 1.25f, 1.25f, 0x5A4A45FF});
+    const Mortar mortar = {.damage = 26, .radius = 1.7f, .speed = 9};
+    const quern_entity barrel =
+        make_barrel(game, top, "barrel", 0.3f, 0, (Shape){SHAPE_BAR, 2, 0.95f, 0.5f, rules->color}, 1.1f);
+    check(quern_entity_add(game->world, barrel, game->types.mortar, &mortar));
+    return base;
+}
+
+static quern_entity make_prism(Game *game, quern_entity folder)
+{
+    const TowerRules *rules = &tower_rules[TOWER_PRISM];
+    const quern_entity base = make_base(game, folder, TOWER_PRISM);
+    const Turret turret = {.range = rules->range, .turn_speed = 7};
+    const quern_entity top =
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 0.95f, 0.95f, 0x3F5B6BFF});
+    const Prism prism = {.damage_per_second = 75};
+    const Beam beam = {.from_x = 0};
+    const quern_entity barrel =
+        make_barrel(game, top, "crystal", 0.25f, 0, (Shape){SHAPE_CRYSTAL, 2, 0.9f, 0.6f, rules->color}, 0);
+    check(quern_entity_add(game->world, barrel, game->types.prism, &prism));
+    check(quern_entity_add(game->world, barrel, game->types.beam, &beam));
+    check(quern_entity_enable(game->world, barrel, game->types.beam, false));
+    return base;
+}
+
+static quern_entity make_bell(Game *game, quern_entity folder)
+{
+    const TowerRules *rules = &tower_rules[TOWER_BELL];
+    const quern_entity base = make_base(game, folder, TOWER_BELL);
+    const Turret turret = {.range = rules->range, .turn_speed = 1.5f};
+    const quern_entity top =
+        make_turret(game, base, turret, (Shape){SHAPE_RING, 1, 1.3f, 1.3f, 0x8296D8FF});
+    const Bell bell = {.damage = 2, .radius = rules->range, .chill_seconds = 1.6f};
+    const quern_entity barrel =
+        make_barrel(game, top, "bell", 0, 0, (Shape){SHAPE_DISC, 2, 0.62f, 0.62f, rules->color}, 1.25f);
+    check(quern_entity_add(game->world, barrel, game->types.bell, &bell));
+    return base;
+}
+
+static void make_towers(Game *game)
+{
+    const quern_entity folder = make_folder(game->world, "towers");
+    const quern_entity bases[TOWER_KINDS] = {[TOWER_GUN] = make_gun(game, folder),
+                                             [TOWER_MORTAR] = make_mortar(game, folder),
+                                             [TOWER_PRISM] = make_prism(game, folder),
+                                             [TOWER_BELL] = make_bell(game, folder)};
+    for (uint32_t kind = 0; kind < TOWER_KINDS; kind++)
+        check(quern_prefab_capture(game->world, bases[kind], &game->towers[kind]));
+    check(quern_entity_set_active(game->world, folder, false));
+}
+
+/* --------------------------------------------------------------------------------------------- enemies */
+
+static void make_enemies(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_entity folder = make_folder(game->world, "enemies");
+    for (uint32_t kind = 0; kind < ENEMY_KINDS; kind++) {
+        const Enemy enemy = {.kind = kind, .pace = enemy_rules[kind].speed};
+        const Health health = {enemy_rules[kind].health};
+        const quern_component components[] = {types->enemy, types->health, types->place, types->chill};
+        const void *values[] = {&enemy, &health, NULL, NULL};
+        quern_entity blueprint;
+        check(quern_entity_create_with(game->world, components, values, 4, &blueprint));
+        check(quern_entity_enable(game->world, blueprint, types->chill, false));
+        check(quern_entity_relate(game->world, blueprint, types->parent, folder));
+        check(quern_entity_set_name(game->world, blueprint, enemy_rules[kind].name));
+        check(quern_prefab_capture(game->world, blueprint, &game->enemies[kind]));
+    }
+    check(quern_entity_set_active(game->world, folder, false));
+}
+
+void blueprints_make(Game *game)
+{
+    make_towers(game);
+    make_enemies(game);
+}

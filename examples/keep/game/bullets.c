@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* What has been fired: bullets fly straight (phase "move") and hit the first enemy that they touch, shells burst
+ * where they come down and hit all around (phase "fire"). */
+
+#include "check.h"
+#include "kinds.h"
+#include "systems.h"
+
+#include <math.h>
+
+static const float step_seconds = 1.0f / STEPS_PER_SECOND;
+static const float bullet_radius = 0.14f;
+
+/* ------------------------------------------------------------------------------------------------- fly */
+
+enum { FLY_PLACE, FLY_VELOCITY, FLY_BULLET };
+
+static void fly(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Place *places = QUERN_COLUMN(view, FLY_PLACE, Place);
+    const Velocity *velocities = QUERN_COLUMN(view, FLY_VELOCITY, const Velocity);
+    Bullet *bullets = QUERN_COLUMN(view, FLY_BULLET, Bullet);
+    quern_emitter *bursts = quern_context_emitter(context, game->types.burst);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const Burst trail = {.x = places[i].x,
+                             .y = places[i].y,
+                             .speed = 0.3f,
+                             .span = 0.3f,
+                             .size = 0.1f,
+                             .count = 2,
+                             .color = 0xFFC870FF,
+                             .kind = PARTICLE_EMBER};
+        quern_emit(bursts, &trail);
+        places[i].x += velocities[i].x * step_seconds;
+        places[i].y += velocities[i].y * step_seconds;
+        bullets[i].seconds -= step_seconds;
+        if (bullets[i].seconds <= 0)
+            check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+    }
+}
+
+static void add_fly(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def def = {.name = "fly",
+                                  .phase = PHASE_MOVE,
+                                  .run = fly,
+                                  .user_data = game,
+                                  .terms = {[FLY_PLACE] = quern_term_write(types->place),
+                                            [FLY_VELOCITY] = quern_term_read(types->velocity),
+                                            [FLY_BULLET] = quern_term_write(types->bullet)},
+                                  .emits = {types->burst}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* ----------------------------------------------------------------------------------------------- strike */
+
+/* The nearest enemy that the bullet touches, or NULL. */
+static const quern_grid_item *touched(const quern_grid *grid, Place at)
+{
+    const quern_grid_item *nearest = NULL;
+    const float largest = enemy_rules[ENEMY_GIANT].radius + bullet_radius;
+    float least = INFINITY;
+    quern_grid_iterator near = quern_grid_radius(grid, &at.x, largest);
+    while (quern_grid_next(&near)) {
+        const Enemy *enemy = quern_grid_payload(grid, near.item);
+        const float reach = enemy_rules[enemy->kind].radius + bullet_radius;
+        if (near.square > reach * reach || near.square >= least) continue;
+        least = near.square;
+        nearest = near.item;
+    }
+    return nearest;
+}
+
+static void strike(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    const Types *types = &game->types;
+    quern_commands *commands = quern_context_commands(context);
+    const quern_grid *grid = quern_context_grid(context, types->grid);
+    const Place *places = QUERN_COLUMN(view, 0, const Place);
+    const Bullet *bullets = QUERN_COLUMN(view, 1, const Bullet);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_grid_item *hit = touched(grid, places[i]);
+        if (hit == NULL) continue;
+        const Health loss = {-bullets[i].damage};
+        check(quern_commands_accumulate(commands, hit->entity, types->health, &loss, QUERN_SUM));
+        check(quern_commands_destroy(commands, view->entities[i]));
+        quern_emit(quern_context_emitter(context, types->burst), &(Burst){.x = places[i].x,
+                                                                          .y = places[i].y,
+                                                                          .speed = 3,
+                                                                          .span = 0.45f,
+                                                                          .size = 0.12f,
+                                                                          .count = 8,
+                                                                          .color = 0xFFD890FF,
+                                                                          .kind = PARTICLE_SPARK});
+    }
+}
+
+static void add_strike(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def def = {.name = "strike",
+                                  .phase = PHASE_FIRE,
+                                  .run = strike,
+                                  .user_data = game,
+                                  .terms = {quern_term_read(types->place), quern_term_read(types->bullet)},
+                                  .resources = {{types->grid, QUERN_READ}},
+                                  .emits = {types->burst}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* --------------------------------------------------------------------------------------------- shells */
+
+static void glide(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    Place *places = QUERN_COLUMN(view, 0, Place);
+    Shell *shells = QUERN_COLUMN(view, 1, Shell);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        shells[i].seconds += step_seconds;
+        const float part = fminf(shells[i].seconds / shells[i].span, 1);
+        places[i].x = shells[i].from_x + (shells[i].to_x - shells[i].from_x) * part;
+        places[i].y = shells[i].from_y + (shells[i].to_y - shells[i].from_y) * part;
+    }
+}
+
+/* Half of the damage at the edge. */
+static void splash(quern_context *context, const Game *game, const Shell *shell)
+{
+    const float center[2] = {shell->to_x, shell->to_y}, square = shell->radius * shell->radius;
+    quern_grid_iterator near =
+        quern_grid_radius(quern_context_grid(context, game->types.grid), center, shell->radius);
+    while (quern_grid_next(&near)) {
+        const Health loss = {-shell->damage * (1 - 0.5f * near.square / square)};
+        check(quern_commands_accumulate(quern_context_commands(context), near.item->entity,
+                                        game->types.health, &loss, QUERN_SUM));
+    }
+}
+
+static void tell_blast(quern_context *context, const Game *game, const Shell *shell)
+{
+    const Burst fire = {.x = shell->to_x,
+                        .y = shell->to_y,
+                        .speed = 6,
+                        .span = 0.8f,
+                        .size = 0.28f,
+                        .count = 120,
+                        .color = 0xFF8C3CFF,
+                        .kind = PARTICLE_SPARK};
+    Burst smoke = fire, ring = fire;
+    smoke.speed = 1.4f;
+    smoke.span = 1.6f;
+    smoke.size = 1.0f;
+    smoke.count = 16;
+    smoke.color = 0x2A2428FF;
+    smoke.kind = PARTICLE_SMOKE;
+    ring.count = 1;
+    ring.span = 0.45f;
+    ring.size = shell->radius * 2.4f;
+    ring.kind = PARTICLE_RING;
+    quern_emitter *bursts = quern_context_emitter(context, game->types.burst);
+    quern_emit(bursts, &smoke);
+    quern_emit(bursts, &fire);
+    quern_emit(bursts, &ring);
+    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_BLAST, shell->to_x});
+}
+
+static void land(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    const Shell *shells = QUERN_COLUMN(view, 0, const Shell);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (shells[i].seconds < shells[i].span) continue;
+        splash(context, game, &shells[i]);
+        tell_blast(context, game, &shells[i]);
+        check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+    }
+}
+
+static void add_shells(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def gliding = {
+        .name = "glide",
+        .phase = PHASE_MOVE,
+        .run = glide,
+        .user_data = game,
+        .terms = {quern_term_write(types->place), quern_term_write(types->shell)}};
+    const quern_system_def landing = {.name = "land",
+                                      .phase = PHASE_FIRE,
+                                      .run = land,
+                                      .user_data = game,
+                                      .terms = {quern_term_read(types->shell)},
+                                      .resources = {{types->grid, QUERN_READ}},
+                                      .emits = {types->burst, types->cue}};
+    check(quern_schedule_add_system(game->schedule, &gliding, NULL));
+    check(quern_schedule_add_system(game->schedule, &landing, NULL));
+}
+
+void bullets_add(Game *game)
+{
+    add_fly(game);
+    add_strike(game);
+    add_shells(game);
+}

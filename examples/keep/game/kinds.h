@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_KINDS_H
+#define KEEP_KINDS_H
+
+/* What kinds of enemies and towers there are, and how strong: all numbers of the game in one place. */
+
+#include "components.h"
+
+typedef struct EnemyRules {
+    const char *name;
+    float health, speed, radius;
+    int32_t bounty; /* gold and score for killing one */
+    int32_t harm;   /* lives lost when it gets through */
+    uint32_t color; /* 0xRRGGBBAA */
+} EnemyRules;
+
+typedef struct TowerRules {
+    const char *name;
+    int32_t cost;
+    float range;
+    uint32_t color;
+    const char *about; /* a line for the player */
+} TowerRules;
+
+extern const EnemyRules enemy_rules[ENEMY_KINDS];
+extern const TowerRules tower_rules[TOWER_KINDS];
+
+/* The kind of that name; TOWER_KINDS where there is none. */
+TowerKind tower_kind_named(const char *name);
+
+#endif

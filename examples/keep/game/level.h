@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_LEVEL_H
+#define KEEP_LEVEL_H
+
+/* A level as its file has it (JSON): roads, waves, and towers that stand from the beginning. Roads, enemies
+ * and towers are named; the names are looked up in the world when the game begins (game.c). */
+
+#include "road.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LEVEL_NAME_BYTES = 32,
+    LEVEL_ROADS_MAX = 4,
+    LEVEL_POINTS_MAX = 32,
+    LEVEL_WAVES_MAX = 32,
+    LEVEL_GROUPS_MAX = 8,
+    LEVEL_TOWERS_MAX = 32
+};
+
+typedef struct LevelRoad {
+    char name[LEVEL_NAME_BYTES];
+    float width;
+    uint32_t point_count;
+    Point points[LEVEL_POINTS_MAX];
+} LevelRoad;
+
+/* Enemies of one kind that come one after another. */
+typedef struct LevelGroup {
+    char enemy[LEVEL_NAME_BYTES], road[LEVEL_NAME_BYTES];
+    uint32_t count;
+    float after_seconds;        /* from the beginning of the wave */
+    float every_seconds;        /* between two of them */
+    uint32_t kind, road_number; /* what the names mean: found when the game begins */
+} LevelGroup;
+
+typedef struct LevelWave {
+    uint32_t group_count;
+    LevelGroup groups[LEVEL_GROUPS_MAX];
+} LevelWave;
+
+typedef struct LevelTower {
+    char tower[LEVEL_NAME_BYTES];
+    Point at;
+} LevelTower;
+
+typedef struct Level {
+    char title[LEVEL_NAME_BYTES];
+    float width, height;
+    uint32_t gold, lives;
+    uint32_t firefly_count;
+    float rest_seconds; /* between waves */
+    uint32_t road_count, wave_count, tower_count;
+    LevelRoad roads[LEVEL_ROADS_MAX];
+    LevelWave waves[LEVEL_WAVES_MAX];
+    LevelTower towers[LEVEL_TOWERS_MAX];
+} Level;
+
+/* Reads a level. Returns false, and says in message which file, where in it, and what is wrong. */
+bool level_load(Level *level, const char *path, char *message, size_t message_bytes);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Particles by the ten thousand: bursts are events that become entities (phase "tell"), which drift and fade
+ * (phase "move"). Fireflies drift for ever. */
+
+#include "check.h"
+#include "random.h"
+#include "systems.h"
+
+#include <math.h>
+
+static const float step_seconds = 1.0f / STEPS_PER_SECOND;
+static const float circle = 6.2831853f;
+
+/* ----------------------------------------------------------------------------------------------- burst */
+
+enum { BURST_MAX = 256 }; /* particles of one event */
+
+typedef struct Cloud {
+    Place places[BURST_MAX];
+    Velocity velocities[BURST_MAX];
+    Particle particles[BURST_MAX];
+} Cloud;
+
+static void scatter(Cloud *cloud, uint32_t i, const Burst *burst, uint64_t bits)
+{
+    const float angle = circle * random_unit(bits), speed = burst->speed * sqrtf(random_unit(bits << 20));
+    const float late = 0.4f + 0.6f * random_unit(random_hash(bits, 1));
+    cloud->places[i] = (Place){burst->x, burst->y};
+    cloud->velocities[i] =
+        (Velocity){burst->push_x + cosf(angle) * speed, burst->push_y + sinf(angle) * speed};
+    cloud->particles[i] = (Particle){.span = burst->count > 1 ? burst->span * late : burst->span,
+                                     .size = burst->count > 1 ? burst->size * late : burst->size,
+                                     .color = burst->color,
+                                     .kind = burst->kind};
+}
+
+/* The views are events: each has as many particles as it says. */
+static void burst(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    const Types *types = &game->types;
+    const Burst *bursts = QUERN_EVENTS(view, Burst);
+    const Keep *keep = quern_context_resource(context, types->keep);
+    const uint64_t seed = random_hash(keep->step, view->ordinal);
+    const quern_component components[] = {types->place, types->velocity, types->particle};
+    const uint32_t count = view->count;
+    Cloud cloud;
+    const void *const columns[] = {cloud.places, cloud.velocities, cloud.particles};
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t many = bursts[i].count < BURST_MAX ? bursts[i].count : BURST_MAX;
+        for (uint32_t k = 0; k < many; k++)
+            scatter(&cloud, k, &bursts[i], random_hash(seed + i, k));
+        check(quern_commands_create_many(quern_context_commands(context), components, columns, 3, many,
+                                         NULL));
+    }
+}
+
+static void add_burst(Game *game)
+{
+    const quern_system_def def = {.name = "burst",
+                                  .phase = PHASE_TELL,
+                                  .run = burst,
+                                  .user_data = game,
+                                  .items = game->types.burst,
+                                  .resources = {{game->types.keep, QUERN_READ}}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* ----------------------------------------------------------------------------------------------- drift */
+
+enum { DRIFT_PLACE, DRIFT_VELOCITY, DRIFT_PARTICLE };
+
+/* What is left of the velocity after a step. */
+static const float drag[] = {
+    [PARTICLE_SPARK] = 0.945f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
+
+static void drift(quern_context *context, const quern_view *view)
+{
+    Place *places = QUERN_COLUMN(view, DRIFT_PLACE, Place);
+    Velocity *velocities = QUERN_COLUMN(view, DRIFT_VELOCITY, Velocity);
+    Particle *particles = QUERN_COLUMN(view, DRIFT_PARTICLE, Particle);
+    quern_commands *commands = quern_context_commands(context);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        places[i].x += velocities[i].x * step_seconds;
+        places[i].y += velocities[i].y * step_seconds;
+        velocities[i].x *= drag[particles[i].kind];
+        velocities[i].y *= drag[particles[i].kind];
+        particles[i].seconds += step_seconds;
+        if (particles[i].seconds >= particles[i].span)
+            check(quern_commands_destroy(commands, view->entities[i]));
+    }
+}
+
+static void add_drift(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def def = {.name = "drift",
+                                  .phase = PHASE_MOVE,
+                                  .run = drift,
+                                  .user_data = game,
+                                  .terms = {[DRIFT_PLACE] = quern_term_write(types->place),
+                                            [DRIFT_VELOCITY] = quern_term_write(types->velocity),
+                                            [DRIFT_PARTICLE] = quern_term_write(types->particle)}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* -------------------------------------------------------------------------------------------- fireflies */
+
+static float wrapped(float x, float size)
+{
+    return x < 0 ? x + size : x >= size ? x - size : x;
+}
+
+static void flicker(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Place *places = QUERN_COLUMN(view, 0, Place);
+    Firefly *fireflies = QUERN_COLUMN(view, 1, Firefly);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
+        const float turn = 2 * sinf(fireflies[i].phase) + 0.21f * places[i].x + 0.13f * places[i].y;
+        places[i].x = wrapped(places[i].x + cosf(turn) * 0.35f * step_seconds, game->level.width);
+        places[i].y = wrapped(places[i].y + sinf(turn) * 0.35f * step_seconds, game->level.height);
+    }
+}
+
+static void add_fireflies(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_component components[] = {types->place, types->firefly};
+    for (uint32_t i = 0; i < game->level.firefly_count; i++) {
+        const uint64_t bits = random_hash(7, i);
+        const Place place = {random_unit(bits) * game->level.width,
+                             random_unit(bits << 20) * game->level.height};
+        const Firefly firefly = {random_unit(random_hash(8, i)) * circle};
+        const void *values[] = {&place, &firefly};
+        check(quern_entity_create_with(game->world, components, values, 2, NULL));
+    }
+    const quern_system_def def = {
+        .name = "flicker",
+        .phase = PHASE_MOVE,
+        .run = flicker,
+        .user_data = game,
+        .terms = {quern_term_write(types->place), quern_term_write(types->firefly)}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+void particles_add(Game *game)
+{
+    add_burst(game);
+    add_drift(game);
+    add_fireflies(game);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Towers: barrels are loaded and come to rest, turrets are stunned by curses and recover (phase "move"), choose
+ * targets and turn to them (phase "aim"). */
+
+#include "check.h"
+#include "systems.h"
+
+#include <math.h>
+
+static const float step_seconds = 1.0f / STEPS_PER_SECOND;
+static const float curse_radius = 4.5f, stun_seconds = 3.5f;
+static const float locked_angle = 0.15f;
+static const float circle = 6.2831853f;
+
+/* -------------------------------------------------------------------------------------------- barrels */
+
+/* A barrel that is being loaded has Loaded disabled: it comes here, and to no system that fires. */
+static void reload(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    Loaded *loaded = QUERN_COLUMN(view, 0, Loaded);
+    quern_run run = {0};
+    while (quern_view_next_run(view, &run))
+        for (uint32_t i = run.first; i < run.first + run.count; i++) {
+            loaded[i].seconds -= step_seconds;
+            if (loaded[i].seconds <= 0) quern_view_enable(view, 0, i, true);
+        }
+}
+
+static void settle(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    Barrel *barrels = QUERN_COLUMN(view, 0, Barrel);
+    quern_local2 *locals = QUERN_COLUMN(view, 1, quern_local2);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        barrels[i].recoil *= 0.82f;
+        locals[i].position[0] = barrels[i].rest - barrels[i].recoil;
+    }
+}
+
+static void add_barrels(Game *game)
+{
+    const Types *types = &game->types;
+    quern_term unloaded = quern_term_write(types->loaded);
+    unloaded.enabled = QUERN_IF_DISABLED;
+    const quern_system_def reloading = {.name = "reload",
+                                        .phase = PHASE_MOVE,
+                                        .run = reload,
+                                        .user_data = game,
+                                        .terms = {unloaded},
+                                        .flags = QUERN_SYSTEM_RUNS};
+    const quern_system_def settling = {
+        .name = "settle barrels",
+        .phase = PHASE_MOVE,
+        .run = settle,
+        .user_data = game,
+        .terms = {quern_term_write(types->barrel), quern_term_write(types->local)}};
+    check(quern_schedule_add_system(game->schedule, &reloading, NULL));
+    check(quern_schedule_add_system(game->schedule, &settling, NULL));
+}
+
+/* ------------------------------------------------------------------------------------------------ stun */
+
+enum { STUN_TURRET, STUN_STUN, STUN_SPOT };
+
+static bool are_curses(quern_context *context)
+{
+    const Game *game = quern_context_user_data(context);
+    return quern_context_event_count(context, game->types.curse) > 0;
+}
+
+static bool is_cursed(quern_context *context, const Game *game, const quern_world2 *spot)
+{
+    quern_event_iterator it;
+    quern_context_events(context, game->types.curse, &it);
+    while (quern_event_next(&it)) {
+        const Curse *curses = it.block.values;
+        for (uint32_t i = 0; i < it.block.count; i++) {
+            const float x = curses[i].x - spot->m[0][2], y = curses[i].y - spot->m[1][2];
+            if (x * x + y * y < curse_radius * curse_radius) return true;
+        }
+    }
+    return false;
+}
+
+static void stun(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Turret *turrets = QUERN_COLUMN(view, STUN_TURRET, Turret);
+    Stun *stuns = QUERN_COLUMN(view, STUN_STUN, Stun);
+    const quern_world2 *spots = QUERN_COLUMN(view, STUN_SPOT, const quern_world2);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_cursed(context, game, &spots[i])) continue;
+        stuns[i].seconds = stun_seconds;
+        turrets[i].is_locked = 0;
+        quern_view_enable(view, STUN_TURRET, i, false);
+        quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_CURSE, spots[i].m[0][2]});
+    }
+}
+
+static void recover(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    Stun *stuns = QUERN_COLUMN(view, STUN_STUN, Stun);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        stuns[i].seconds -= step_seconds;
+        if (stuns[i].seconds <= 0) quern_view_enable(view, STUN_TURRET, i, true);
+    }
+}
+
+static void add_stun(Game *game)
+{
+    const Types *types = &game->types;
+    quern_term stunned = quern_term_write(types->turret);
+    stunned.enabled = QUERN_IF_DISABLED;
+    const quern_system_def stunning = {
+        .name = "stun",
+        .phase = PHASE_MOVE,
+        .run = stun,
+        .condition = are_curses,
+        .user_data = game,
+        .terms = {[STUN_TURRET] = quern_term_either(quern_term_write(types->turret)),
+                  [STUN_STUN] = quern_term_write(types->stun),
+                  [STUN_SPOT] = quern_term_read(types->spot)},
+        .reads_events = {types->curse},
+        .emits = {types->cue}};
+    const quern_system_def recovering = {
+        .name = "recover",
+        .phase = PHASE_MOVE,
+        .run = recover,
+        .user_data = game,
+        .terms = {[STUN_TURRET] = stunned, [STUN_STUN] = quern_term_write(types->stun)}};
+    check(quern_schedule_add_system(game->schedule, &stunning, NULL));
+    check(quern_schedule_add_system(game->schedule, &recovering, NULL));
+}
+
+/* ------------------------------------------------------------------------------------------------- aim */
+
+enum { AIM_TURRET, AIM_LOCAL, AIM_SPOT };
+
+static bool is_in_reach(const Turret *turret, float square)
+{
+    return square <= turret->range * turret->range && square >= turret->least_range * turret->least_range;
+}
+
+/* Where the target will be when a shot gets there. */
+static void lead_target(Turret *turret, Point from, Point at, const Enemy *enemy)
+{
+    const float x = at.x - from.x, y = at.y - from.y;
+    const float seconds = turret->shot_speed > 0 ? sqrtf(x * x + y * y) / turret->shot_speed : 0;
+    turret->aim_x = at.x + enemy->drift_x * seconds;
+    turret->aim_y = at.y + enemy->drift_y * seconds;
+}
+
+/* A turret stays with its target while that lives and is in reach. */
+static bool keep_target(quern_context *context, const Game *game, Turret *turret, Point from)
+{
+    if (quern_entity_is_null(turret->target)) return false;
+    const Place *place = quern_context_lookup(context, turret->target, game->types.place);
+    const Enemy *enemy = quern_context_lookup(context, turret->target, game->types.enemy);
+    if (place == NULL || enemy == NULL) return false;
+    const float x = place->x - from.x, y = place->y - from.y;
+    if (!is_in_reach(turret, x * x + y * y)) return false;
+    lead_target(turret, from, (Point){place->x, place->y}, enemy);
+    return true;
+}
+
+/* The enemy in reach that has the shortest way left. */
+static bool choose_target(quern_context *context, const Game *game, Turret *turret, Point from)
+{
+    const quern_grid *grid = quern_context_grid(context, game->types.grid);
+    quern_grid_iterator near = quern_grid_radius(grid, &from.x, turret->range);
+    float least = INFINITY;
+    turret->target = quern_entity_null();
+    while (quern_grid_next(&near)) {
+        const Enemy *enemy = quern_grid_payload(grid, near.item);
+        const float left = game->roads[enemy->road].length - enemy->along;
+        if (left >= least || !is_in_reach(turret, near.square)) continue;
+        least = left;
+        turret->target = near.item->entity;
+        lead_target(turret, from, (Point){near.item->position[0], near.item->position[1]}, enemy);
+    }
+    return least < INFINITY;
+}
+
+/* Turns by as much as it can in a step; returns how much is left. */
+static float turn(quern_local2 *local, float turn_speed, float angle)
+{
+    const float most = turn_speed * step_seconds;
+    float left = remainderf(angle - local->angle, circle);
+    const float turned = fminf(fmaxf(left, -most), most);
+    local->angle = remainderf(local->angle + turned, circle);
+    return left - turned;
+}
+
+static void aim(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Turret *turrets = QUERN_COLUMN(view, AIM_TURRET, Turret);
+    quern_local2 *locals = QUERN_COLUMN(view, AIM_LOCAL, quern_local2);
+    const quern_world2 *spots = QUERN_COLUMN(view, AIM_SPOT, const quern_world2);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        Turret *turret = &turrets[i];
+        const Point from = {spots[i].m[0][2], spots[i].m[1][2]};
+        turret->is_locked = 0;
+        if (!keep_target(context, game, turret, from) && !choose_target(context, game, turret, from))
+            continue;
+        const float angle = atan2f(turret->aim_y - from.y, turret->aim_x - from.x);
+        turret->is_locked = fabsf(turn(&locals[i], turret->turn_speed, angle)) < locked_angle;
+    }
+}
+
+static void add_aim(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def def = {.name = "aim",
+                                  .phase = PHASE_AIM,
+                                  .run = aim,
+                                  .user_data = game,
+                                  .terms = {[AIM_TURRET] = quern_term_write(types->turret),
+                                            [AIM_LOCAL] = quern_term_write(types->local),
+                                            [AIM_SPOT] = quern_term_read(types->spot)},
+                                  .lookups = {{.component = types->place}, {.component = types->enemy}},
+                                  .resources = {{types->grid, QUERN_READ}}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+void towers_add(Game *game)
+{
+    add_barrels(game);
+    add_stun(game);
+    add_aim(game);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Phases "lead" and "tell": the next wave begins, spawners let enemies out, and what has been killed or has got
+ * through counts. */
+
+#include "check.h"
+#include "kinds.h"
+#include "random.h"
+#include "systems.h"
+
+#include <math.h>
+
+static const float step_seconds = 1.0f / STEPS_PER_SECOND;
+
+/* ------------------------------------------------------------------------------------------------ lead */
+
+static float wave_seconds(const LevelWave *wave)
+{
+    float longest = 0;
+    for (uint32_t i = 0; i < wave->group_count; i++) {
+        const LevelGroup *group = &wave->groups[i];
+        longest = fmaxf(longest, group->after_seconds + (float)group->count * group->every_seconds);
+    }
+    return longest;
+}
+
+static void begin_wave(quern_context *context, const Game *game, Keep *keep)
+{
+    const LevelWave *wave = &game->level.waves[keep->wave];
+    for (uint32_t i = 0; i < wave->group_count; i++) {
+        const LevelGroup *group = &wave->groups[i];
+        const Spawner spawner = {group->kind, group->road_number, group->count, group->after_seconds,
+                                 group->every_seconds};
+        quern_commands_create_with(quern_context_commands(context), &game->types.spawner,
+                                   (const void *const[]){&spawner}, 1);
+    }
+    if (keep->is_called) keep->gold += (int32_t)keep->rest_seconds;
+    keep->wave++;
+    keep->rest_seconds = wave_seconds(wave) + game->level.rest_seconds;
+    quern_emit(quern_context_emitter(context, game->types.cue), &(Cue){CUE_WAVE, game->level.width / 2});
+}
+
+/* The next wave begins when it is time, or when the player calls it, who is paid for the seconds left. */
+static void lead(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    const Game *game = quern_context_user_data(context);
+    Keep *keep = quern_context_resource_write(context, game->types.keep);
+    keep->step++;
+    if (keep->state != KEEP_PLAYING || keep->wave == game->level.wave_count) return;
+    keep->rest_seconds -= step_seconds;
+    if (keep->is_called || keep->rest_seconds <= 0) begin_wave(context, game, keep);
+    keep->is_called = 0;
+}
+
+static void add_lead(Game *game)
+{
+    const quern_system_def def = {.name = "lead waves",
+                                  .phase = PHASE_LEAD,
+                                  .run = lead,
+                                  .user_data = game,
+                                  .resources = {{game->types.keep, QUERN_WRITE}},
+                                  .emits = {game->types.cue}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* ----------------------------------------------------------------------------------------------- spawn */
+
+static void let_out(quern_context *context, const Game *game, const Spawner *spawner, uint64_t seed)
+{
+    const Road *road = &game->roads[spawner->road];
+    const EnemyRules *rules = &enemy_rules[spawner->kind];
+    const uint64_t bits = random_hash(seed, spawner->left);
+    const Enemy enemy = {.kind = spawner->kind,
+                         .road = spawner->road,
+                         .lane = random_signed(bits),
+                         .pace = rules->speed * (0.85f + 0.3f * random_unit(bits))};
+    const Place place = {road->steps[0].at.x, road->steps[0].at.y};
+    const quern_spawn_def def = {.overrides = {{.component = game->types.enemy, .column = &enemy},
+                                               {.component = game->types.place, .column = &place}}};
+    check(quern_commands_spawn(quern_context_commands(context), game->enemies[spawner->kind], &def, NULL));
+}
+
+static void spawn(quern_context *context, const quern_view *view)
+{
+    const Game *game = quern_context_user_data(context);
+    Spawner *spawners = QUERN_COLUMN(view, 0, Spawner);
+    const uint32_t count = view->count;
+    for (uint32_t i = 0; i < count; i++) {
+        Spawner *spawner = &spawners[i];
+        const uint64_t seed = quern_entity_seed(game->world, view->entities[i]);
+        spawner->wait_seconds -= step_seconds;
+        for (; spawner->wait_seconds <= 0 && spawner->left > 0; spawner->left--) {
+            let_out(context, game, spawner, seed);
+            spawner->wait_seconds += spawner->every_seconds;
+        }
+        if (spawner->left == 0)
+            check(quern_commands_destroy(quern_context_commands(context), view->entities[i]));
+    }
+}
+
+static void add_spawn(Game *game)
+{
+    const quern_system_def def = {.name = "spawn",
+                                  .phase = PHASE_LEAD,
+                                  .run = spawn,
+                                  .user_data = game,
+                                  .terms = {quern_term_write(game->types.spawner)}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* ----------------------------------------------------------------------------------------------- score */
+
+/* Gold and lives follow from what was told; nobody else writes them in a step. */
+static void score(quern_context *context, const quern_view *view)
+{
+    (void)view;
+    const Game *game = quern_context_user_data(context);
+    Keep *keep = quern_context_resource_write(context, game->types.keep);
+    quern_event_iterator it;
+    quern_context_events(context, game->types.kill, &it);
+    while (quern_event_next(&it)) {
+        const Kill *kills = it.block.values;
+        for (uint32_t i = 0; i < it.block.count; i++) {
+            keep->gold += enemy_rules[kills[i].kind].bounty;
+            keep->score += enemy_rules[kills[i].kind].bounty * 10;
+            keep->kills++;
+        }
+    }
+    quern_context_events(context, game->types.leak, &it);
+    while (quern_event_next(&it)) {
+        const Leak *leaks = it.block.values;
+        for (uint32_t i = 0; i < it.block.count; i++)
+            keep->lives -= enemy_rules[leaks[i].kind].harm;
+    }
+    if (keep->lives < 0) keep->lives = 0;
+}
+
+static void add_score(Game *game)
+{
+    const quern_system_def def = {.name = "score",
+                                  .phase = PHASE_TELL,
+                                  .run = score,
+                                  .user_data = game,
+                                  .resources = {{game->types.keep, QUERN_WRITE}},
+                                  .reads_events = {game->types.kill, game->types.leak}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+/* ---------------------------------------------------------------------------------------------- census */
+
+enum { CENSUS_ENEMY, CENSUS_SPAWNER };
+
+static void count_view(quern_context *context, const quern_view *view)
+{
+    uint32_t *enemies = quern_context_partial(context);
+    const uint32_t count = view->count;
+    if (quern_view_has(view, CENSUS_ENEMY)) *enemies += count;
+    if (!quern_view_has(view, CENSUS_SPAWNER)) return;
+    const Spawner *spawners = QUERN_COLUMN(view, CENSUS_SPAWNER, const Spawner);
+    for (uint32_t i = 0; i < count; i++)
+        *enemies += spawners[i].left;
+}
+
+static void decide(quern_context *context)
+{
+    const Game *game = quern_context_user_data(context);
+    Keep *keep = quern_context_resource_write(context, game->types.keep);
+    const uint32_t count = quern_context_partial_count(context);
+    keep->enemy_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        keep->enemy_count += *(const uint32_t *)quern_context_partial_at(context, i);
+    if (keep->state != KEEP_PLAYING) return;
+    if (keep->lives == 0)
+        keep->state = KEEP_LOST;
+    else if (keep->wave == game->level.wave_count && keep->enemy_count == 0)
+        keep->state = KEEP_WON;
+    else
+        return;
+    const Cue cue = {keep->state == KEEP_WON ? CUE_WON : CUE_LOST, game->level.width / 2};
+    quern_emit(quern_context_emitter(context, game->types.cue), &cue);
+}
+
+static void add_census(Game *game)
+{
+    const Types *types = &game->types;
+    const quern_system_def def = {.name = "census",
+                                  .phase = PHASE_TELL,
+                                  .run = count_view,
+                                  .end = decide,
+                                  .partial_bytes = sizeof(uint32_t),
+                                  .user_data = game,
+                                  .terms = {[CENSUS_ENEMY] = quern_term_any(types->enemy, QUERN_NO_ACCESS),
+                                            [CENSUS_SPAWNER] = quern_term_any(types->spawner, QUERN_READ)},
+                                  /* Written in decide alone, so views may run side by side. */
+                                  .resources = {{types->keep, QUERN_WRITE_CONCURRENT}},
+                                  .emits = {types->cue}};
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
+}
+
+void waves_add(Game *game)
+{
+    add_lead(game);
+    add_spawn(game);
+    add_score(game);
+    add_census(game);
+}

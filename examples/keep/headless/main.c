@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+
+/* Keep without a window: replays a recorded game, as fast as it goes, and says what became of it. The end is the
+ * same on any number of threads. */
+
+#include "../game/check.h"
+#include "../game/inputs.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MESSAGE_BYTES = 512, FRAMES_MAX = 1000000 };
+
+static const char usage[] = "Usage: keep_headless [options]\n"
+                            "Replays a recorded game of keep without a window.\n"
+                            "\n"
+                            "  --level FILE    the level (default: the one that is shipped)\n"
+                            "  --input FILE    the recorded game (default: the one that is shipped)\n"
+                            "  --frames N      steps to make; 0 = as many as were recorded (default 0)\n"
+                            "  --threads N     threads; 0 = all processors (default 0)\n"
+                            "  --profile       say at the end where the time went\n"
+                            "  --json          end the output with one line of JSON\n"
+                            "  --help          this text\n";
+
+typedef struct Options {
+    const char *level, *input;
+    uint32_t frame_count, thread_count;
+    bool json, profile;
+} Options;
+
+typedef struct Record {
+    uint64_t *frame_ns;
+    uint32_t frame_count;
+    uint64_t entities_most;
+} Record;
+
+/* --------------------------------------------------------------------------------------------- options */
+
+static uint32_t parse_number(const char *option, const char *text, uint32_t most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long number = strtoul(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && number <= most)
+        return (uint32_t)number;
+    fprintf(stderr, "keep: --%s takes a whole number up to %" PRIu32 ", not '%s'\n", option, most, text);
+    exit(2);
+}
+
+static Options parse_options(int argc, char **argv)
+{
+    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
+                                         {"input", required_argument, NULL, 'i'},
+                                         {"frames", required_argument, NULL, 'f'},
+                                         {"threads", required_argument, NULL, 't'},
+                                         {"headless", no_argument, NULL, 'w'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"profile", no_argument, NULL, 'p'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
+    Options options = {.level = KEEP_LEVELS "/ford.json", .input = KEEP_LEVELS "/ford.txt"};
+    for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
+        if (option == 'l') options.level = optarg;
+        if (option == 'i') options.input = optarg;
+        if (option == 'f') options.frame_count = parse_number("frames", optarg, FRAMES_MAX);
+        if (option == 't') options.thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
+        if (option == 'j') options.json = true;
+        if (option == 'p') options.profile = true;
+        if (option == 'h') {
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == '?') exit(2);
+    }
+    if (optind == argc) return options;
+    fprintf(stderr, "keep: '%s' is no option\n", argv[optind]);
+    exit(2);
+}
+
+/* ------------------------------------------------------------------------------------------------ run */
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static _Noreturn void refuse(const char *message)
+{
+    fprintf(stderr, "keep: %s\n", message);
+    exit(EXIT_FAILURE);
+}
+
+static void note_frame(Record *record, const Game *game, uint64_t start_ns)
+{
+    quern_world_stats stats;
+    record->frame_ns[record->frame_count++] = clock_ns() - start_ns;
+    check(quern_world_get_stats(game->world, &stats));
+    if (stats.entity_count > record->entities_most) record->entities_most = stats.entity_count;
+}
+
+static void replay(Game *game, const Inputs *inputs, uint32_t frame_count, quern_jobs *jobs, Record *record)
+{
+    char message[MESSAGE_BYTES];
+    record->frame_ns = check_memory(calloc(frame_count + 1, sizeof *record->frame_ns));
+    for (uint32_t next = 0; record->frame_count < frame_count;) {
+        if (!inputs_replay(inputs, &next, game, message, sizeof message)) refuse(message);
+        const uint64_t start_ns = clock_ns();
+        game_step(game, jobs);
+        note_frame(record, game, start_ns);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- report */
+
+static int compare_times(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void report(const Options *options, Game *game, quern_jobs *jobs, Record *record)
+{
+    static const char *const states[] = {
+        [KEEP_PLAYING] = "playing", [KEEP_WON] = "won", [KEEP_LOST] = "lost"};
+    const Keep *keep = game_state(game);
+    const uint32_t count = record->frame_count;
+    qsort(record->frame_ns, count, sizeof *record->frame_ns, compare_times);
+    const uint64_t median = count > 0 ? record->frame_ns[count / 2] : 0;
+    const uint64_t worst = count > 0 ? record->frame_ns[count - 1] : 0;
+    printf("%s, %s after %" PRIu32 " of %" PRIu32 " waves and %" PRIu32 " steps: score %" PRId32
+           ", %" PRIu32 " killed, %" PRId32 " lives and %" PRId32 " gold left\n",
+           game->level.title, states[keep->state], keep->wave, game->level.wave_count, count, keep->score,
+           keep->kills, keep->lives, keep->gold);
+    printf("at most %" PRIu64 " entities; a step takes %.2f ms (median), %.2f ms at most\n",
+           record->entities_most, (double)median / 1e6, (double)worst / 1e6);
+    if (!options->json) return;
+    printf("{\"hash\": \"0x%016" PRIx64 "\", \"frames\": %" PRIu32 ", \"threads\": %" PRIu32
+           ", \"entities\": %" PRIu64 ", \"frame_ns_median\": %" PRIu64 ", \"frame_ns_worst\": %" PRIu64
+           ", \"state\": \"%s\", \"score\": %" PRId32 "}\n",
+           quern_world_hash(game->world), count, quern_jobs_thread_count(jobs), record->entities_most,
+           median, worst, states[keep->state], keep->score);
+}
+
+int main(int argc, char **argv)
+{
+    const Options options = parse_options(argc, argv);
+    char message[MESSAGE_BYTES];
+    Level level;
+    Inputs inputs;
+    Game game;
+    quern_jobs *jobs;
+    if (!level_load(&level, options.level, message, sizeof message)) refuse(message);
+    if (!inputs_load(&inputs, options.input, message, sizeof message)) refuse(message);
+    if (!game_create(&game, &level, message, sizeof message)) refuse(message);
+    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &jobs));
+    check(quern_schedule_set_profiling(game.schedule, options.profile));
+    const uint32_t frame_count = options.frame_count > 0 ? options.frame_count : (uint32_t)inputs.end;
+    Record record = {.frame_count = 0};
+    replay(&game, &inputs, frame_count, jobs, &record);
+    if (options.profile) check(quern_schedule_write_profile(game.schedule, quern_sink_file(stdout)));
+    report(&options, &game, jobs, &record);
+    free(record.frame_ns);
+    inputs_free(&inputs);
+    quern_jobs_destroy(jobs);
+    game_destroy(&game);
+    return EXIT_SUCCESS;
+}

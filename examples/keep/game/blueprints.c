@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Blueprints: one tower and one enemy of each kind, switched off and named, from which prefabs are captured.
- * A tower is a base with a turret on it, and the turret has barrels. */
+/* Blueprints: one tower and one enemy of each kind, switched off and named, from which prefabs are
+ * captured. A tower is a base with a turret on it, and the turret has barrels. */
 
 #include "check.h"
 #include "kinds.h"

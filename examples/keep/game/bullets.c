@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* What has been fired: bullets fly straight (phase "move") and hit the first enemy that they touch, shells burst
- * where they come down and hit all around (phase "fire"). */
+/* What has been fired: bullets fly straight (phase "move") and hit the first enemy that they touch, shells
+ * burst where they come down and hit all around (phase "fire"). */
 
 #include "check.h"
 #include "kinds.h"
@@ -29,7 +29,7 @@ static void fly(quern_context *context, const quern_view *view)
         const Burst trail = {.x = places[i].x,
                              .y = places[i].y,
                              .speed = 0.3f,
-                             .span = 0.3f,
+                             .span = 0.6f,
                              .size = 0.1f,
                              .count = 2,
                              .color = 0xFFC870FF,
@@ -94,9 +94,9 @@ static void strike(quern_context *context, const quern_view *view)
         quern_emit(quern_context_emitter(context, types->burst), &(Burst){.x = places[i].x,
                                                                           .y = places[i].y,
                                                                           .speed = 3,
-                                                                          .span = 0.45f,
+                                                                          .span = 0.9f,
                                                                           .size = 0.12f,
-                                                                          .count = 8,
+                                                                          .count = 16,
                                                                           .color = 0xFFD890FF,
                                                                           .kind = PARTICLE_SPARK});
     }

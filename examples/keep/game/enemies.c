@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phase "move", for enemies: they walk along their roads, and slow ones thaw. Who has lost all health dies, in a
- * reaction to the hits of the phase, whoever has dealt them. */
+/* Phase "move", for enemies: they walk along their roads, and slow ones thaw. Who has lost all health
+ * dies, in a reaction to the hits of the phase, whoever has dealt them. */
 
 #include "check.h"
 #include "kinds.h"
@@ -117,9 +117,9 @@ static void tell_death(quern_context *context, const Game *game, const Enemy *en
                           .push_x = enemy->drift_x * 0.4f,
                           .push_y = enemy->drift_y * 0.4f,
                           .speed = 2.2f + rules->radius * 4,
-                          .span = 1.3f,
+                          .span = 2.2f,
                           .size = 0.11f + rules->radius * 0.12f,
-                          .count = (uint32_t)(22 + 110 * rules->radius),
+                          .count = (uint32_t)(48 + 160 * rules->radius),
                           .color = rules->color,
                           .kind = PARTICLE_SPARK};
     const Burst ring = {.x = place.x,

@@ -3,8 +3,8 @@
 #ifndef KEEP_INPUTS_H
 #define KEEP_INPUTS_H
 
-/* What a player has done in a game, as a text file: a line for each action, with the step before which it is
- * done.
+/* What a player has done in a game, as a text file: a line for each action, with the step before which it
+ * is done.
  *
  *     # the ford
  *     0 build gun 21 9
@@ -38,8 +38,8 @@ void inputs_add(Inputs *inputs, uint64_t step, const Action *action);
 /* Drops what was done from a step on: the game has been taken back to it. */
 void inputs_rewind(Inputs *inputs, uint64_t step);
 
-/* Does what is done before the next step of the game; *next is the first input that was not done yet. Returns
- * false, and says in message what the game would not do. */
+/* Does what is done before the next step of the game; *next is the first input that was not done yet.
+ * Returns false, and says in message what the game would not do. */
 bool inputs_replay(const Inputs *inputs, uint32_t *next, Game *game, char *message, size_t message_bytes);
 
 void inputs_free(Inputs *inputs);

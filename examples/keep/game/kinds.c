@@ -5,11 +5,11 @@
 #include <string.h>
 
 const EnemyRules enemy_rules[ENEMY_KINDS] = {
-    [ENEMY_MITE] = {"mite", 6, 2.3f, 0.16f, 1, 1, 0xF2727AFF},
-    [ENEMY_RUNNER] = {"runner", 14, 4.2f, 0.22f, 2, 1, 0xF2A65AFF},
-    [ENEMY_BRUTE] = {"brute", 160, 1.4f, 0.48f, 12, 4, 0xC2528BFF},
-    [ENEMY_WITCH] = {"witch", 110, 1.7f, 0.38f, 15, 3, 0xA46BF2FF},
-    [ENEMY_GIANT] = {"giant", 6500, 0.8f, 1.1f, 300, 20, 0xD93A5EFF},
+    [ENEMY_MITE] = {"mite", 9, 3.0f, 0.16f, 2, 1, 0xF2727AFF},
+    [ENEMY_RUNNER] = {"runner", 20, 5.2f, 0.22f, 3, 1, 0xF2A65AFF},
+    [ENEMY_BRUTE] = {"brute", 220, 1.9f, 0.48f, 12, 4, 0xC2528BFF},
+    [ENEMY_WITCH] = {"witch", 140, 2.2f, 0.38f, 15, 3, 0xA46BF2FF},
+    [ENEMY_GIANT] = {"giant", 12000, 1.7f, 1.1f, 300, 20, 0xD93A5EFF},
 };
 
 const TowerRules tower_rules[TOWER_KINDS] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Particles by the ten thousand: bursts are events that become entities (phase "tell"), which drift and fade
- * (phase "move"). Fireflies drift for ever. */
+/* Particles by the ten thousand: bursts are events that become entities (phase "tell"), which drift and
+ * fade (phase "move"). Fireflies drift for ever. */
 
 #include "check.h"
 #include "random.h"

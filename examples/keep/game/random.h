@@ -3,8 +3,8 @@
 #ifndef KEEP_RANDOM_H
 #define KEEP_RANDOM_H
 
-/* Random numbers that are a function of what they are for (an entity, a step, a number) and of nothing else:
- * a generator with a state of its own would make results depend on who draws first. */
+/* Random numbers that are a function of what they are for (an entity, a step, a number) and of nothing
+ * else: a generator with a state of its own would make results depend on who draws first. */
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Towers: barrels are loaded and come to rest, turrets are stunned by curses and recover (phase "move"), choose
- * targets and turn to them (phase "aim"). */
+/* Towers: barrels are loaded and come to rest, turrets are stunned by curses and recover (phase "move"),
+ * choose targets and turn to them (phase "aim"). */
 
 #include "check.h"
 #include "systems.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Phases "lead" and "tell": the next wave begins, spawners let enemies out, and what has been killed or has got
- * through counts. */
+/* Phases "lead" and "tell": the next wave begins, spawners let enemies out, and what has been killed or
+ * has got through counts. */
 
 #include "check.h"
 #include "kinds.h"

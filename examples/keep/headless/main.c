@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Keep without a window: replays a recorded game, as fast as it goes, and says what became of it. The end is the
- * same on any number of threads. */
+/* Keep without a window: replays a recorded game, as fast as it goes, and says what became of it. The end
+ * is the same on any number of threads. */
 
 #include "../game/check.h"
 #include "../game/inputs.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MESSAGE_BYTES = 512, FRAMES_MAX = 1000000 };
+enum { MESSAGE_BYTES = 512, FRAMES_MAX = 1000000, HEAVY_ENTITIES = 50000 };
 
 static const char usage[] = "Usage: keep_headless [options]\n"
                             "Replays a recorded game of keep without a window.\n"
@@ -33,9 +33,10 @@ typedef struct Options {
     bool json, profile;
 } Options;
 
+/* The times of all steps, and of those in which very much was there. */
 typedef struct Record {
-    uint64_t *frame_ns;
-    uint32_t frame_count;
+    uint64_t *frame_ns, *heavy_ns;
+    uint32_t frame_count, heavy_count;
     uint64_t entities_most;
 } Record;
 
@@ -100,8 +101,10 @@ static _Noreturn void refuse(const char *message)
 static void note_frame(Record *record, const Game *game, uint64_t start_ns)
 {
     quern_world_stats stats;
-    record->frame_ns[record->frame_count++] = clock_ns() - start_ns;
+    const uint64_t frame_ns = clock_ns() - start_ns;
+    record->frame_ns[record->frame_count++] = frame_ns;
     check(quern_world_get_stats(game->world, &stats));
+    if (stats.entity_count >= HEAVY_ENTITIES) record->heavy_ns[record->heavy_count++] = frame_ns;
     if (stats.entity_count > record->entities_most) record->entities_most = stats.entity_count;
 }
 
@@ -109,6 +112,7 @@ static void replay(Game *game, const Inputs *inputs, uint32_t frame_count, quern
 {
     char message[MESSAGE_BYTES];
     record->frame_ns = check_memory(calloc(frame_count + 1, sizeof *record->frame_ns));
+    record->heavy_ns = check_memory(calloc(frame_count + 1, sizeof *record->heavy_ns));
     for (uint32_t next = 0; record->frame_count < frame_count;) {
         if (!inputs_replay(inputs, &next, game, message, sizeof message)) refuse(message);
         const uint64_t start_ns = clock_ns();
@@ -125,27 +129,38 @@ static int compare_times(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Sorts the times; the median and the longest are 0 where there are none. */
+static void summarise(uint64_t *times, uint32_t count, uint64_t *out_median, uint64_t *out_worst)
+{
+    qsort(times, count, sizeof *times, compare_times);
+    *out_median = count > 0 ? times[count / 2] : 0;
+    *out_worst = count > 0 ? times[count - 1] : 0;
+}
+
 static void report(const Options *options, Game *game, quern_jobs *jobs, Record *record)
 {
     static const char *const states[] = {
         [KEEP_PLAYING] = "playing", [KEEP_WON] = "won", [KEEP_LOST] = "lost"};
     const Keep *keep = game_state(game);
     const uint32_t count = record->frame_count;
-    qsort(record->frame_ns, count, sizeof *record->frame_ns, compare_times);
-    const uint64_t median = count > 0 ? record->frame_ns[count / 2] : 0;
-    const uint64_t worst = count > 0 ? record->frame_ns[count - 1] : 0;
+    uint64_t median, worst, heavy_median, heavy_worst;
+    summarise(record->frame_ns, count, &median, &worst);
+    summarise(record->heavy_ns, record->heavy_count, &heavy_median, &heavy_worst);
     printf("%s, %s after %" PRIu32 " of %" PRIu32 " waves and %" PRIu32 " steps: score %" PRId32
            ", %" PRIu32 " killed, %" PRId32 " lives and %" PRId32 " gold left\n",
            game->level.title, states[keep->state], keep->wave, game->level.wave_count, count, keep->score,
            keep->kills, keep->lives, keep->gold);
     printf("at most %" PRIu64 " entities; a step takes %.2f ms (median), %.2f ms at most\n",
            record->entities_most, (double)median / 1e6, (double)worst / 1e6);
+    printf("%" PRIu32 " steps with %d entities and more: %.2f ms (median), %.2f ms at most\n",
+           record->heavy_count, HEAVY_ENTITIES, (double)heavy_median / 1e6, (double)heavy_worst / 1e6);
     if (!options->json) return;
     printf("{\"hash\": \"0x%016" PRIx64 "\", \"frames\": %" PRIu32 ", \"threads\": %" PRIu32
            ", \"entities\": %" PRIu64 ", \"frame_ns_median\": %" PRIu64 ", \"frame_ns_worst\": %" PRIu64
+           ", \"heavy_frames\": %" PRIu32 ", \"heavy_ns_median\": %" PRIu64 ", \"heavy_ns_worst\": %" PRIu64
            ", \"state\": \"%s\", \"score\": %" PRId32 "}\n",
            quern_world_hash(game->world), count, quern_jobs_thread_count(jobs), record->entities_most,
-           median, worst, states[keep->state], keep->score);
+           median, worst, record->heavy_count, heavy_median, heavy_worst, states[keep->state], keep->score);
 }
 
 int main(int argc, char **argv)
@@ -167,6 +182,7 @@ int main(int argc, char **argv)
     if (options.profile) check(quern_schedule_write_profile(game.schedule, quern_sink_file(stdout)));
     report(&options, &game, jobs, &record);
     free(record.frame_ns);
+    free(record.heavy_ns);
     inputs_free(&inputs);
     quern_jobs_destroy(jobs);
     game_destroy(&game);

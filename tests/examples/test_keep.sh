@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_keep.sh LEVELS COMMAND...
+#
+# A recorded game ends in the same world on any number of threads, and is not one in which nothing happens.
+# The level and the recording that are shipped, in the folder LEVELS, can be played.
+
+set -eu
+
+levels=$1
+shift
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)/keep
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+play()
+{
+    "$@" --level "$here/small.json" --input "$here/small.txt" --json
+}
+
+of_last_line()
+{
+    tail -n 1 | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"
+}
+
+play "$@" --threads 1 >"$folder/one"
+expected=$(of_last_line hash <"$folder/one")
+[ -n "$expected" ] || { echo "the last line has no hash"; exit 1; }
+for threads in 2 3 8; do
+    hash=$(play "$@" --threads "$threads" | of_last_line hash)
+    echo "$threads threads: $hash"
+    [ "$hash" = "$expected" ] || { echo "1 thread gave $expected"; exit 1; }
+done
+score=$(of_last_line score <"$folder/one")
+[ "$score" -gt 500 ] || { echo "the recorded game has a score of $score"; cat "$folder/one"; exit 1; }
+
+"$@" --threads 2 --frames 20 --json | tail -n 1 | grep -q '"frames": 20,' ||
+    { echo "the level that is shipped does not go 20 steps"; exit 1; }
+[ -f "$levels/ford.txt" ] || { echo "no recorded game is shipped"; exit 1; }

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The Quern authors
+#
+# usage: test_keep_files.sh COMMAND...
+#
+# Levels and recorded games with something wrong in them are refused with a message that says what and where.
+
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)/keep
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# refused MESSAGE COMMAND...: the command fails, and says so.
+refused()
+{
+    message=$1
+    shift
+    status=0
+    "$@" --threads 1 >/dev/null 2>"$folder/said" || status=$?
+    if [ "$status" -ne 1 ] && [ "$status" -ne 2 ]; then
+        echo "exit status $status, for: $message"
+        exit 1
+    fi
+    grep -q -e "$message" "$folder/said" || { echo "not '$message', but:"; cat "$folder/said"; exit 1; }
+}
+
+# bad_level EXPRESSION MESSAGE COMMAND...: the small level, changed by sed.
+bad_level()
+{
+    sed "$1" "$here/small.json" >"$folder/level.json"
+    message=$2
+    shift 2
+    refused "$message" "$@" --level "$folder/level.json" --input "$here/small.txt"
+}
+
+refused 'none.json: cannot be opened: ' "$@" --level "$folder/none.json"
+bad_level '5s/,//' 'level.json: line 6 is no JSON' "$@"
+bad_level '$d' 'level.json: line [0-9]* is no JSON' "$@"
+bad_level 's/"title": "[^"]*"/"title": 7/' 'level.title must be a string of 1 to 31 bytes' "$@"
+bad_level 's/"width": 24/"width": "wide"/' 'level.width must be a number from 16 to 256' "$@"
+bad_level 's/"lives": 12/"lives": 1.5/' 'level.lives must be a whole number' "$@"
+bad_level 's/\[12, 8\]/[12, 16.5]/' \
+    'roads\[0\].points\[1\] is \[12, 16.5\], which is outside of the field of 24 by 16' "$@"
+bad_level 's/\[12, 8\]/[12]/' 'roads\[0\].points\[1\] must be a place, as \[x, y\]' "$@"
+bad_level 's/\[\[0, 8\].*\]/[[0, 8]]/' 'roads\[0\].points must be a list of 2 to 32 elements' "$@"
+bad_level 's/"tower": "gun"/"tower": "gnu"/' "towers\[0\]: there is no tower 'gnu'" "$@"
+bad_level 's/\[5, 5\]/[5, 7]/' 'towers\[0\], at \[5, 7\]: that is too near to a road' "$@"
+bad_level 's/"brute"/"brat"/' "waves\[1\].groups\[0\]: there is no enemy 'brat'" "$@"
+bad_level 's/"road": "lane", "count": 20/"road": "alley", "count": 20/' \
+    "waves\[0\].groups\[2\]: there is no road 'alley'" "$@"
+bad_level 's/"every": 0.02/"every": 0/' 'waves\[0\].groups\[0\].every must be a number from 0.001 to 60' "$@"
+
+# bad_input EXPRESSION MESSAGE COMMAND...: the recorded game, changed by sed.
+bad_input()
+{
+    sed "$1" "$here/small.txt" >"$folder/input.txt"
+    message=$2
+    shift 2
+    refused "$message" "$@" --level "$here/small.json" --input "$folder/input.txt"
+}
+
+refused 'none.txt: cannot be opened: ' "$@" --input "$folder/none.txt"
+bad_input '4s/1/x/' 'input.txt: line 4 has no step and word' "$@"
+bad_input '4s/1/-1/' 'input.txt: line 4 has no step and word' "$@"
+bad_input '4s/wave/wait/' "input.txt: line 4 is none of 'wave', 'build TOWER X Y', 'sell X Y' and 'end'" "$@"
+bad_input '2s/mortar/moat/' 'input.txt: line 2 is none of ' "$@"
+bad_input '2s/11$//' 'input.txt: line 2 is none of ' "$@"
+bad_input '6s/90/1/' 'input.txt: line 6 goes back in time' "$@"
+bad_input '$d' "input.txt: line 8 is the last one, but no 'end'" "$@"
+bad_input '9s/$/ of it/' 'input.txt: line 9 is none of ' "$@"
+bad_input '2s/9 11/9 9/' \
+    'step 0: cannot build at 9 9: that is too near to a road; was it recorded in this level' "$@"
+bad_input '6s/11 5/13 5/' 'step 90: cannot sell at 13 5: there is no tower to sell' "$@"
+
+refused '--threads takes a whole number' "$@" --threads many
+refused "'more' is no option" "$@" more

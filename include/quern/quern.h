@@ -23,6 +23,7 @@
  *   prefab.h     trees of entities, captured and spawned again and again
  *   name.h       names of entities, and finding them by path
  *   parallel.h   a query on the threads of a pool, outside of frames
+ *   reflect.h    what a world has, by name and as text, for tools
  *   jobs.h       the job pool, usable on its own
  *   graph.h      graphs of loops on a job pool
  *   profile.h    profiles, traces, and forecasts for more threads
@@ -48,6 +49,7 @@
 #include <quern/prefab.h>    /* IWYU pragma: export */
 #include <quern/profile.h>   /* IWYU pragma: export */
 #include <quern/query.h>     /* IWYU pragma: export */
+#include <quern/reflect.h>   /* IWYU pragma: export */
 #include <quern/relation.h>  /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */

@@ -18,6 +18,7 @@ core/base
 core/storage    core/base
 core/commands   core/base core/storage
 core/world      core/base core/storage core/commands
+core/reflect    core/base core/storage core/world
 sched/jobs      core/base
 sched/schedule  core/base core/storage core/world sched/jobs
 sched/observe   core/base sched/jobs sched/schedule

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* The calls of reflect.h that are given names of components and resources. */
+
+#include "core/base/printer.h"
+#include "core/reflect/value.h"
+#include "core/storage/change.h"
+#include "core/world/world.h"
+
+#include <quern/reflect.h>
+
+/* ------------------------------------------------------------------------------------------ finding */
+
+/* How many bytes of a path are the name, if the path begins with it and a dot, or is it; otherwise 0. */
+static size_t match(const char *path, const char *name)
+{
+    const size_t bytes = strlen(name);
+    return strncmp(path, name, bytes) == 0 && (path[bytes] == '.' || path[bytes] == '\0') ? bytes : 0;
+}
+
+/* What follows the name; an empty path is refused where the field is looked for. */
+static const char *rest_of(const char *path, size_t bytes)
+{
+    return path[bytes] == '.' ? path + bytes + 1 : path + bytes;
+}
+
+static quern_result find_component(const quern_world *world, const char *path,
+                                   quern_component *out_component, const char **out_field)
+{
+    const quern__components *components = &world->storage.components;
+    size_t longest = 0;
+    for (uint32_t i = 0; i < components->list.count; i++) {
+        const quern__component *component = components->list.items[i];
+        const size_t bytes = component->managed.is_hidden ? 0 : match(path, component->type.name);
+        if (bytes <= longest) continue;
+        longest = bytes;
+        *out_component = quern__component_handle(components, i);
+    }
+    if (longest == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                           "'%.127s' begins with the name of no component of this world", path);
+    *out_field = rest_of(path, longest);
+    return QUERN_OK;
+}
+
+static quern_result find_resource(const quern_world *world, const char *path, uint32_t *out_index,
+                                  const char **out_field)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; i < world->resources.list.count; i++) {
+        const size_t bytes = match(path, world->resources.list.items[i].type.name);
+        if (bytes <= longest) continue;
+        longest = bytes;
+        *out_index = i;
+    }
+    if (longest == 0)
+        return quern__fail(QUERN_ERROR_UNKNOWN_RESOURCE,
+                           "'%.127s' begins with the name of no resource of this world", path);
+    *out_field = rest_of(path, longest);
+    return QUERN_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- entities */
+
+/* A component that a path names, of an entity. */
+typedef struct place {
+    const quern__record *record;
+    quern_component component;
+    quern_type_info type;
+    quern__path path;
+} place;
+
+static quern_result find_place(const quern_world *world, quern_entity entity, const char *path, place *out)
+{
+    const char *field;
+    out->record = quern__entities_find(&world->storage.entities, entity);
+    if (out->record == NULL) return quern__entities_check(&world->storage.entities, entity);
+    quern_result result = find_component(world, path, &out->component, &field);
+    if (result == QUERN_OK) result = quern_component_get_info(world, out->component, &out->type);
+    if (result == QUERN_OK && out->type.size_bytes == 0)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and has no value", out->type.name);
+    return result == QUERN_OK ? quern__path_find(&out->type, field, &out->path) : result;
+}
+
+static void *value_at(const quern_world *world, const place *at)
+{
+    return quern__storage_value(quern__storage_archetype_of(&world->storage, at->record),
+                                at->record->location, quern__component_index(at->component));
+}
+
+static quern_result fail_absent(quern_entity entity, const place *at)
+{
+    return quern__fail(QUERN_ERROR_COMPONENT_ABSENT, "entity %u:%u does not have '%s'",
+                       quern_entity_index(entity), quern_entity_generation(entity), at->type.name);
+}
+
+static quern_result get_text(const quern_world *world, quern_entity entity, const char *path,
+                             quern_sink sink)
+{
+    static const char function[] = "quern_entity_get_text";
+    place found;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    if (result == QUERN_OK) result = find_place(world, entity, path, &found);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    const void *value = value_at(world, &found);
+    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
+    return quern__value_print(world, &found.path, value, sink, function);
+}
+
+quern_result quern_entity_get_text(const quern_world *world, quern_entity entity, const char *path,
+                                   quern_sink sink)
+{
+    static const char function[] = "quern_entity_get_text";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (path == NULL) return quern__fail_null(function, "path");
+    return get_text(world, entity, path, sink);
+}
+
+/* The target of a relation is a value, too, but one that links know of. */
+static quern_result set_target(quern_world *world, quern_entity entity, const place *at, const char *text)
+{
+    static const char function[] = "quern_entity_set_text";
+    const quern_relation relation = {at->component.bits};
+    quern_entity target = {0};
+    quern__value_put_text(world, &at->path, &target, text);
+    return quern_entity_is_null(target) ? quern__world_unrelate(world, entity, relation, function)
+                                        : quern__world_relate(world, entity, relation, target, function);
+}
+
+static quern_result set_text(quern_world *world, quern_entity entity, const char *path, const char *text)
+{
+    static const char function[] = "quern_entity_set_text";
+    place found;
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = find_place(world, entity, path, &found);
+    if (result == QUERN_OK) result = quern__value_check_text(world, &found.path, text);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (found.type.is_relation) return set_target(world, entity, &found, text);
+    void *value = value_at(world, &found);
+    if (value == NULL) return quern__in_call(fail_absent(entity, &found), function);
+    const uint32_t index = quern__component_index(found.component);
+    quern__value_put_text(world, &found.path, value, text);
+    quern__rows_written(quern__storage_archetype_of(&world->storage, found.record), found.record->location,
+                        1, index);
+    quern__storage_note_set(&world->storage, index);
+    return QUERN_OK;
+}
+
+quern_result quern_entity_set_text(quern_world *world, quern_entity entity, const char *path,
+                                   const char *text)
+{
+    static const char function[] = "quern_entity_set_text";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (path == NULL) return quern__fail_null(function, "path");
+    if (text == NULL) return quern__fail_null(function, "text");
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, set_text(world, entity, path, text));
+}
+
+/* ---------------------------------------------------------------------------------------- resources */
+
+static quern_result find_in_resource(const quern_world *world, const char *path, const char *function,
+                                     quern_type_info *out_type, quern__path *out_path, void **out_value)
+{
+    const char *field;
+    uint32_t index = 0;
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (path == NULL) return quern__fail_null(function, "path");
+    quern_result result = quern__world_check_unlocked(world, function);
+    if (result == QUERN_OK) result = find_resource(world, path, &index, &field);
+    if (result == QUERN_OK)
+        result = quern_resource_get_info(world, quern_resource_at(world, index), out_type);
+    if (result == QUERN_OK) result = quern__path_find(out_type, field, out_path);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    *out_value = world->resources.list.items[index].value;
+    return QUERN_OK;
+}
+
+quern_result quern_resource_get_text(const quern_world *world, const char *path, quern_sink sink)
+{
+    static const char function[] = "quern_resource_get_text";
+    quern_type_info type;
+    quern__path found;
+    void *value;
+    quern_result result = quern__check_sink(sink, function);
+    if (result == QUERN_OK) result = find_in_resource(world, path, function, &type, &found, &value);
+    return result == QUERN_OK ? quern__value_print(world, &found, value, sink, function) : result;
+}
+
+quern_result quern_resource_set_text(quern_world *world, const char *path, const char *text)
+{
+    static const char function[] = "quern_resource_set_text";
+    quern_type_info type;
+    quern__path found;
+    void *value;
+    if (text == NULL) return quern__fail_null(function, "text");
+    quern_result result = find_in_resource(world, path, function, &type, &found, &value);
+    if (result == QUERN_OK) result = quern__in_call(quern__value_check_text(world, &found, text), function);
+    if (result == QUERN_OK) quern__value_put_text(world, &found, value, text);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ by name */
+
+static quern_result find_by_name(const quern_world *world, const char *name, const char *function,
+                                 quern_component *out_component)
+{
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (name == NULL) return quern__fail_null(function, "name");
+    *out_component = quern__components_find(&world->storage.components, name);
+    if (out_component->bits != 0) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT, "%s: the world has no component '%.63s'", function,
+                       name);
+}
+
+quern_result quern_entity_add_by_name(quern_world *world, quern_entity entity, const char *name)
+{
+    static const char function[] = "quern_entity_add_by_name";
+    quern_component component;
+    const quern_result result = find_by_name(world, name, function, &component);
+    if (result != QUERN_OK) return result;
+    if (quern__relation_of(&world->storage, (quern_relation){component.bits}) != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "%s: '%s' is a relation and needs a target: set '%s.target' by "
+                           "quern_entity_set_text",
+                           function, name, name);
+    return quern_entity_add(world, entity, component, NULL);
+}
+
+quern_result quern_entity_remove_by_name(quern_world *world, quern_entity entity, const char *name)
+{
+    quern_component component;
+    const quern_result result = find_by_name(world, name, "quern_entity_remove_by_name", &component);
+    return result == QUERN_OK ? quern_entity_remove(world, entity, component) : result;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/reflect/value.h"
+
+#include "core/base/utf8.h"
+#include "core/reflect/handle_text.h"
+#include "core/reflect/number.h"
+#include "core/storage/type.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ------------------------------------------------------------------------------------------- bytes */
+
+/* An element as 64 bits, through memcpy: fields need not be aligned. */
+static uint64_t load(quern_field_type type, const char *at)
+{
+    uint8_t b8 = 0;
+    uint16_t b16 = 0;
+    uint32_t b32 = 0;
+    uint64_t b64 = 0;
+    switch (quern__field_bytes(type)) {
+    case 1:
+        memcpy(&b8, at, 1);
+        return type == QUERN_FIELD_I8 ? (uint64_t)(int8_t)b8 : b8;
+    case 2:
+        memcpy(&b16, at, 2);
+        return type == QUERN_FIELD_I16 ? (uint64_t)(int16_t)b16 : b16;
+    case 4:
+        memcpy(&b32, at, 4);
+        return type == QUERN_FIELD_I32 ? (uint64_t)(int32_t)b32 : b32;
+    default:
+        memcpy(&b64, at, 8);
+        return b64;
+    }
+}
+
+static void store(quern_field_type type, char *at, uint64_t bits)
+{
+    const uint8_t b8 = (uint8_t)bits;
+    const uint16_t b16 = (uint16_t)bits;
+    const uint32_t b32 = (uint32_t)bits;
+    switch (quern__field_bytes(type)) {
+    case 1:
+        memcpy(at, &b8, 1);
+        return;
+    case 2:
+        memcpy(at, &b16, 2);
+        return;
+    case 4:
+        memcpy(at, &b32, 4);
+        return;
+    default:
+        memcpy(at, &bits, 8);
+        return;
+    }
+}
+
+static size_t offset_of(const quern__path *path, uint32_t i)
+{
+    return path->field->offset_bytes + (size_t)quern__field_bytes(path->field->type) * (path->first + i);
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static const char *name_of(const quern_field *field, uint64_t bits)
+{
+    for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
+        if ((uint64_t)value->value == bits) return value->name;
+    return NULL;
+}
+
+static void print_element(const quern_world *world, const quern__path *path, const char *at,
+                          quern__printer *printer)
+{
+    const quern_field *field = path->field;
+    const uint64_t bits = load(field->type, at);
+    const char *name = name_of(field, bits);
+    char text[QUERN__NUMBER_BYTES];
+    if (field->type == QUERN_FIELD_ENTITY) {
+        quern__handle_print(world, (quern_entity){bits}, !path->is_array, printer);
+    } else if (field->type == QUERN_FIELD_BOOL) {
+        quern__print(printer, bits != 0 ? "true" : "false");
+    } else if (name != NULL) {
+        quern__print(printer, "%s", name);
+    } else {
+        quern__number_write(field->type, bits, text);
+        quern__print(printer, "%s", text);
+    }
+}
+
+quern_result quern__value_print(const quern_world *world, const quern__path *path, const void *value,
+                                quern_sink sink, const char *function)
+{
+    quern__printer printer;
+    const char *bytes = value;
+    quern__printer_open(&printer, sink);
+    if (path->field->type == QUERN_FIELD_TEXT) {
+        const char *text = bytes + path->field->offset_bytes, *end = memchr(text, '\0', path->field->count);
+        quern__print_bytes(&printer, text, end != NULL ? (size_t)(end - text) : path->field->count);
+        return quern__printer_close(&printer, function);
+    }
+    if (path->is_array) quern__print(&printer, "[");
+    for (uint32_t i = 0; i < path->count; i++) {
+        if (i > 0) quern__print(&printer, ", ");
+        print_element(world, path, bytes + offset_of(path, i), &printer);
+    }
+    if (path->is_array) quern__print(&printer, "]");
+    return quern__printer_close(&printer, function);
+}
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+/* What a field may be set to, for messages. */
+static void describe(const quern_field *field, bool by_path, char *text, size_t text_bytes)
+{
+    int64_t least, greatest;
+    text[0] = '\0';
+    if (field->type == QUERN_FIELD_BOOL) {
+        quern__append(text, text_bytes, "true or false");
+    } else if (field->type == QUERN_FIELD_ENTITY) {
+        quern__append(text, text_bytes, "an entity as index:generation%s, or none",
+                      by_path ? ", as a path of names that begins with '/'" : "");
+    } else {
+        for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++)
+            quern__append(text, text_bytes, "%s, ", value->name);
+        const bool is_integer = quern__field_integers(field->type, &least, &greatest);
+        quern__append(text, text_bytes, "%s%s", field->values != NULL ? "or " : "",
+                      is_integer ? "a whole number" : "a number");
+        if (field->minimum != 0 || field->maximum != 0)
+            quern__append(text, text_bytes, " from %g to %g", field->minimum, field->maximum);
+        else if (field->type == QUERN_FIELD_U64)
+            quern__append(text, text_bytes, " from 0 to %" PRIu64, (uint64_t)greatest);
+        else if (is_integer)
+            quern__append(text, text_bytes, " from %" PRId64 " to %" PRId64, least, greatest);
+        if (field->unit != NULL) quern__append(text, text_bytes, " (%s)", field->unit);
+    }
+}
+
+static quern_result fail_element(const quern__path *path, const char *text, size_t bytes, bool is_beyond)
+{
+    char expected[256];
+    describe(path->field, !path->is_array, expected, sizeof expected);
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' %s '%.*s': expected %s", path->text,
+                       path->type->name, is_beyond ? "cannot hold" : "cannot be",
+                       bytes < 60 ? (int)bytes : 60, text, expected);
+}
+
+static bool find_named(const quern_field *field, const char *text, size_t bytes, uint64_t *out_bits)
+{
+    for (const quern_named_value *value = field->values; value != NULL && value->name != NULL; value++) {
+        if (strlen(value->name) != bytes || memcmp(value->name, text, bytes) != 0) continue;
+        *out_bits = (uint64_t)value->value;
+        return true;
+    }
+    return false;
+}
+
+static bool read_bool(const char *text, size_t bytes, uint64_t *out_bits)
+{
+    static const char *const words[] = {"false", "true", "0", "1"};
+    for (uint32_t i = 0; i < QUERN__COUNT_OF(words); i++) {
+        if (strlen(words[i]) != bytes || memcmp(words[i], text, bytes) != 0) continue;
+        *out_bits = i & 1;
+        return true;
+    }
+    return false;
+}
+
+static bool is_in_range(const quern_field *field, uint64_t bits)
+{
+    if (field->minimum == 0 && field->maximum == 0) return true;
+    const double value = quern__number_value(field->type, bits);
+    return value >= field->minimum && value <= field->maximum;
+}
+
+/* One element, of a text that no 0 ends. */
+static quern_result read_element(const quern_world *world, const quern__path *path, const char *text,
+                                 size_t bytes, uint64_t *out_bits)
+{
+    const quern_field *field = path->field;
+    quern_entity entity;
+    if (field->type == QUERN_FIELD_ENTITY) {
+        if (!quern__handle_read(world, text, bytes, !path->is_array, &entity))
+            return fail_element(path, text, bytes, false);
+        *out_bits = entity.bits;
+        return QUERN_OK;
+    }
+    if (field->type == QUERN_FIELD_BOOL)
+        return read_bool(text, bytes, out_bits) ? QUERN_OK : fail_element(path, text, bytes, false);
+    const quern__number_state state = find_named(field, text, bytes, out_bits)
+                                          ? QUERN__NUMBER_GOOD
+                                          : quern__number_read(field->type, text, bytes, out_bits);
+    if (state != QUERN__NUMBER_GOOD) return fail_element(path, text, bytes, state == QUERN__NUMBER_BEYOND);
+    return is_in_range(field, *out_bits) ? QUERN_OK : fail_element(path, text, bytes, true);
+}
+
+static bool is_space(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+static void trim(const char **text, size_t *bytes)
+{
+    while (*bytes > 0 && is_space(**text))
+        (*text)++, (*bytes)--;
+    while (*bytes > 0 && is_space((*text)[*bytes - 1]))
+        (*bytes)--;
+}
+
+static quern_result fail_array(const quern__path *path)
+{
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "'%s' of '%s' is an array: expected %u elements in brackets, such as [1, 2, 3], or an "
+        "element alone, as %s[0]",
+        path->text, path->type->name, path->count, path->text);
+}
+
+/* value may be NULL: then the text is only checked. */
+static quern_result read_array(const quern_world *world, const quern__path *path, const char *text,
+                               size_t bytes, char *value)
+{
+    if (bytes < 2 || text[0] != '[' || text[bytes - 1] != ']') return fail_array(path);
+    const char *at = text + 1, *end = text + bytes - 1;
+    for (uint32_t i = 0; i < path->count; i++) {
+        const char *comma = memchr(at, ',', (size_t)(end - at)), *element = at;
+        const bool is_last = i + 1 == path->count;
+        if ((comma == NULL) != is_last) return fail_array(path);
+        size_t element_bytes = (size_t)((is_last ? end : comma) - at);
+        uint64_t bits = 0;
+        trim(&element, &element_bytes);
+        const quern_result result = read_element(world, path, element, element_bytes, &bits);
+        if (result != QUERN_OK) return result;
+        if (value != NULL) store(path->field->type, value + offset_of(path, i), bits);
+        at = is_last ? end : comma + 1;
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_characters(const quern__path *path, const char *text)
+{
+    const size_t bytes = strlen(text);
+    if (bytes >= path->field->count)
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "'%s' of '%s' has room for %u bytes and a final 0, and the text '%.32s%s' has %zu", path->text,
+            path->type->name, path->field->count - 1, text, bytes > 32 ? "..." : "", bytes);
+    for (const char *at = text; *at != '\0';) {
+        const uint32_t step = quern__utf8_bytes(at);
+        if (step == 0)
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "'%s' of '%s' is text, and this is not UTF-8: byte %zu of it, %#x, begins no "
+                "character",
+                path->text, path->type->name, (size_t)(at - text), (unsigned)(unsigned char)*at);
+        at += step;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__value_check_text(const quern_world *world, const quern__path *path, const char *text)
+{
+    size_t bytes = strlen(text);
+    uint64_t bits;
+    if (path->field->is_read_only)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' is read only", path->text,
+                           path->type->name);
+    if (path->field->type == QUERN_FIELD_TEXT) return check_characters(path, text);
+    trim(&text, &bytes);
+    if (path->is_array) return read_array(world, path, text, bytes, NULL);
+    return read_element(world, path, text, bytes, &bits);
+}
+
+void quern__value_put_text(const quern_world *world, const quern__path *path, void *value, const char *text)
+{
+    size_t bytes = strlen(text);
+    uint64_t bits = 0;
+    char *at = value;
+    if (path->field->type == QUERN_FIELD_TEXT) {
+        memset(at + path->field->offset_bytes, 0, path->field->count);
+        memcpy(at + path->field->offset_bytes, text, bytes);
+        return;
+    }
+    trim(&text, &bytes);
+    if (path->is_array)
+        (void)read_array(world, path, text, bytes, at);
+    else if (read_element(world, path, text, bytes, &bits) == QUERN_OK)
+        store(path->field->type, at + offset_of(path, 0), bits);
+}
+
+/* -------------------------------------------------------------------------------------- public calls */
+
+quern_result quern_value_get_text(const quern_world *world, const quern_type_info *type, const void *value,
+                                  const char *path, quern_sink sink)
+{
+    static const char function[] = "quern_value_get_text";
+    quern__path found;
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (type == NULL) return quern__fail_null(function, "type");
+    if (value == NULL) return quern__fail_null(function, "value");
+    if (path == NULL) return quern__fail_null(function, "path");
+    quern_result result = quern__check_sink(sink, function);
+    if (result == QUERN_OK) result = quern__in_call(quern__path_find(type, path, &found), function);
+    return result == QUERN_OK ? quern__value_print(world, &found, value, sink, function) : result;
+}
+
+quern_result quern_value_set_text(const quern_world *world, const quern_type_info *type, void *value,
+                                  const char *path, const char *text)
+{
+    static const char function[] = "quern_value_set_text";
+    quern__path found;
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (type == NULL) return quern__fail_null(function, "type");
+    if (value == NULL) return quern__fail_null(function, "value");
+    if (path == NULL) return quern__fail_null(function, "path");
+    if (text == NULL) return quern__fail_null(function, "text");
+    quern_result result = quern__path_find(type, path, &found);
+    if (result == QUERN_OK) result = quern__value_check_text(world, &found, text);
+    if (result == QUERN_OK) quern__value_put_text(world, &found, value, text);
+    return quern__in_call(result, function);
+}

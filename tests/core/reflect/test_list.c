@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/active.h>
+#include <quern/bulk.h>
+#include <quern/event.h>
+#include <quern/reflect.h>
+
+#include "core/base/base.h"
+#include "core/storage/entity.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+/* What a world tells of itself. */
+
+static quern_world *world;
+
+static void open_world(void)
+{
+    world = setup_world();
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+}
+
+TestSuite(list, .init = open_world, .fini = close_world);
+
+static void construct(void *values, uint32_t count, void *user_data)
+{
+    (void)user_data;
+    memset(values, 1, count * sizeof(vec3));
+}
+
+static quern_type_info info_of(quern_component component)
+{
+    quern_type_info info;
+    must(quern_component_get_info(world, component, &info));
+    return info;
+}
+
+Test(list, components_tell_all_that_they_were_registered_with)
+{
+    quern_component position;
+    const quern_component_def def = {QUERN_TYPE(vec3), .fields = QUERN_FIELDS(vec3, x, y, z),
+                                     .hooks = {.construct = construct}, .can_disable = true,
+                                     .is_hidden = true};
+    must(quern_component_register(world, &def, &position));
+    const quern_component tag = setup_tag(world, "tag");
+    cr_assert_eq(quern_component_count(world), 2u);
+    cr_assert(quern_component_equal(quern_component_at(world, 0), position));
+    cr_assert(quern_component_equal(quern_component_at(world, 1), tag));
+    quern_type_info info = info_of(position);
+    cr_assert_str_eq(info.name, "vec3");
+    cr_assert_str_eq(info.type_name, "vec3");
+    cr_assert(info.size_bytes == 12 && info.alignment_bytes == 4 && info.field_count == 3);
+    cr_assert_str_eq(info.fields[2].name, "z");
+    cr_assert(info.hooks.construct == construct && info.hooks.destroy == NULL);
+    cr_assert(info.can_disable && info.is_hidden && !info.is_managed && !info.is_relation);
+    info = info_of(tag);
+    cr_assert(info.size_bytes == 0 && info.field_count == 0 && info.type_name[0] == '\0');
+    cr_assert(!info.can_disable && !info.is_hidden);
+}
+
+Test(list, components_that_the_world_keeps_are_told_apart)
+{
+    const quern_relation parent = quern_world_parent(world);
+    const quern_component disabled = quern_world_disabled(world);
+    quern_type_info info = info_of(quern_relation_component(parent));
+    cr_assert(info.is_relation && info.is_managed && !info.is_hidden);
+    cr_assert_str_eq(info.fields[0].name, "target");
+    info = info_of(quern_component_at(world, 1));
+    cr_assert(!info.is_relation && info.is_managed && info.is_hidden, "the tag of a level");
+    info = info_of(disabled);
+    cr_assert(!info.is_managed && !info.is_hidden);
+    info = info_of(quern_component_at(world, quern_component_count(world) - 1));
+    cr_assert(info.is_managed && info.is_hidden, "disabled by parent");
+}
+
+Test(list, resources_events_and_relations)
+{
+    quern_resource score;
+    quern_event hit;
+    quern_relation owner, again;
+    quern_type_info info;
+    quern_relation_def def;
+    cr_assert_eq(quern_event_count(world), 0u);
+    const quern_resource_def score_def = {.name = "score", .size_bytes = 8, .is_hidden = true};
+    must(quern_resource_register(world, &score_def, &score));
+    must(QUERN_EVENT_REGISTER_FIELDS(world, &hit, vec3, x));
+    must(quern_relation_register(world,
+                                 &(quern_relation_def){.name = "owner",
+                                                       .on_target_destroyed = QUERN_TARGET_REFUSES,
+                                                       .ordered = true},
+                                 &owner));
+    cr_assert(quern_resource_count(world) == 1 && quern_event_count(world) == 1 &&
+              quern_relation_count(world) == 1);
+    cr_assert_eq(quern_resource_at(world, 0).bits, score.bits);
+    cr_assert_eq(quern_event_at(world, 0).bits, hit.bits);
+    cr_assert_eq(quern_relation_at(world, 0).bits, owner.bits);
+    must(quern_resource_get_info(world, score, &info));
+    cr_assert_str_eq(info.name, "score");
+    cr_assert(info.size_bytes == 8 && info.is_hidden && info.field_count == 0);
+    must(quern_event_get_info(world, hit, &info));
+    cr_assert_str_eq(info.name, "vec3");
+    cr_assert(info.size_bytes == 12 && !info.is_hidden && info.field_count == 1);
+    must(quern_relation_get_def(world, owner, &def));
+    cr_assert_str_eq(def.name, "owner");
+    cr_assert(def.on_target_destroyed == QUERN_TARGET_REFUSES && def.ordered && !def.levels);
+    must(quern_relation_register(world, &def, &again));
+    cr_assert_eq(again.bits, owner.bits);
+}
+
+Test(list, entities_in_the_order_of_slots_and_their_components)
+{
+    const quern_component b = setup_component(world, "b", 4, 4), a = setup_tag(world, "a");
+    quern_entity entities[4], found[4];
+    quern_component components[4] = {{0}};
+    for (uint32_t i = 0; i < 4; i++)
+        entities[i] = setup_entity(world);
+    must(quern_entity_add(world, entities[3], a, NULL));
+    must(quern_entity_add(world, entities[3], b, NULL));
+    must(quern_entity_destroy(world, entities[1]));
+    cr_assert_eq(quern_world_entities(world, NULL, 0), 3u);
+    cr_assert_eq(quern_world_entities(world, found, 2), 3u);
+    cr_assert_eq(quern_world_entities(world, found, 4), 3u);
+    cr_assert(quern_entity_equal(found[0], entities[0]) && quern_entity_equal(found[1], entities[2]) &&
+              quern_entity_equal(found[2], entities[3]));
+    cr_assert_eq(quern_entity_component_count(world, entities[3]), 2u);
+    cr_assert_eq(quern_entity_components(world, entities[3], components, 1), 2u);
+    cr_assert(quern_component_equal(components[0], b) && components[1].bits == 0);
+    cr_assert_eq(quern_entity_components(world, entities[3], components, 4), 2u);
+    cr_assert(quern_component_equal(components[1], a));
+    cr_assert_eq(quern_entity_component_count(world, entities[0]), 0u);
+}
+
+Test(list, entities_of_worlds_whose_pages_were_given_back)
+{
+    enum { COUNT = QUERN__PAGE_RECORDS + 10 };
+    static quern_entity entities[COUNT];
+    must(quern_entity_create_many(world, NULL, NULL, 0, COUNT, entities));
+    must(quern_entity_destroy_many(world, entities, QUERN__PAGE_RECORDS));
+    must(quern_world_trim(world));
+    quern_entity found[16];
+    cr_assert_eq(quern_world_entities(world, found, 16), 10u);
+    cr_assert(quern_entity_equal(found[9], entities[COUNT - 1]));
+}
+
+Test(list, wrong_calls_are_refused)
+{
+    const quern_component tag = setup_tag(world, "tag");
+    const quern_entity entity = setup_entity(world), dead = setup_entity(world);
+    quern_type_info info;
+    quern_relation_def def;
+    must(quern_entity_destroy(world, dead));
+    assert_refused_value(NULL, quern_component_count(NULL));
+    assert_refused_value(NULL, quern_resource_count(NULL));
+    assert_refused_value(NULL, quern_event_count(NULL));
+    assert_refused_value(NULL, quern_relation_count(NULL));
+    assert_refused_value(world, quern_component_at(world, 1).bits);
+    assert_refused_value(NULL, quern_component_at(NULL, 0).bits);
+    assert_refused_value(world, quern_resource_at(world, 0).bits);
+    assert_refused_value(world, quern_event_at(world, 0).bits);
+    assert_refused_value(NULL, quern_event_at(NULL, 0).bits);
+    assert_refused_value(world, quern_relation_at(world, 0).bits);
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_get_info(NULL, tag, &info));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT, quern_component_get_info(world, tag, NULL));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_component_get_info(world, component_unregistered(tag), &info));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_RESOURCE,
+                   quern_resource_get_info(world, (quern_resource){0}, &info));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_EVENT, quern_event_get_info(world, (quern_event){0}, &info));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_relation_get_def(world, (quern_relation){tag.bits}, &def));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_relation_get_def(world, (quern_relation){0}, NULL));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_relation_get_def(NULL, (quern_relation){0}, &def));
+    assert_refused_value(world, quern_world_entities(NULL, NULL, 0));
+    assert_refused_value(world, quern_world_entities(world, NULL, 1));
+    assert_refused_value(world, quern_entity_component_count(world, dead));
+    assert_refused_value(world, quern_entity_components(world, entity, NULL, 1));
+    assert_refused_value(world, quern_entity_components(NULL, entity, NULL, 0));
+}

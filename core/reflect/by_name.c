@@ -98,7 +98,7 @@ static quern_result get_text(const quern_world *world, quern_entity entity, cons
                              quern_sink sink)
 {
     static const char function[] = "quern_entity_get_text";
-    place found;
+    place found = {0};
     quern_result result = quern__world_check_unlocked(world, function);
     if (result == QUERN_OK) result = quern__check_sink(sink, function);
     if (result == QUERN_OK) result = find_place(world, entity, path, &found);
@@ -131,7 +131,7 @@ static quern_result set_target(quern_world *world, quern_entity entity, const pl
 static quern_result set_text(quern_world *world, quern_entity entity, const char *path, const char *text)
 {
     static const char function[] = "quern_entity_set_text";
-    place found;
+    place found = {0};
     quern_result result = quern__world_check_unlocked(world, function);
     if (result == QUERN_OK) result = find_place(world, entity, path, &found);
     if (result == QUERN_OK) result = quern__value_check_text(world, &found.path, text);

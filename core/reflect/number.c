@@ -205,7 +205,7 @@ static void put_point(char *text)
     bool is_in_point = false;
     for (const char *from = text; *from != '\0'; from++) {
         const bool is_plain = is_digit(*from) || *from == '-' || *from == '+' || *from == 'e';
-        if (is_plain || !is_in_point) *to++ = is_plain ? *from : '.';
+        if (is_plain || !is_in_point) *to++ = (char)(is_plain ? *from : '.');
         is_in_point = !is_plain;
     }
     *to = '\0';

@@ -279,7 +279,7 @@ void quern__value_put_text(const quern_world *world, const quern__path *path, vo
     char *at = value;
     if (path->field->type == QUERN_FIELD_TEXT) {
         memset(at + path->field->offset_bytes, 0, path->field->count);
-        memcpy(at + path->field->offset_bytes, text, bytes);
+        memcpy(at + path->field->offset_bytes, text, bytes + 1);
         return;
     }
     trim(&text, &bytes);

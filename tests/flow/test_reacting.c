@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Random programs with reactions, which record commands that cause further reactions, beside the most naive
- * model of them: entities are a list, each sync point goes through all commands one by one, and looks at every
+ * model of them, which knows of disabled components, too: entities are a list, each sync point goes through all commands one by one, and looks at every
  * entity to see what it was to each reaction before and after. At any number of threads, fused or not, in any
  * order that is open, the world is that of the model after each frame: which entities there are, their values,
  * and what each reaction was shown, row by row.
@@ -117,12 +117,12 @@ static uint32_t list_in_order(uint32_t places[MAX_REACTIONS])
 
 /* ------------------------------------------------------------------------------- what happens to one row */
 
-typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_CREATE } op_kind;
+typedef enum op_kind { OP_SET, OP_ADD, OP_REMOVE, OP_DESTROY, OP_TOGGLE, OP_CREATE } op_kind;
 
 typedef struct order {
     op_kind kind;
     uint32_t component;
-    uint64_t value;
+    uint64_t value;  /* of a toggle: odd, if it enables */
     uint64_t number; /* of the entity; of a create, of the new one */
 } order;
 
@@ -137,15 +137,17 @@ static uint32_t list_ops(uint64_t number, uint64_t roll, uint32_t percent, bool 
     if (random_below(&random, 100) >= percent) return 0;
     uint32_t count = 1 + (uint32_t)random_below(&random, OPS_AT_ONCE);
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t what = random_below(&random, creates ? 20 : 18);
+        const uint64_t what = random_below(&random, creates ? 24 : 22);
         out_ops[i] = (order){.kind = what < 6    ? OP_SET
                                      : what < 10 ? OP_ADD
                                      : what < 17 ? OP_REMOVE
                                      : what < 18 ? OP_DESTROY
+                                     : what < 22 ? OP_TOGGLE
                                                  : OP_CREATE,
                              .component = (uint32_t)random_below(&random, KINDS),
                              .value = random_next(&random),
                              .number = number};
+        if (out_ops[i].kind == OP_TOGGLE) out_ops[i].component &= ~1u; /* those that can be */
         if (out_ops[i].kind == OP_CREATE) out_ops[i].number = random_next(&random);
     }
     return count;
@@ -162,11 +164,12 @@ static uint64_t first_value(uint64_t number, uint32_t component)
     return mix(number, component, 4);
 }
 
-/* What a reaction makes of a row that it is shown: values that it may not see are not there. */
+/* What a reaction makes of a row that it is shown: values that it may not see are not there. disabled: a bit for
+ * each component that is; of copies of what is gone nobody knows. */
 static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t number,
-                    const uint64_t *const values[KINDS])
+                    const uint64_t *const values[KINDS], uint32_t disabled)
 {
-    uint64_t sum = mix(number, reaction->salt, kind);
+    uint64_t sum = mix(number, reaction->salt, kind | disabled << 8);
     for (uint32_t k = 0; k < KINDS; k++)
         if (values[k] != NULL) sum = mix(sum, *values[k], k);
     return sum;
@@ -175,14 +178,14 @@ static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t numbe
 /* Fewer and fewer, so that it comes to an end. */
 static uint32_t percent_of(uint32_t kind)
 {
-    return kind == QUERN_ON_REMOVED ? 20 : kind == QUERN_ON_SET ? 15 : 30;
+    return kind == QUERN_ON_REMOVED ? 20 : kind == QUERN_ON_SET ? 14 : 25;
 }
 
 /* ------------------------------------------------------------------------------------------- the model */
 
 typedef struct being {
     bool is_alive;
-    uint32_t set;
+    uint32_t set, disabled;
     history history;
     uint64_t values[KINDS];
     bool is_added[MAX_REACTIONS], is_set[MAX_REACTIONS]; /* and not yet told */
@@ -256,10 +259,15 @@ static void apply_op(being *entity, const order *op, uint32_t *written_set)
         break;
     case OP_REMOVE:
         entity->set &= ~(1u << op->component);
+        entity->disabled &= ~(1u << op->component);
         *written_set &= ~(1u << op->component);
         break;
     case OP_DESTROY:
         entity->is_alive = false;
+        break;
+    case OP_TOGGLE:
+        entity->disabled &= ~(1u << op->component);
+        if (op->value % 2 == 0) entity->disabled |= entity->set & 1u << op->component;
         break;
     case OP_CREATE:
         break;
@@ -325,7 +333,8 @@ static uint64_t see_entity(const reaction_plan *reaction, uint32_t kind, const b
     const uint64_t *values[KINDS] = {NULL};
     for (uint32_t k = 0; k < KINDS; k++)
         if ((accessed(reaction) >> k & 1) != 0) values[k] = &entity->values[k];
-    return see(reaction, kind, entity->history.number, values);
+    const uint32_t disabled = kind != QUERN_ON_REMOVED ? entity->disabled & accessed(reaction) : 0;
+    return see(reaction, kind, entity->history.number, values, disabled);
 }
 
 static void show_gone(uint32_t i, uint32_t first_count)
@@ -519,6 +528,9 @@ static void command(quern_commands *commands, quern_entity entity, const order *
     case OP_DESTROY:
         must(quern_commands_destroy(commands, entity));
         break;
+    case OP_TOGGLE:
+        must(quern_commands_enable(commands, entity, types[op->component], op->value % 2 == 1));
+        break;
     case OP_CREATE: {
         const uint32_t count = list_first(op->number, components, values, &first, numbers);
         (void)quern_commands_create_with(commands, components, values, count);
@@ -568,9 +580,13 @@ static void react(quern_context *context, const quern_view *view)
     for (uint32_t row = 0; row < view->count; row++) {
         const uint64_t *values[KINDS] = {NULL};
         const history seen_history = histories[row];
-        for (uint32_t k = 0; k < KINDS; k++)
-            if (columns[k] != NULL) values[k] = columns[k] + row;
-        const uint64_t seen = see(reaction, kind, seen_history.number, values);
+        uint32_t disabled = 0;
+        for (uint32_t k = 0; k < KINDS; k++) {
+            if (columns[k] == NULL) continue;
+            values[k] = columns[k] + row;
+            if (!is_gone && !quern_view_is_enabled(view, terms[k], row)) disabled |= 1u << k;
+        }
+        const uint64_t seen = see(reaction, kind, seen_history.number, values, disabled);
         uint64_t count = seen_history.count;
         sum += seen;
         for (uint32_t k = 0; k < KINDS && !is_gone; k++)
@@ -627,7 +643,11 @@ static void open_world(quern_schedule_def style)
     for (uint32_t k = 0; k < KINDS; k++) {
         char name[8];
         snprintf(name, sizeof name, "c%u", k);
-        types[k] = setup_component(world, name, 8, 8);
+        must(quern_component_register(
+            world,
+            &(quern_component_def){
+                .name = name, .size_bytes = 8, .alignment_bytes = 8, .can_disable = k % 2 == 0},
+            &types[k]));
     }
     style.max_reaction_rounds = 64;
     schedule = setup_schedule_as(world, style, 2);
@@ -674,6 +694,9 @@ static void call(quern_entity entity, const order *op)
     case OP_DESTROY:
         must(quern_entity_destroy(world, entity));
         break;
+    case OP_TOGGLE:
+        if (has) must(quern_entity_enable(world, entity, types[op->component], op->value % 2 == 1));
+        break;
     case OP_CREATE:
         create_now(op->number);
         break;
@@ -683,7 +706,7 @@ static void call(quern_entity entity, const order *op)
 typedef struct row {
     history history;
     quern_entity entity;
-    uint32_t set;
+    uint32_t set, disabled;
     uint64_t values[KINDS];
 } row;
 
@@ -711,6 +734,7 @@ static row *list_rows(uint32_t *out_count)
                 if (value == NULL) continue;
                 fresh->set |= 1u << k;
                 fresh->values[k] = *value;
+                if (!quern_entity_is_enabled(world, fresh->entity, types[k])) fresh->disabled |= 1u << k;
             }
         }
     }
@@ -768,6 +792,7 @@ static void compare(uint64_t frame)
         cr_assert_eq(rows[i].set, alive[i]->set, "plan %llu, frame %llu: entity %llx has %x, expected %x",
                      (unsigned long long)it.seed, (unsigned long long)frame,
                      (unsigned long long)rows[i].history.number, rows[i].set, alive[i]->set);
+        cr_assert_eq(rows[i].disabled, alive[i]->disabled);
         for (uint32_t k = 0; k < KINDS; k++)
             if ((rows[i].set >> k & 1) != 0) cr_assert_eq(rows[i].values[k], alive[i]->values[k]);
     }

@@ -175,10 +175,13 @@ static uint64_t see(const reaction_plan *reaction, uint32_t kind, uint64_t numbe
     return sum;
 }
 
-/* Fewer and fewer, so that it comes to an end. */
-static uint32_t percent_of(uint32_t kind)
+/* Fewer and fewer, so that it comes to an end. Who keeps no history would see the same again, and do the same,
+ * for ever. */
+static uint32_t percent_of(const reaction_plan *reaction, uint32_t kind)
 {
-    return kind == QUERN_ON_REMOVED ? 20 : kind == QUERN_ON_SET ? 14 : 25;
+    if (kind == QUERN_ON_REMOVED) return 20;
+    if (!reaction->keeps_history) return 0;
+    return kind == QUERN_ON_SET ? 15 : 30;
 }
 
 /* ------------------------------------------------------------------------------------------- the model */
@@ -348,7 +351,8 @@ static void show_gone(uint32_t i, uint32_t first_count)
         model_told[i].count++;
         const uint32_t index = find_entity(was->history.number);
         if (entities[index].is_alive)
-            record(was->history.number, seen, percent_of(QUERN_ON_REMOVED), false);
+            record(was->history.number, seen ^ was->history.count, percent_of(reaction, QUERN_ON_REMOVED),
+                   false);
     }
 }
 
@@ -364,7 +368,8 @@ static void show_row(uint32_t i, being *entity, uint32_t kind)
         entity->history.count++;
         entity->history.sum = mix(entity->history.sum, seen, entity->history.count);
     }
-    record(entity->history.number, seen ^ entity->history.count, percent_of(kind), reaction->keeps_history);
+    record(entity->history.number, seen ^ entity->history.count, percent_of(reaction, kind),
+           reaction->keeps_history);
 }
 
 static void show_rows(uint32_t i, const bool (*added)[MAX_REACTIONS], const bool (*set)[MAX_REACTIONS],
@@ -597,8 +602,8 @@ static void react(quern_context *context, const quern_view *view)
             mine->sum = mix(mine->sum, seen, mine->count);
         }
         if (is_gone && !quern_context_is_alive(context, view->entities[row])) continue;
-        command_all(context, view->entities[row], seen_history.number, is_gone ? seen : seen ^ count,
-                    percent_of(kind), !is_gone && reaction->keeps_history);
+        command_all(context, view->entities[row], seen_history.number, seen ^ count,
+                    percent_of(reaction, kind), !is_gone && reaction->keeps_history);
     }
     atomic_fetch_add_explicit(&real_told[i].sum, sum, memory_order_relaxed);
     atomic_fetch_add_explicit(&real_told[i].count, view->count, memory_order_relaxed);

@@ -122,7 +122,7 @@ static void take_back(quern__relation *relation, const quern__undo *change)
     else if (change->kind == QUERN__UNDO_UNLINK)
         quern__links_link(&relation->links, change->slot, change->old, change->next);
     else
-        quern__links_at(&relation->links, change->slot)->level = change->old;
+        quern__links_set_level(&relation->links, change->slot, change->old);
 }
 
 static bool link_to(quern__relating *relating, quern__relation *relation, uint32_t source, uint32_t target)
@@ -145,12 +145,11 @@ static bool unlink_source(quern__relating *relating, const quern__relation *rela
 static bool set_level(quern__relating *relating, const quern__relation *relation, uint32_t slot,
                       uint32_t level)
 {
-    quern__kin *kin = quern__links_at(&relation->links, slot);
-    if (kin->level == level) return true;
+    if (quern__links_at(&relation->links, slot)->level == level) return true;
     if (!log_change(relating, QUERN__UNDO_LEVEL, relation, slot) ||
         !quern__relating_reserve_one(relating, &relating->list))
         return false;
-    kin->level = level;
+    quern__links_set_level(&relation->links, slot, level);
     relating->list.items[relating->list.count++] = slot;
     return true;
 }
@@ -269,7 +268,7 @@ void quern__relating_clear_ended(const quern__relating *relating)
         for (uint32_t k = 0; k < relations->list.count && entity->has_ended; k++) {
             const quern__links *links = &relations->list.items[k]->links;
             if (quern__links_has_page(links, entity->slot))
-                *quern__links_at(links, entity->slot) = quern__no_kin;
+                quern__links_clear(links, entity->slot);
         }
     }
 }

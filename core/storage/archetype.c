@@ -221,7 +221,7 @@ quern_result quern__archetype_create(const quern_allocator *allocator, const que
     if (archetype == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for an archetype of %u components",
                            component_count);
-    archetype->index = index;
+    archetype->index = archetype->made_index = index;
     archetype->versions.clock = clock;
     fill_columns(archetype, components);
     archetype->is_quick = archetype->is_plain;

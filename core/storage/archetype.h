@@ -105,6 +105,8 @@ typedef struct quern__archetype {
     quern__map plans; /* to other archetypes: see storage.h */
     uint64_t set_hash;
     uint32_t index;       /* in the order of archetypes; another one when earlier ones are gone */
+    uint32_t made_index;  /* the first of these, of which the layout of chunks follows */
+    uint64_t identity;    /* which no other archetype of the world has or had; a history may give it back */
     uint64_t empty_since; /* the sync point that saw it without rows first; 0: see core/world/reclaim.c */
     struct quern__move_plan *incoming; /* plans of others that lead here */
     struct quern__watch *first_watch;  /* what reactions have here: see reaction.h; NULL: nothing */

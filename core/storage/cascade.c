@@ -147,10 +147,10 @@ quern_result quern__cascade_reserve(quern__cascade *cascade, quern__storage *sto
 static void unlink_one(const quern__cascade *cascade, const quern__links *links, uint32_t slot)
 {
     if (!quern__links_has_page(links, slot)) return;
-    quern__kin *kin = quern__links_at(links, slot);
+    const quern__kin *kin = quern__links_at(links, slot);
     if (kin->target != QUERN__SLOT_NONE && !quern__cascade_has(cascade, kin->target))
         quern__links_unlink(links, slot);
-    *kin = quern__no_kin;
+    quern__links_clear(links, slot);
 }
 
 void quern__cascade_loosen(const quern__cascade *cascade, quern__storage *storage)

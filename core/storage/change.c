@@ -210,6 +210,14 @@ void quern__rows_arrive_new(quern__storage *storage, const quern__archetype *arc
     quern__on_arrive(archetype, first, count);
 }
 
+void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                          const quern_entity *handles, uint32_t count)
+{
+    assert(quern__is_run(archetype, first, count));
+    place(storage, archetype, first, handles, count);
+    quern__note_departure(archetype, first);
+}
+
 void quern__rows_leave(const quern__archetype *archetype, uintptr_t first, uint32_t count)
 {
     quern__on_leave(archetype, first, count);

@@ -298,6 +298,12 @@ void quern__rows_append_many(quern__storage *storage, quern__archetype *archetyp
 void quern__rows_relocate(const quern__storage *storage, const quern__archetype *archetype, uintptr_t to,
                           uintptr_t from, uint32_t count);
 
+/* Raw rows, or rows of other entities that are gone, become those of entities whose slots are alive and point
+ * nowhere that counts: what a history puts back. Refs into the chunk are good no longer, and nobody else is
+ * told. */
+void quern__rows_put_back(const quern__storage *storage, const quern__archetype *archetype, uintptr_t first,
+                          const quern_entity *handles, uint32_t count);
+
 /* Takes the last rows out, and gives back chunks that are not needed and what was reserved and not used. */
 void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint32_t count);
 

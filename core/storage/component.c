@@ -90,9 +90,9 @@ static quern_result append(quern__components *components, const quern_allocator 
 }
 
 static quern_result init(quern__component *component, const quern_allocator *allocator,
-                         const quern_component_def *def)
+                         const quern_component_def *def, uint32_t filter_count)
 {
-    *component = (quern__component){.can_disable = def->can_disable};
+    *component = (quern__component){.can_disable = def->can_disable, .filter_count = filter_count};
     if (def->name != NULL && def->size_bytes > QUERN_MAX_COMPONENT_BYTES)
         return quern__fail(
             QUERN_ERROR_COMPONENT_TOO_LARGE,
@@ -120,7 +120,7 @@ quern_result quern__components_register(quern__components *components, const que
     quern__component *component = quern__allocate(allocator, sizeof *component, _Alignof(quern__component));
     if (component == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to register a component");
-    quern_result result = init(component, allocator, def);
+    quern_result result = init(component, allocator, def, components->first_filter_count);
     if (result == QUERN_OK) {
         quern_component known = quern__components_find(components, component->type.name);
         if (known.bits == 0) {
@@ -142,7 +142,7 @@ quern_result quern__components_add_managed(quern__components *components, const 
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "component '%s': no memory to register it",
                            def->name);
     quern_component ignored;
-    quern_result result = init(component, allocator, def);
+    quern_result result = init(component, allocator, def, components->first_filter_count);
     if (result == QUERN_OK) result = append(components, allocator, component, &ignored);
     if (result != QUERN_OK) {
         component_release(component, allocator);

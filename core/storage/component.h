@@ -31,7 +31,7 @@ typedef struct quern__component {
     /* Archetypes with this component, by index, ascending because archetypes are appended as they are
      * made. */
     QUERN__ARRAY(uint32_t) archetypes;
-    uint32_t filter_count; /* queries that ask whether it has changed */
+    uint32_t filter_count; /* queries that ask whether it has changed, and the history, which asks of all */
     uint32_t ref_count;    /* getters that serve refs */
     bool can_disable;      /* archetypes with it have a plane of its own */
     bool is_managed;
@@ -42,6 +42,7 @@ typedef struct quern__component {
 typedef struct quern__components {
     QUERN__ARRAY(quern__component *) list; /* types never move */
     uint32_t first_bits;                   /* of the handle of index 0; the others follow */
+    uint32_t first_filter_count;           /* of a new one */
 } quern__components;
 
 void quern__components_release(quern__components *components, const quern_allocator *allocator);

@@ -35,6 +35,41 @@ void quern__entities_release(quern__entities *entities, const quern_allocator *a
         if (!quern__entities_is_absent(entities, i)) page_release(entities, allocator, i);
     quern__array_release(allocator, &entities->pages);
     quern__array_release(allocator, &entities->absent_highs);
+    quern__entities_stop_touching(entities, allocator);
+}
+
+/* -------------------------------------------------------------------------------------- touched slots */
+
+static bool reserve_touched(quern__entities *entities, const quern_allocator *allocator,
+                            uint32_t page_count)
+{
+    const uint32_t wanted = page_count * QUERN__PAGE_TOUCHED_WORDS;
+    if (!quern__array_reserve(allocator, &entities->touched, wanted)) return false;
+    while (entities->touched.count < wanted)
+        entities->touched.items[entities->touched.count++] = ~UINT64_C(0);
+    return true;
+}
+
+/* For a page at least, so that there are items. */
+bool quern__entities_start_touching(quern__entities *entities, const quern_allocator *allocator)
+{
+    if (!reserve_touched(entities, allocator, entities->pages.count > 0 ? entities->pages.count : 1))
+        return false;
+    quern__entities_touch_all(entities);
+    return true;
+}
+
+void quern__entities_stop_touching(quern__entities *entities, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &entities->touched);
+    entities->touched.items = NULL;
+    entities->touched.count = entities->touched.capacity = 0;
+}
+
+void quern__entities_touch_all(const quern__entities *entities)
+{
+    for (uint32_t i = 0; i < entities->touched.count; i++)
+        entities->touched.items[i] = ~UINT64_C(0);
 }
 
 /* --------------------------------------------------------------------------------- room for entities */
@@ -43,7 +78,8 @@ static bool page_add(quern__entities *entities, const quern_allocator *allocator
 {
     const uint32_t count = entities->pages.count;
     if (!quern__array_reserve(allocator, &entities->pages, count + 1) ||
-        !quern__array_reserve(allocator, &entities->absent_highs, count + 1))
+        !quern__array_reserve(allocator, &entities->absent_highs, count + 1) ||
+        (entities->touched.items != NULL && !reserve_touched(entities, allocator, count + 1)))
         return false;
     quern__record *records = page_allocate(allocator, count, 0);
     if (records == NULL) return false;
@@ -87,6 +123,7 @@ static uint32_t *page_return(quern__entities *entities, const quern_allocator *a
 static bool return_pages(quern__entities *entities, const quern_allocator *allocator, uint32_t count)
 {
     if (entities->absent_count == 0) return true;
+    quern__entities_touch_all(entities);
     uint32_t *end = find_free_end(entities);
     for (uint32_t i = 0; entities->free_count < count && entities->absent_count > 0; i++) {
         if (!quern__entities_is_absent(entities, i)) continue;
@@ -191,11 +228,57 @@ void quern__entities_drop_pages(quern__entities *entities, const quern_allocator
         drops |= quern__entities_is_absent(entities, i);
     }
     if (!drops) return;
+    quern__entities_touch_all(entities);
     cut_absent_slots(entities);
     for (uint32_t i = 0; i < entities->pages.count; i++) {
         if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == nobody) continue;
         page_release(entities, allocator, i);
         entities->pages.items[i] = nobody;
+    }
+}
+
+/* ----------------------------------------------------------------------------------- pages put back */
+
+bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator *allocator,
+                                uint32_t page_count, const uint32_t *absent_highs)
+{
+    if (!add_pages(entities, allocator, (uint64_t)page_count * QUERN__PAGE_RECORDS)) return false;
+    for (uint32_t i = 0; i < page_count; i++) {
+        if (absent_highs[i] != 0 || !quern__entities_is_absent(entities, i)) continue;
+        quern__record *records = page_allocate(allocator, i, QUERN__PAGE_RECORDS);
+        if (records == NULL) return false;
+        memset(records, 0, PAGE_BYTES);
+        entities->pages.items[i] = records;
+    }
+    return true;
+}
+
+void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < entities->pages.count; i++) {
+        if (!quern__entities_is_absent(entities, i) || entities->pages.items[i] == nobody) continue;
+        page_release(entities, allocator, i);
+        entities->pages.items[i] = nobody;
+    }
+    quern__entities_trim(entities, allocator);
+}
+
+/* Pages behind those of the frame have no slots: if one is absent, they go. */
+void quern__entities_put_back_pages(quern__entities *entities, const quern_allocator *allocator,
+                                    uint32_t page_count, const uint32_t *absent_highs)
+{
+    for (uint32_t i = 0; i < page_count; i++) {
+        if (absent_highs[i] != 0 && !quern__entities_is_absent(entities, i)) {
+            page_release(entities, allocator, i);
+            entities->pages.items[i] = nobody;
+        }
+        entities->absent_highs.items[i] = absent_highs[i];
+    }
+    while (entities->pages.count > page_count) {
+        const uint32_t last = entities->pages.count - 1;
+        if (!quern__entities_is_absent(entities, last)) page_release(entities, allocator, last);
+        entities->pages.count--;
+        entities->absent_highs.count--;
     }
 }
 
@@ -238,6 +321,9 @@ void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_
             records[k] = (quern__record){.handle_high = high};
             out_handles[i + k] = (quern_entity){(uint64_t)high << 32 | (first + k)};
         }
+        if (QUERN__UNLIKELY(entities->touched.items != NULL))
+            for (uint32_t k = 0; k < taken; k++)
+                quern__entities_touch(entities, first + k);
         entities->slot_count += taken;
     }
 }
@@ -261,6 +347,7 @@ void quern__entities_give(quern__entities *entities, uint32_t index)
     if (quern__generation_life(entities->first_handle_high, generation) == QUERN__MAX_GENERATION) {
         record->location = 0;
         entities->retired_count++;
+        quern__entities_touch(entities, index);
         return;
     }
     /* the world's tag stands above: generations must not run over into it */

@@ -57,7 +57,31 @@ typedef struct quern__entities {
     uint32_t absent_count; /* in absent pages: free too */
     uint32_t retired_count;
     uint32_t first_handle_high; /* of a slot that was never used */
+    /* A bit for each group of slots: some were taken or given since somebody looked. Without items: nobody
+     * asks. Otherwise there is room for all pages. */
+    QUERN__ARRAY(uint64_t) touched;
 } quern__entities;
+
+/* Slots that are marked together, and a page's groups in words. */
+enum {
+    QUERN__SLOT_GROUP_LOG2 = 9,
+    QUERN__SLOT_GROUP = 1 << QUERN__SLOT_GROUP_LOG2,
+    QUERN__PAGE_TOUCHED_WORDS = QUERN__PAGE_RECORDS / QUERN__SLOT_GROUP / 64
+};
+
+/* Begins to mark, with all slots touched. False when there is no memory. */
+bool quern__entities_start_touching(quern__entities *entities, const quern_allocator *allocator);
+void quern__entities_stop_touching(quern__entities *entities, const quern_allocator *allocator);
+
+/* For those that change many, or others than they name. */
+void quern__entities_touch_all(const quern__entities *entities);
+
+static inline void quern__entities_touch(const quern__entities *entities, uint32_t index)
+{
+    if (QUERN__UNLIKELY(entities->touched.items != NULL))
+        entities->touched.items[index >> (QUERN__SLOT_GROUP_LOG2 + 6)] |=
+            UINT64_C(1) << (index >> QUERN__SLOT_GROUP_LOG2) % 64;
+}
 
 void quern__entities_init(quern__entities *entities, uint32_t first_handle_high);
 
@@ -74,6 +98,15 @@ void quern__entities_trim(quern__entities *entities, const quern_allocator *allo
 /* Gives every page back in which no slot is alive, retired or about to begin its last life. That changes
  * which handles come next, by a rule that knows only the slots. Walks all slots. */
 void quern__entities_drop_pages(quern__entities *entities, const quern_allocator *allocator);
+
+/* For a history: memory for the first `page_count` pages, less those for which absent_highs is not 0; it shows
+ * to nobody until the next call, by which these pages are absent, the others are not, and those behind them
+ * are neither. False when there is no memory; then quern__entities_let_go_pages takes it back. */
+bool quern__entities_hold_pages(quern__entities *entities, const quern_allocator *allocator,
+                                uint32_t page_count, const uint32_t *absent_highs);
+void quern__entities_let_go_pages(quern__entities *entities, const quern_allocator *allocator);
+void quern__entities_put_back_pages(quern__entities *entities, const quern_allocator *allocator,
+                                    uint32_t page_count, const uint32_t *absent_highs);
 
 /* The memory of records that exist. */
 uint64_t quern__entities_held_bytes(const quern__entities *entities);
@@ -153,6 +186,7 @@ static inline quern_entity quern__entities_take(quern__entities *entities)
         record = quern__entities_record(entities, index);
         record->handle_high = entities->first_handle_high;
     }
+    quern__entities_touch(entities, index);
     return (quern_entity){(uint64_t)record->handle_high << 32 | index};
 }
 
@@ -172,6 +206,7 @@ static inline void quern__entities_free(quern__entities *entities, uint32_t inde
     record->handle_high++;
     entities->first_free = index;
     entities->free_count++;
+    quern__entities_touch(entities, index);
 }
 
 static inline uint32_t quern__entities_alive_count(const quern__entities *entities)

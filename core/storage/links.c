@@ -14,13 +14,37 @@ void quern__links_release(quern__links *links, const quern_allocator *allocator)
     for (uint32_t i = 0; i < links->pages.count; i++)
         if (links->pages.items[i] != NULL) page_release(links, allocator, i);
     quern__array_release(allocator, &links->pages);
+    quern__links_stop_touching(links, allocator);
     *links = (quern__links){0};
+}
+
+static bool reserve_touched(quern__links *links, const quern_allocator *allocator, uint32_t page_count)
+{
+    if (!quern__array_reserve(allocator, &links->touched, page_count)) return false;
+    while (links->touched.count < page_count)
+        links->touched.items[links->touched.count++] = ~UINT64_C(0);
+    return true;
+}
+
+/* For a page at least, so that there are items. */
+bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator)
+{
+    return reserve_touched(links, allocator, links->pages.count > 0 ? links->pages.count : 1);
+}
+
+void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator)
+{
+    quern__array_release(allocator, &links->touched);
+    links->touched.items = NULL;
+    links->touched.count = links->touched.capacity = 0;
 }
 
 bool quern__links_add_page(quern__links *links, const quern_allocator *allocator, uint32_t slot)
 {
     const uint32_t page = slot >> QUERN__LINK_PAGE_LOG2;
-    if (!quern__array_reserve(allocator, &links->pages, page + 1)) return false;
+    if (!quern__array_reserve(allocator, &links->pages, page + 1) ||
+        (links->touched.items != NULL && !reserve_touched(links, allocator, page + 1)))
+        return false;
     quern__kin *added = quern__link_pages_take(links->memory, allocator);
     if (added == NULL) return false;
     for (uint32_t i = 0; i < QUERN__LINK_PAGE_SLOTS; i++)
@@ -28,6 +52,7 @@ bool quern__links_add_page(quern__links *links, const quern_allocator *allocator
     while (links->pages.count <= page)
         links->pages.items[links->pages.count++] = NULL;
     links->pages.items[page] = added;
+    if (links->touched.items != NULL) links->touched.items[page] = ~UINT64_C(0);
     links->held_count++;
     return true;
 }
@@ -88,6 +113,8 @@ void quern__links_put_trees(quern__links *links, const quern__kin *kin, const qu
             put_neighbours(quern__links_at(links, first), kin, bases, kin_count, first);
         else
             put_strangers(links, kin, kin_count, entities);
+        for (uint32_t k = 0; links->touched.items != NULL && k < kin_count; k++)
+            quern__links_touch(links, quern_entity_index(entities[k]));
     }
     links->version++;
 }

@@ -48,7 +48,26 @@ typedef struct quern__links {
     quern__link_pages *memory;        /* where pages come from: of all relations of the world */
     uint32_t held_count;              /* pages that exist */
     uint64_t version;                 /* changes whenever a slot gets a target */
+    /* By page, a bit for each group of slots: some have other links than when somebody looked. Without
+     * items: nobody asks. Otherwise there is room for all pages. */
+    QUERN__ARRAY(uint64_t) touched;
 } quern__links;
+
+enum { QUERN__LINK_GROUP_LOG2 = 6, QUERN__LINK_GROUP = 1 << QUERN__LINK_GROUP_LOG2 };
+
+_Static_assert(QUERN__LINK_PAGE_SLOTS / QUERN__LINK_GROUP == 64, "a page's groups are a word");
+
+/* Begins to mark, with all slots touched. False when there is no memory. */
+bool quern__links_start_touching(quern__links *links, const quern_allocator *allocator);
+void quern__links_stop_touching(quern__links *links, const quern_allocator *allocator);
+
+/* For who changes the links of a slot. */
+static inline void quern__links_touch(const quern__links *links, uint32_t slot)
+{
+    if (QUERN__UNLIKELY(links->touched.items != NULL) && slot != QUERN__SLOT_NONE)
+        links->touched.items[slot >> QUERN__LINK_PAGE_LOG2] |= UINT64_C(1)
+                                                               << (slot >> QUERN__LINK_GROUP_LOG2) % 64;
+}
 
 void quern__links_release(quern__links *links, const quern_allocator *allocator);
 
@@ -73,6 +92,19 @@ static inline bool quern__links_reserve(quern__links *links, const quern_allocat
 static inline quern__kin *quern__links_at(const quern__links *links, uint32_t slot)
 {
     return &links->pages.items[slot >> QUERN__LINK_PAGE_LOG2][slot & (QUERN__LINK_PAGE_SLOTS - 1)];
+}
+
+static inline void quern__links_set_level(const quern__links *links, uint32_t slot, uint32_t level)
+{
+    quern__links_at(links, slot)->level = level;
+    quern__links_touch(links, slot);
+}
+
+/* The slot has no links any more; nobody's lead to it. */
+static inline void quern__links_clear(const quern__links *links, uint32_t slot)
+{
+    *quern__links_at(links, slot) = quern__no_kin;
+    quern__links_touch(links, slot);
 }
 
 /* The links of any slot, to read; NULL: it has none. */
@@ -118,6 +150,10 @@ static inline void quern__links_set_sides(const quern__links *links, uint32_t ta
         to_next;
     *quern__links_side(links, target, next, offsetof(quern__kin, previous), offsetof(quern__kin, last)) =
         to_previous;
+    if (QUERN__LIKELY(links->touched.items == NULL)) return;
+    quern__links_touch(links, target);
+    quern__links_touch(links, previous);
+    quern__links_touch(links, next);
 }
 
 /* The source, which has no target, becomes a child of the target: before one of its children, or the last
@@ -133,6 +169,7 @@ static inline void quern__links_link(quern__links *links, uint32_t source, uint3
     child->next = before;
     child->previous = previous;
     parent->count++;
+    quern__links_touch(links, source);
     quern__links_set_sides(links, target, previous, before, source, source);
 }
 
@@ -151,6 +188,10 @@ static inline void quern__links_append(quern__links *links, uint32_t source, uin
     parent->last = source;
     *quern__links_side(links, target, previous, offsetof(quern__kin, next), offsetof(quern__kin, first)) =
         source;
+    if (QUERN__LIKELY(links->touched.items == NULL)) return;
+    quern__links_touch(links, source);
+    quern__links_touch(links, target);
+    quern__links_touch(links, previous);
 }
 
 /* Where a new child goes, for quern__links_link: to the end, or in links without order to the front. */
@@ -182,6 +223,7 @@ static inline void quern__links_unlink(const quern__links *links, uint32_t sourc
     quern__links_at(links, child->target)->count--;
     quern__links_set_sides(links, child->target, child->previous, child->next, child->next,
                            child->previous);
+    quern__links_touch(links, source);
     child->target = child->next = child->previous = QUERN__SLOT_NONE;
 }
 

@@ -21,7 +21,7 @@ void quern__names_release(quern__names *names, const quern_allocator *allocator)
     quern__array_release(allocator, &names->blocks);
     quern__release(allocator, names->buckets, names->bucket_count * sizeof *names->buckets,
                    ALIGNMENT_BYTES);
-    *names = (quern__names){0};
+    *names = (quern__names){.version = names->version + 1};
 }
 
 /* ------------------------------------------------------------------------------------------- buckets */
@@ -160,6 +160,7 @@ void quern__names_put(quern__names *names, uint32_t slot, uint32_t parent, const
     names->first_free = name->next;
     names->free_count--;
     names->count++;
+    names->version++;
     name->slot = slot;
     name->parent = parent;
     name->hash = hash_of(parent, text, text_bytes);
@@ -173,6 +174,7 @@ void quern__names_drop(quern__names *names, uint32_t slot)
 {
     const uint32_t number = quern__names_number(names, slot);
     if (number == QUERN__NAME_NONE) return;
+    names->version++;
     leave(names, number);
     quern__name *name = quern__names_at(names, number);
     name->slot = QUERN__SLOT_NONE;
@@ -188,6 +190,7 @@ void quern__names_move(quern__names *names, uint32_t slot, uint32_t parent)
 {
     const uint32_t number = quern__names_number(names, slot);
     if (number == QUERN__NAME_NONE) return;
+    names->version++;
     quern__name *name = quern__names_at(names, number);
     leave(names, number);
     name->parent = parent;

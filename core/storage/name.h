@@ -48,6 +48,7 @@ typedef struct quern__names {
     uint32_t first_free;                /* number, good while free_count > 0 */
     uint32_t free_count;
     uint32_t held_page_count, held_block_count;
+    uint64_t version; /* changes whenever a name does */
 } quern__names;
 
 void quern__names_release(quern__names *names, const quern_allocator *allocator);

@@ -234,7 +234,7 @@ static void link_entity(quern__relation *relation, uint32_t source, uint32_t tar
 {
     quern__links *links = &relation->links;
     quern__links_link(links, source, target, quern__links_new_place(links, target, relation->is_ordered));
-    quern__links_at(links, source)->level = quern__relation_child_level(relation, target);
+    quern__links_set_level(links, source, quern__relation_child_level(relation, target));
 }
 
 static void link_others(const quern__instances *it, const quern_entity *handles)

@@ -347,6 +347,24 @@ quern_result quern__reactions_enter(quern__storage *storage, quern__archetype *a
     return QUERN_OK;
 }
 
+/* By insertion: mostly they are in order. */
+static void order_watches(quern__reaction *reaction)
+{
+    for (uint32_t i = 1; i < reaction->watches.count; i++) {
+        quern__watch *watch = reaction->watches.items[i];
+        uint32_t at = i;
+        for (; at > 0 && watch->archetype->index < reaction->watches.items[at - 1]->archetype->index; at--)
+            reaction->watches.items[at] = reaction->watches.items[at - 1];
+        reaction->watches.items[at] = watch;
+    }
+}
+
+void quern__reactions_order_watches(quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->reactions.list.count; i++)
+        if (storage->reactions.list.items[i] != NULL) order_watches(storage->reactions.list.items[i]);
+}
+
 void quern__reactions_forget_removed(quern__storage *storage)
 {
     const quern__reactions *registry = &storage->reactions;

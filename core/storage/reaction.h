@@ -120,6 +120,9 @@ quern_result quern__reactions_enter(struct quern__storage *storage, quern__arche
 /* Takes archetypes that are is_removed out of all lists. They have no copies. */
 void quern__reactions_forget_removed(struct quern__storage *storage);
 
+/* Archetypes have other places in the order: watches follow. */
+void quern__reactions_order_watches(struct quern__storage *storage);
+
 /* Gives back what is kept for copies to come. */
 void quern__reactions_trim(struct quern__storage *storage);
 

@@ -133,7 +133,7 @@ void quern__changes_apply(quern__storage *storage)
         quern__record *record = quern__entities_record(&storage->entities, change->slot);
         quern__row_move_reserved(storage, quern__entity_of_slot(storage, change->slot), record,
                                  change->plan);
-        quern__links_at(&change->relation->links, change->slot)->level = change->level;
+        quern__links_set_level(&change->relation->links, change->slot, change->level);
     }
 }
 

@@ -96,7 +96,10 @@ static quern_result relation_create(quern__storage *storage, const quern_relatio
                                   .has_levels = def->levels,
                                   .is_ordered = def->ordered,
                                   .links = {.memory = &relations->link_pages}};
-    quern_result result = add_components(storage, def, relation);
+    quern_result result = QUERN_OK;
+    if (relations->touches && !quern__links_start_touching(&relation->links, &storage->allocator))
+        result = quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "relation '%s': no memory for marks", def->name);
+    if (result == QUERN_OK) result = add_components(storage, def, relation);
     if (result != QUERN_OK) {
         quern__components_drop_last(&storage->components, &storage->allocator, component_count);
         relation_release(relation, &storage->allocator);

@@ -47,6 +47,7 @@ typedef struct quern__relation {
 typedef struct quern__relations {
     QUERN__ARRAY(quern__relation *) list; /* they never move */
     quern__link_pages link_pages;
+    bool touches;            /* links of new relations mark what is touched, too */
     quern__relation *parent; /* of quern_world_parent, or NULL: nobody has asked yet */
 } quern__relations;
 

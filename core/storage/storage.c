@@ -121,8 +121,7 @@ static void watch_departures(quern__storage *storage, quern__archetype *archetyp
     quern__archetype_note_watched(archetype);
 }
 
-/* Gives a new archetype a number, and lets it be found by its set. */
-static void enter(quern__storage *storage, quern__archetype *archetype)
+void quern__storage_enter(quern__storage *storage, quern__archetype *archetype)
 {
     archetype->number = storage->free_numbers.count > 0
                             ? storage->free_numbers.items[--storage->free_numbers.count]
@@ -183,37 +182,70 @@ static void warn_if_crowded(quern__storage *storage)
                storage->entities.first_handle_high >> 24, storage->archetypes.count, QUERN_MAX_ARCHETYPES);
 }
 
+quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                           uint32_t count, uint32_t index, quern__archetype **out_archetype)
+{
+    quern_result result =
+        quern__archetype_create(&storage->allocator, &storage->components, component_indices, count, index,
+                                &storage->clock, out_archetype);
+    if (result != QUERN_OK) return result;
+    (*out_archetype)->set_hash = hash_set(component_indices, count);
+    (*out_archetype)->identity = ++storage->last_identity;
+    result = quern__reactions_enter(storage, *out_archetype);
+    if (result != QUERN_OK) quern__archetype_release(*out_archetype, &storage->allocator);
+    return result;
+}
+
+bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count)
+{
+    const quern_allocator *allocator = &storage->allocator;
+    const uint32_t archetypes = storage->archetypes.count + count,
+                   numbers = storage->numbered.count + count;
+    for (uint32_t i = 0; i < storage->components.list.count; i++) {
+        quern__component *component = storage->components.list.items[i];
+        if (!quern__array_reserve(allocator, &component->archetypes, component->archetypes.count + count))
+            return false;
+    }
+    for (quern__place_table *table = storage->first_place_table; table != NULL; table = table->next)
+        if (!reserve_places(table, allocator, storage->numbered.count, numbers)) return false;
+    return quern__array_reserve(allocator, &storage->archetypes, archetypes) &&
+           quern__array_reserve(allocator, &storage->numbered, numbers) &&
+           quern__array_reserve(allocator, &storage->free_numbers, numbers) &&
+           quern__map_reserve(&storage->archetype_by_set, allocator, archetypes);
+}
+
 static quern_result archetype_add(quern__storage *storage, const uint16_t *component_indices,
-                                  uint32_t count, uint64_t set_hash, quern__archetype **out_archetype)
+                                  uint32_t count, quern__archetype **out_archetype)
 {
     quern_result result = check_new_archetype(storage, count);
     if (result != QUERN_OK) return result;
     if (!reserve_links(storage, component_indices, count))
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for archetype number %u",
                            storage->archetypes.count);
-    result = quern__archetype_create(&storage->allocator, &storage->components, component_indices, count,
-                                     storage->archetypes.count, &storage->clock, out_archetype);
+    result = quern__storage_make_archetype(storage, component_indices, count, storage->archetypes.count,
+                                           out_archetype);
     if (result != QUERN_OK) return result;
-    result = quern__reactions_enter(storage, *out_archetype);
-    if (result != QUERN_OK) {
-        quern__archetype_release(*out_archetype, &storage->allocator);
-        return result;
-    }
-    (*out_archetype)->set_hash = set_hash;
-    enter(storage, *out_archetype);
+    quern__storage_enter(storage, *out_archetype);
     quern__storage_link(storage, *out_archetype);
     warn_if_crowded(storage);
     return QUERN_OK;
 }
 
+quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
+                                                const uint16_t *component_indices, uint32_t count)
+{
+    quern__archetype *archetype =
+        quern__map_find_pointer(&storage->archetype_by_set, hash_set(component_indices, count));
+    while (archetype != NULL && !same_set(archetype, component_indices, count))
+        archetype = archetype->next_same_hash;
+    return archetype;
+}
+
 quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *component_indices,
                                       uint32_t count, quern__archetype **out_archetype)
 {
-    uint64_t set_hash = hash_set(component_indices, count);
-    quern__archetype *archetype = quern__map_find_pointer(&storage->archetype_by_set, set_hash);
-    while (archetype != NULL && !same_set(archetype, component_indices, count))
-        archetype = archetype->next_same_hash;
-    if (archetype == NULL) return archetype_add(storage, component_indices, count, set_hash, out_archetype);
+    quern__archetype *archetype = quern__storage_find_archetype(storage, component_indices, count);
+    if (archetype == NULL) return archetype_add(storage, component_indices, count, out_archetype);
     *out_archetype = archetype;
     return QUERN_OK;
 }

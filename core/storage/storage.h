@@ -70,6 +70,7 @@ typedef struct quern__storage {
     quern__place_table *first_place_table;
     uint64_t structure_version;  /* changes whenever rows come, go or move */
     uint64_t archetypes_version; /* changes whenever archetypes come or go */
+    uint64_t last_identity;      /* that an archetype was given */
     uint64_t clock;              /* of change versions: see version.h; from 1 */
     uint32_t
         disabled_index; /* of the component that keeps entities out of queries, or QUERN__NO_COMPONENT */
@@ -107,6 +108,19 @@ quern_result quern__storage_archetype(quern__storage *storage, const uint16_t *c
 
 /* Puts an archetype at the end of the order, in every list that has them in order; there is room. */
 void quern__storage_link(quern__storage *storage, quern__archetype *archetype);
+
+/* The archetype of such a set, or NULL. */
+quern__archetype *quern__storage_find_archetype(const quern__storage *storage,
+                                                const uint16_t *component_indices, uint32_t count);
+
+/* For archetypes to be made now and linked later, in another order: room in the lists that will name them;
+ * one of them, as if it were made when there were `index` archetypes, which keeps change versions and watches
+ * but is in no list; and its number, and being found by its set. Errors: OUT_OF_MEMORY, with nothing left. */
+bool quern__storage_reserve_archetypes(quern__storage *storage, uint32_t count);
+quern_result quern__storage_make_archetype(quern__storage *storage, const uint16_t *component_indices,
+                                           uint32_t count, uint32_t index,
+                                           quern__archetype **out_archetype);
+void quern__storage_enter(quern__storage *storage, quern__archetype *archetype);
 
 /* Takes an archetype without rows and plans, to or from it, out of what knows it by number and by set, and
  * releases it. Lists in order are the caller's matter. */

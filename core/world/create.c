@@ -173,7 +173,7 @@ static inline void link_new(quern__relation *relation, quern_entity source, quer
         quern__links_append(links, slot, to);
     else
         quern__links_link(links, slot, to, quern__links_at(links, to)->first);
-    quern__links_at(links, slot)->level = level;
+    quern__links_set_level(links, slot, level);
 }
 
 /* Whether nothing is missing that prepare_related would have to find. */

@@ -232,6 +232,12 @@ void quern__query_forget_removed(quern__query *query, uint32_t first)
     if (query->matches.count < count) query->removed_count++;
 }
 
+void quern__query_forget_all(quern__query *query)
+{
+    query->matches.count = query->scanned_count = 0;
+    query->removed_count++;
+}
+
 /* --------------------------------------------------------------------------------------- matching */
 
 bool quern__query_matches(const quern__query *query, const quern__archetype *archetype)

@@ -118,6 +118,9 @@ void quern__query_release(quern__query *query);
  * matches must have been taken up before. */
 void quern__query_forget_removed(quern__query *query, uint32_t first);
 
+/* Forgets all matches, whether taken up before or not. */
+void quern__query_forget_all(quern__query *query);
+
 /* Whether an archetype matches the terms. */
 bool quern__query_matches(const quern__query *query, const quern__archetype *archetype);
 

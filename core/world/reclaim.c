@@ -149,6 +149,35 @@ quern_result quern_world_remove_empty_archetypes(quern_world *world, uint32_t *o
     return quern__world_left(world, remove_empty(world, out_count));
 }
 
+/* ------------------------------------------------------------------------------- another order at once */
+
+/* Those that come and go, and all places in the order, are new to queries. */
+static void forget_all(quern__storage *storage)
+{
+    for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+        quern__query_forget_all(query);
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        storage->components.list.items[i]->archetypes.count = 0;
+}
+
+void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count)
+{
+    quern__storage *storage = &world->storage;
+    forget_removed(world, 0);
+    forget_all(storage);
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        if (storage->archetypes.items[i]->is_removed)
+            quern__storage_unlink(storage, storage->archetypes.items[i]);
+    storage->archetypes.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (storage->numbered.items[list[i]->number] != list[i]) quern__storage_enter(storage, list[i]);
+        quern__storage_link(storage, list[i]);
+    }
+    quern__reactions_order_watches(storage);
+    if (count < QUERN__UNCROWDED_ARCHETYPES) storage->is_crowded = false;
+    quern__structure_changed(storage);
+}
+
 /* ----------------------------------------------------------------------------- a few at each sync point */
 
 /* An archetype that was without rows at the visit before, so many sync points ago or more, has been left

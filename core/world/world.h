@@ -48,6 +48,8 @@ struct quern_world {
     struct quern__world_commands *commands; /* that no frame records; NULL: there were none yet */
     struct quern__events *events;           /* NULL: no event was registered yet */
     uint64_t waiting_event_run_count;       /* of all channels: see core/world/event.h */
+    bool has_history;       /* one saves it: see core/history */
+    uint64_t restore_count; /* how often that has taken it back */
     uint32_t user_count; /* queries, getters, readers and schedules that hold on to the world */
     struct quern_schedule *first_schedule; /* in the order of creation; not looked into here */
 
@@ -97,6 +99,10 @@ quern_result quern__world_fail_managed(const quern_world *world, quern_component
 #define QUERN__WORLD_LOCKERS "a frame, quern_query_parallel_for, quern_world_flush or a fill callback"
 
 quern_result quern__world_fail_locked(const char *function);
+
+/* For a history: these archetypes and no others, in this order. Those that go are without rows and is_removed;
+ * those that are in no list yet were made by quern__storage_make_archetype, and there is room for them. */
+void quern__world_set_archetypes(quern_world *world, quern__archetype *const *list, uint32_t count);
 
 /* What a sync point of a world with empty_archetype_checks_per_sync does when commands have been applied.
  * */

@@ -42,6 +42,7 @@
 #include <quern/getter.h>    /* IWYU pragma: export */
 #include <quern/graph.h>     /* IWYU pragma: export */
 #include <quern/hardware.h>  /* IWYU pragma: export */
+#include <quern/history.h>   /* IWYU pragma: export */
 #include <quern/id.h>        /* IWYU pragma: export */
 #include <quern/jobs.h>      /* IWYU pragma: export */
 #include <quern/name.h>      /* IWYU pragma: export */

@@ -19,10 +19,12 @@ core/storage    core/base
 core/commands   core/base core/storage
 core/world      core/base core/storage core/commands
 core/reflect    core/base core/storage core/world
+core/history    core/base core/storage core/world
 sched/jobs      core/base
 sched/schedule  core/base core/storage core/world sched/jobs
 sched/observe   core/base sched/jobs sched/schedule
 sched/frame     core/base core/storage core/world core/commands sched/jobs sched/schedule
+sched/history   core/base core/world core/commands core/history sched/jobs sched/schedule sched/frame
 sched/describe  core/base sched/schedule sched/frame
 kit
 TEXT

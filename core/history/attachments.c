@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Names and resources in a snapshot. Names are copied as a whole, when some name has changed; resources
+ * always, each in a page. */
+
+#include "core/history/history.h"
+
+/* ------------------------------------------------------------------------------------------- names */
+
+/* A tape of them: how many, and of each the slot, its parent's, the length, the text. */
+static void put_names(const quern__names *names, quern__tape *tape)
+{
+    quern__tape_put_word(tape, names->count);
+    for (uint32_t block = 0; block < names->blocks.count; block++)
+        for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++) {
+            const quern__name *name = &names->blocks.items[block][i];
+            if (name->slot == QUERN__SLOT_NONE) continue;
+            const uint32_t length = (uint32_t)strlen(name->text);
+            quern__tape_put_word(tape, (uint64_t)name->parent << 32 | name->slot);
+            quern__tape_put_word(tape, length);
+            quern__tape_put(tape, name->text, length);
+        }
+}
+
+quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot)
+{
+    const quern__names *names = &history->world->storage.names;
+    snapshot->names_version = names->version;
+    if (history->live.names != 0 && history->live.names_version == names->version) {
+        snapshot->names = quern__page_hold(&history->store, history->live.names);
+        return QUERN_OK;
+    }
+    quern__tape tape = {0};
+    put_names(names, &tape);
+    snapshot->names = quern__page_take(&history->store, tape.length_bytes);
+    if (snapshot->names == 0) return quern__history_fail_memory("the names of entities");
+    tape = (quern__tape){.bytes = quern__page_memory(&history->store, snapshot->names)};
+    put_names(names, &tape);
+    return QUERN_OK;
+}
+
+static bool has_names(const quern__history *history, const quern__snapshot *snapshot)
+{
+    return snapshot->names == history->live.names &&
+           history->world->storage.names.version == history->live.names_version;
+}
+
+quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot)
+{
+    if (has_names(history, snapshot)) return QUERN_OK;
+    quern__storage *storage = &history->world->storage;
+    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
+    const uint32_t count = (uint32_t)quern__tape_take_word(&tape);
+    bool has_room = quern__names_reserve_count(&storage->names, &storage->allocator, count);
+    for (uint32_t i = 0; i < count && has_room; i++) {
+        const uint32_t slot = (uint32_t)quern__tape_take_word(&tape);
+        tape.length_bytes += (size_t)quern__tape_take_word(&tape);
+        has_room = quern__names_reserve_page(&storage->names, &storage->allocator, slot);
+    }
+    return has_room ? QUERN_OK : quern__history_fail_memory("the names of entities");
+}
+
+static void drop_names(quern__names *names)
+{
+    for (uint32_t block = 0; block < names->blocks.count; block++)
+        for (uint32_t i = 0; names->blocks.items[block] != NULL && i < QUERN__NAME_BLOCK_NAMES; i++)
+            if (names->blocks.items[block][i].slot != QUERN__SLOT_NONE)
+                quern__names_drop(names, names->blocks.items[block][i].slot);
+}
+
+void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot)
+{
+    if (has_names(history, snapshot)) return;
+    quern__names *names = &history->world->storage.names;
+    drop_names(names);
+    quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->names)};
+    for (uint64_t left = quern__tape_take_word(&tape); left > 0; left--) {
+        const uint64_t slots = quern__tape_take_word(&tape);
+        const uint32_t length = (uint32_t)quern__tape_take_word(&tape);
+        quern__names_put(names, (uint32_t)slots, (uint32_t)(slots >> 32), tape.bytes + tape.length_bytes,
+                         length);
+        tape.length_bytes += length;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- resources */
+
+static quern_result build_resource(quern__history *history, const quern__resource *resource,
+                                   quern__page *out_page)
+{
+    const quern__type *type = &resource->type;
+    if (type->hooks.copy == NULL && (type->hooks.move != NULL || type->hooks.destroy != NULL))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "resource '%s' has a move or destroy hook and no copy hook, so that its value "
+                           "cannot be kept twice: give it one, or keep the value outside of the world",
+                           type->name);
+    *out_page = quern__page_take(&history->store, type->size_bytes);
+    if (*out_page == 0) return quern__history_fail_memory("a resource");
+    quern__page_entry *entry = &history->store.pages.items[*out_page];
+    quern__type_copy(type, entry->memory, resource->value, 1);
+    if (quern__hooks_any(&type->hooks)) {
+        entry->type = type;
+        entry->value_count = 1;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__build_resources(quern__history *history, quern__snapshot *snapshot)
+{
+    const quern__resources *resources = &history->world->resources;
+    const uint32_t count = resources->list.count;
+    snapshot->resources = quern__page_take(&history->store, count * sizeof(quern__page));
+    if (snapshot->resources == 0) return quern__history_fail_memory("a list of resources");
+    memset(quern__pages_in(history, snapshot->resources), 0, count * sizeof(quern__page));
+    snapshot->resource_count = count;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        quern__page page = 0;
+        result = build_resource(history, &resources->list.items[i], &page);
+        quern__pages_in(history, snapshot->resources)[i] = page;
+    }
+    return result;
+}
+
+void quern__let_go_resources(quern__history *history, const quern__snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->resource_count; i++)
+        quern__page_let_go(&history->store, quern__pages_in(history, snapshot->resources)[i]);
+}
+
+void quern__put_back_resources(quern__history *history, const quern__snapshot *snapshot)
+{
+    const quern__resources *resources = &history->world->resources;
+    for (uint32_t i = 0; i < snapshot->resource_count; i++) {
+        const quern__resource *resource = &resources->list.items[i];
+        const quern__page page = quern__pages_in(history, snapshot->resources)[i];
+        quern__type_destroy(&resource->type, resource->value, 1);
+        quern__type_copy(&resource->type, resource->value, quern__page_memory(&history->store, page), 1);
+    }
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/history/history.h"
+
+#include "core/world/query.h"
+
+enum { FRAMES_ALIGNMENT_BYTES = 64, TRANSFERS_AT_ONCE = 32 };
+
+quern_result quern__history_fail_memory(const char *what)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for %s", what);
+}
+
+/* ------------------------------------------------------------------------------------------- noting */
+
+/* All writing notes versions from now on, and slots and links are marked. */
+static quern_result start_noting(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    quern_result result = QUERN_OK;
+    uint32_t i = 0;
+    for (; i < storage->components.list.count && result == QUERN_OK; i++)
+        result = quern__storage_filter(storage, i);
+    if (result == QUERN_OK)
+        result = quern__archetype_track(storage->archetypes.items[0], &storage->allocator);
+    bool has_marks =
+        result == QUERN_OK && quern__entities_start_touching(&storage->entities, &storage->allocator);
+    for (uint32_t k = 0; k < storage->relations.list.count && has_marks; k++)
+        has_marks =
+            quern__links_start_touching(&storage->relations.list.items[k]->links, &storage->allocator);
+    if (has_marks) {
+        storage->components.first_filter_count = 1;
+        storage->relations.touches = true;
+        for (quern__query *query = storage->first_query; query != NULL; query = query->next)
+            quern__query_list_again(query);
+        return QUERN_OK;
+    }
+    while (i-- > 0)
+        if (result == QUERN_OK || i > 0) quern__storage_unfilter(storage, i);
+    return result != QUERN_OK ? result : quern__history_fail_memory("marks of slots and links");
+}
+
+static void stop_touching(quern__storage *storage)
+{
+    storage->relations.touches = false;
+    quern__entities_stop_touching(&storage->entities, &storage->allocator);
+    for (uint32_t i = 0; i < storage->relations.list.count; i++)
+        quern__links_stop_touching(&storage->relations.list.items[i]->links, &storage->allocator);
+}
+
+static void stop_noting(quern_world *world)
+{
+    quern__storage *storage = &world->storage;
+    storage->components.first_filter_count = 0;
+    for (uint32_t i = 0; i < storage->components.list.count; i++)
+        quern__storage_unfilter(storage, i);
+    stop_touching(storage);
+}
+
+static void clear_touched(const quern__storage *storage)
+{
+    for (uint32_t i = 0; i < storage->entities.touched.count; i++)
+        storage->entities.touched.items[i] = 0;
+    for (uint32_t k = 0; k < storage->relations.list.count; k++) {
+        const quern__links *links = &storage->relations.list.items[k]->links;
+        for (uint32_t i = 0; i < links->touched.count; i++)
+            links->touched.items[i] = 0;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- snapshots */
+
+/* The pages that a snapshot holds itself. */
+enum { SNAPSHOT_PAGES = 8 };
+
+static void list_pages(const quern__snapshot *snapshot, quern__page *pages)
+{
+    const quern__page list[SNAPSHOT_PAGES] = {
+        snapshot->archetypes, snapshot->relations, snapshot->resources,          snapshot->names,
+        snapshot->rest,       snapshot->outside,   snapshot->slots.absent_highs, snapshot->slots.groups};
+    memcpy(pages, list, sizeof list);
+}
+
+static void hold(const quern__history *history, const quern__snapshot *snapshot)
+{
+    quern__page pages[SNAPSHOT_PAGES];
+    list_pages(snapshot, pages);
+    for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
+        quern__page_hold(&history->store, pages[i]);
+}
+
+static bool is_last_holder(const quern__history *history, quern__page page)
+{
+    return page != 0 && history->store.holders.items[page] == 1;
+}
+
+/* Also one that was not built to its end. */
+static void let_go(quern__history *history, const quern__snapshot *snapshot)
+{
+    if (is_last_holder(history, snapshot->archetypes)) quern__let_go_archetypes(history, snapshot);
+    if (is_last_holder(history, snapshot->relations)) quern__let_go_links(history, snapshot);
+    if (is_last_holder(history, snapshot->resources)) quern__let_go_resources(history, snapshot);
+    if (is_last_holder(history, snapshot->slots.groups)) quern__let_go_slots(history, snapshot);
+    quern__page pages[SNAPSHOT_PAGES];
+    list_pages(snapshot, pages);
+    for (uint32_t i = 0; i < SNAPSHOT_PAGES; i++)
+        quern__page_let_go(&history->store, pages[i]);
+}
+
+void quern__history_follow(quern__history *history, const quern__snapshot *snapshot)
+{
+    const quern__snapshot live = *snapshot; /* snapshot may be live itself */
+    hold(history, &live);
+    let_go(history, &history->live);
+    history->live = live;
+    history->live.names_version = history->world->storage.names.version;
+    history->base_version = history->world->storage.clock++;
+    clear_touched(&history->world->storage);
+}
+
+/* ----------------------------------------------------------------------------------------- life cycle */
+
+static size_t frames_bytes(const quern__history *history)
+{
+    return history->frame_capacity * sizeof *history->frames;
+}
+
+quern_result quern__history_init(quern__history *history, quern_world *world,
+                                 const quern_allocator *allocator, uint32_t frame_count)
+{
+    *history = (quern__history){.world = world, .frame_capacity = frame_count};
+    if (world->has_history)
+        return quern__fail(QUERN_ERROR_LIMIT, "the world has a history already: one saves all of it");
+    const bool has_store = quern__store_init(&history->store, allocator);
+    history->frames = quern__allocate(allocator, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
+    quern_result result =
+        has_store && history->frames != NULL ? QUERN_OK : quern__history_fail_memory("a history");
+    if (result == QUERN_OK) result = start_noting(world);
+    if (result != QUERN_OK) {
+        stop_touching(&world->storage);
+        quern__release(allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
+        quern__store_release(&history->store);
+        return result;
+    }
+    world->has_history = true;
+    world->user_count++;
+    return QUERN_OK;
+}
+
+void quern__history_release(quern__history *history)
+{
+    const quern_allocator allocator = history->store.allocator;
+    while (history->frame_count > 0)
+        let_go(history, &history->frames[--history->frame_count]);
+    let_go(history, &history->live);
+    stop_noting(history->world);
+    quern__array_release(&allocator, &history->transfers);
+    quern__array_release(&allocator, &history->parts);
+    quern__release(&allocator, history->frames, frames_bytes(history), FRAMES_ALIGNMENT_BYTES);
+    quern__store_release(&history->store);
+    history->world->has_history = false;
+    history->world->user_count--;
+}
+
+/* ------------------------------------------------------------------------------------------ transfers */
+
+static void run_some(void *argument, uint32_t begin, uint32_t end, uint32_t worker_index)
+{
+    (void)worker_index;
+    const quern__history *history = argument;
+    for (uint32_t i = begin; i < end; i++) {
+        const quern__transfer *transfer = &history->transfers.items[i];
+        memcpy(transfer->target, transfer->source, transfer->bytes);
+    }
+}
+
+void quern__history_run_transfers(quern__history *history)
+{
+    quern__executor_run(history->executor, history->transfers.count, TRANSFERS_AT_ONCE, run_some, history);
+    history->transfers.count = 0;
+}
+
+/* --------------------------------------------------------------------------------------------- saving */
+
+static quern_result build_parts(quern__history *history, quern__snapshot *snapshot)
+{
+    quern_result result = quern__build_rest(history, snapshot);
+    if (result == QUERN_OK) result = quern__build_archetypes(history, snapshot);
+    if (result == QUERN_OK) result = quern__build_slots(history, snapshot);
+    if (result == QUERN_OK) result = quern__build_links(history, snapshot);
+    if (result == QUERN_OK) result = quern__build_names(history, snapshot);
+    return result == QUERN_OK ? quern__build_resources(history, snapshot) : result;
+}
+
+quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
+                                  quern__snapshot *out_snapshot)
+{
+    *out_snapshot = (quern__snapshot){.frame = frame};
+    history->transfers.count = 0;
+    history->copied_bytes = history->copied_count = 0;
+    quern_result result = QUERN_OK;
+    out_snapshot->outside = quern__page_take(&history->store, outside_bytes);
+    if (out_snapshot->outside == 0) result = quern__history_fail_memory("the state of schedules");
+    if (result == QUERN_OK) result = build_parts(history, out_snapshot);
+    if (result != QUERN_OK)
+        let_go(history, out_snapshot);
+    else
+        quern__history_run_transfers(history);
+    return result;
+}
+
+static void drop_first(quern__history *history)
+{
+    let_go(history, &history->frames[0]);
+    history->frame_count--;
+    memmove(history->frames, history->frames + 1, history->frame_count * sizeof *history->frames);
+}
+
+void quern__history_keep(quern__history *history, const quern__snapshot *snapshot)
+{
+    quern__history_follow(history, snapshot);
+    while (history->frame_count > 0 && history->frames[history->frame_count - 1].frame >= snapshot->frame)
+        let_go(history, &history->frames[--history->frame_count]);
+    if (history->frame_count == history->frame_capacity) drop_first(history);
+    history->frames[history->frame_count++] = *snapshot;
+}
+
+const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame)
+{
+    for (uint32_t i = history->frame_count; i-- > 0;)
+        if (history->frames[i].frame == frame) return &history->frames[i];
+    return NULL;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_HISTORY_HISTORY_H
+#define QUERN_CORE_HISTORY_HISTORY_H
+
+/* The last frames of a world. A snapshot is a frame; all it knows lies in pages (store.h), which it shares
+ * with others. The history has one more, `live`: what the world was like when it was saved or restored last,
+ * `base_version` on its clock. From it, and from what has been noted since, follows what is different now:
+ *
+ *   a column of a chunk      its version, or that of the chunk's rows, is later than base_version
+ *   which rows a chunk has   the version of its rows is later, or it has another number of rows: rows may
+ *                            leave its end without a note
+ *   slots, links             they are marked as touched
+ *   names                    their version is another one
+ *   all else                 is small, and copied each time
+ *
+ * So where nothing is noted, a new snapshot holds the page that live holds, and a snapshot that is restored
+ * and holds the same page as live is there already.
+ *
+ * Restoring puts versions back as they were, but the clock goes on: all that is written afterwards has later
+ * versions than anything before, and what filters have seen is put back, too; so each comparison of versions
+ * comes out as it did.
+ *
+ * Failure: saving first builds the new snapshot, which may fail, and lets it go then; restoring first makes
+ * room for everything (restore.c). What follows cannot fail.
+ *
+ * Archetypes are known by their identity, which restoring gives back with them. */
+
+#include "core/base/executor.h"
+#include "core/history/store.h"
+#include "core/history/tape.h"
+#include "core/world/world.h"
+
+/* What a frame knows of an archetype. In one page: behind it components, versions of chunks as in version.h,
+ * planes with their words, and pages, for each slot one per column and that of the handles. */
+typedef struct quern__saved_archetype {
+    uint64_t identity, empty_since;
+    uint64_t row_count;
+    uint32_t made_index, row_capacity;
+    uint32_t chunk_count, column_count, component_count, plane_count, plane_words;
+    uint32_t versions_offset, planes_offset, words_offset, pages_offset;
+    uint16_t component_indices[];
+} quern__saved_archetype;
+
+/* Bytes from there to here. */
+typedef struct quern__transfer {
+    char *target;
+    const char *source;
+    uint32_t bytes;
+} quern__transfer;
+
+/* A column of a chunk that a snapshot puts back other than by a transfer, or its rows' handles. */
+typedef struct quern__part {
+    uint32_t archetype; /* in the snapshot */
+    uint32_t slot;
+    uint32_t column; /* or QUERN__PART_ROWS */
+} quern__part;
+
+#define QUERN__PART_ROWS UINT32_MAX
+
+/* What the records of a world come to. A group that lies in absent pages has no page. */
+typedef struct quern__saved_slots {
+    uint32_t slot_count, first_free, free_count, absent_count, retired_count;
+    uint32_t page_count, group_count;
+    quern__page absent_highs; /* of the pages of records */
+    quern__page groups;       /* pages, one for each group of slots that is not absent */
+} quern__saved_slots;
+
+/* The links of one relation. */
+typedef struct quern__saved_links {
+    uint32_t page_count; /* of links; a page of them has 64 groups */
+    quern__page groups;  /* pages, 0 where no page of links is */
+} quern__saved_links;
+
+/* A page that has pages in it holds each of them once, however many snapshots hold it. */
+typedef struct quern__snapshot {
+    uint64_t frame;
+    uint32_t archetype_count;
+    uint32_t relation_count, resource_count;
+    quern__page archetypes; /* pages with quern__saved_archetype, in order */
+    quern__page relations;  /* with quern__saved_links */
+    quern__page resources;  /* pages, one for each */
+    quern__page names;      /* see attachments.c */
+    quern__page rest;       /* a tape: see rest.c */
+    quern__page outside;    /* what sched/history keeps */
+    uint64_t names_version; /* of the world, when that was so */
+    quern__saved_slots slots;
+} quern__snapshot;
+
+typedef struct quern__history {
+    quern_world *world;
+    quern__page_store store;
+    quern__snapshot *frames; /* ascending by frame */
+    uint32_t frame_count, frame_capacity;
+    quern__snapshot live; /* holds pages of its own; archetypes 0: there was none yet */
+    uint64_t base_version;
+    const quern__executor *executor; /* of the call that runs */
+
+    QUERN__ARRAY(quern__transfer) transfers;
+    QUERN__ARRAY(quern__part) parts;
+    uint64_t copied_bytes, copied_count; /* by the last call */
+} quern__history;
+
+/* ------------------------------------------------------------------------------------- life cycle */
+
+/* A history without frames, which the world has from now on. Errors: LIMIT, OUT_OF_MEMORY. */
+quern_result quern__history_init(quern__history *history, quern_world *world,
+                                 const quern_allocator *allocator, uint32_t frame_count);
+void quern__history_release(quern__history *history);
+
+/* ------------------------------------------------------------------------------------- saving */
+
+/* Builds a snapshot of the world as it is, with a page of so many bytes outside, which the caller fills; and
+ * keeps it under its number, or lets it go. Errors of the first: INVALID_ARGUMENT, OUT_OF_MEMORY, with
+ * nothing left. */
+quern_result quern__history_build(quern__history *history, uint64_t frame, size_t outside_bytes,
+                                  quern__snapshot *out_snapshot);
+void quern__history_keep(quern__history *history, const quern__snapshot *snapshot);
+
+/* The kept frame of a number, or NULL. */
+const quern__snapshot *quern__history_find(const quern__history *history, uint64_t frame);
+
+/* Takes the world to a frame that is kept. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, with everything as it was. */
+quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot);
+
+/* ------------------------------------------------------------------------------------- parts */
+
+static inline quern__page *quern__pages_in(const quern__history *history, quern__page page)
+{
+    return (quern__page *)(void *)quern__page_memory(&history->store, page);
+}
+
+static inline quern__saved_archetype *quern__saved_archetype_at(const quern__history *history,
+                                                                const quern__snapshot *snapshot, uint32_t i)
+{
+    return (quern__saved_archetype *)(void *)quern__page_memory(
+        &history->store, quern__pages_in(history, snapshot->archetypes)[i]);
+}
+
+static inline uint64_t *quern__saved_versions(const quern__saved_archetype *saved)
+{
+    return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->versions_offset);
+}
+
+static inline quern__plane *quern__saved_planes(const quern__saved_archetype *saved)
+{
+    return (quern__plane *)(void *)((char *)(uintptr_t)saved + saved->planes_offset);
+}
+
+static inline uint64_t *quern__saved_words(const quern__saved_archetype *saved)
+{
+    return (uint64_t *)(void *)((char *)(uintptr_t)saved + saved->words_offset);
+}
+
+/* Of a slot: those of columns, and behind them that of the handles. */
+static inline quern__page *quern__saved_pages(const quern__saved_archetype *saved, uint32_t slot)
+{
+    quern__page *pages = (quern__page *)(void *)((char *)(uintptr_t)saved + saved->pages_offset);
+    return pages + (size_t)slot * (saved->column_count + 1);
+}
+
+static inline uint32_t quern__saved_rows(const quern__saved_archetype *saved, uint32_t slot)
+{
+    if (slot >= saved->chunk_count) return 0;
+    if (slot + 1 < saved->chunk_count) return saved->row_capacity;
+    return (uint32_t)(saved->row_count - (uint64_t)slot * saved->row_capacity);
+}
+
+/* The archetypes of a world beside those of live: for each of them, in their order, its place there, or
+ * UINT32_MAX. Those of live that are gone are passed by. *place is 0 in the beginning. */
+static inline quern__saved_archetype *
+quern__live_archetype(const quern__history *history, const quern__archetype *archetype, uint32_t *place)
+{
+    for (uint32_t i = *place; history->live.archetypes != 0 && i < history->live.archetype_count; i++) {
+        quern__saved_archetype *saved = quern__saved_archetype_at(history, &history->live, i);
+        if (saved->identity != archetype->identity) continue;
+        *place = i + 1;
+        return saved;
+    }
+    return NULL;
+}
+
+/* Notes a transfer; true when it was. */
+static inline bool quern__history_transfer(quern__history *history, char *target, const char *source,
+                                           size_t bytes)
+{
+    if (!quern__array_reserve(&history->store.allocator, &history->transfers, history->transfers.count + 1))
+        return false;
+    history->transfers.items[history->transfers.count++] =
+        (quern__transfer){target, source, (uint32_t)bytes};
+    return true;
+}
+
+static inline bool quern__history_note_part(quern__history *history, quern__part part)
+{
+    if (!quern__array_reserve(&history->store.allocator, &history->parts, history->parts.count + 1))
+        return false;
+    history->parts.items[history->parts.count++] = part;
+    return true;
+}
+
+/* From now on the world is as in the snapshot: that is live, and nothing is touched. */
+void quern__history_follow(quern__history *history, const quern__snapshot *snapshot);
+
+/* Makes the transfers that were noted, on several threads where there is an executor. */
+void quern__history_run_transfers(quern__history *history);
+
+quern_result quern__history_fail_memory(const char *what);
+
+/* Each part of a snapshot: builds it from the world, beside live (errors as quern__history_build; what was
+ * built is in the snapshot, which the caller lets go); */
+quern_result quern__build_archetypes(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_slots(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_links(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_names(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_resources(quern__history *history, quern__snapshot *snapshot);
+quern_result quern__build_rest(quern__history *history, quern__snapshot *snapshot);
+
+/* lets the pages go that the part's page holds, before that goes itself; */
+void quern__let_go_archetypes(quern__history *history, const quern__snapshot *snapshot);
+void quern__let_go_slots(quern__history *history, const quern__snapshot *snapshot);
+void quern__let_go_links(quern__history *history, const quern__snapshot *snapshot);
+void quern__let_go_resources(quern__history *history, const quern__snapshot *snapshot);
+
+/* makes room to put it back; and does, with links after slots, and rest last. */
+quern_result quern__prepare_slots(quern__history *history, const quern__snapshot *snapshot);
+void quern__put_back_slots(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__prepare_links(quern__history *history, const quern__snapshot *snapshot);
+void quern__put_back_links(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot);
+void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot);
+void quern__put_back_resources(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot);
+void quern__put_back_rest(quern__history *history, const quern__snapshot *snapshot);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Taking a world back to a snapshot.
+ *
+ *   prepare   an archetype for each of the snapshot, made if there is none with that layout; room for rows,
+ *             records, links and names; a list of what is different. May fail, and is undone then
+ *   put back  archetypes that the snapshot lacks lose their rows; slots; values with hooks that go are
+ *             destroyed; rows are cut or appended, values copied, handles put in their places; archetypes
+ *             come into their order; links, names, resources and the rest */
+
+#include "core/history/history.h"
+
+#include "core/storage/change.h"
+
+/* ---------------------------------------------------------------------------------- finding archetypes */
+
+/* Of the i-th archetype of the snapshot. */
+typedef struct goal {
+    quern__archetype *archetype;
+    const quern__saved_archetype *saved;
+    const quern__saved_archetype *live; /* what live knows of the archetype; NULL: nothing */
+    bool is_made;                       /* for this call */
+} goal;
+
+typedef struct restore {
+    quern__history *history;
+    quern__storage *storage;
+    const quern__snapshot *snapshot;
+    quern__page targets_page, live_page, list_page; /* scratch */
+    goal *targets;
+    uint32_t count;      /* of targets that were found or made */
+    bool is_other_order; /* archetypes are to be made, to go, or to change places */
+} restore;
+
+static bool take_scratch(restore *it)
+{
+    quern__page_store *store = &it->history->store;
+    const uint32_t count = it->snapshot->archetype_count;
+    it->targets_page = quern__page_take(store, count * sizeof(goal));
+    it->live_page = quern__page_take(store, it->storage->archetypes.count * sizeof(void *));
+    it->list_page = quern__page_take(store, count * sizeof(quern__archetype *));
+    it->targets = (goal *)(void *)quern__page_memory(store, it->targets_page);
+    return it->targets_page != 0 && it->live_page != 0 && it->list_page != 0;
+}
+
+static void give_scratch(const restore *it)
+{
+    quern__page_let_go(&it->history->store, it->targets_page);
+    quern__page_let_go(&it->history->store, it->live_page);
+    quern__page_let_go(&it->history->store, it->list_page);
+}
+
+/* What live knows, by the archetype's index now. */
+static const quern__saved_archetype **live_list(const restore *it)
+{
+    return (const quern__saved_archetype **)(void *)quern__page_memory(&it->history->store, it->live_page);
+}
+
+static void list_live(const restore *it)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < it->storage->archetypes.count; i++)
+        live_list(it)[i] = quern__live_archetype(it->history, it->storage->archetypes.items[i], &place);
+}
+
+/* The archetype of the world with these components and this layout, or NULL. */
+static quern__archetype *find_archetype(const restore *it, const quern__saved_archetype *saved, uint32_t i)
+{
+    quern__storage *storage = it->storage;
+    if (i < storage->archetypes.count && storage->archetypes.items[i]->identity == saved->identity)
+        return storage->archetypes.items[i];
+    quern__archetype *archetype =
+        quern__storage_find_archetype(storage, saved->component_indices, saved->component_count);
+    return archetype != NULL && archetype->made_index == saved->made_index ? archetype : NULL;
+}
+
+static quern_result find_target(restore *it, uint32_t i)
+{
+    const quern__saved_archetype *saved = quern__saved_archetype_at(it->history, it->snapshot, i);
+    quern__archetype *archetype = find_archetype(it, saved, i);
+    const bool is_made = archetype == NULL;
+    if (is_made) {
+        const quern_result result = quern__storage_make_archetype(
+            it->storage, saved->component_indices, saved->component_count, saved->made_index, &archetype);
+        if (result != QUERN_OK) return result;
+    }
+    it->is_other_order |= is_made || archetype->index != i;
+    it->targets[it->count++] = (goal){.archetype = archetype,
+                                      .saved = saved,
+                                      .live = is_made ? NULL : live_list(it)[archetype->index],
+                                      .is_made = is_made};
+    assert(archetype->row_capacity == saved->row_capacity);
+    return QUERN_OK;
+}
+
+static quern_result find_targets(restore *it)
+{
+    const uint32_t count = it->snapshot->archetype_count;
+    it->is_other_order = it->storage->archetypes.count != count;
+    list_live(it);
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        result = find_target(it, i);
+    if (result == QUERN_OK && it->is_other_order && !quern__storage_reserve_archetypes(it->storage, count))
+        result = quern__history_fail_memory("archetypes");
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------- what is different */
+
+static uint32_t rows_in(const quern__archetype *archetype, uint32_t slot)
+{
+    return slot < archetype->chunk_count ? archetype->slots[slot].row_count : 0;
+}
+
+/* Whether a chunk has the handles of the snapshot, in the rows that these have; where it has, its columns
+ * may be the same, too. */
+static bool has_rows(const restore *it, const goal *target, uint32_t slot)
+{
+    const quern__archetype *archetype = target->archetype;
+    const uint32_t last = target->saved->column_count, rows = rows_in(archetype, slot);
+    return target->live != NULL && slot < target->live->chunk_count && slot < target->saved->chunk_count &&
+           rows == quern__saved_rows(target->saved, slot) &&
+           rows == quern__saved_rows(target->live, slot) &&
+           quern__versions_of(&archetype->versions, slot)[0] <= it->history->base_version &&
+           quern__saved_pages(target->live, slot)[last] == quern__saved_pages(target->saved, slot)[last];
+}
+
+static bool has_column(const restore *it, const goal *target, uint32_t slot, uint32_t column)
+{
+    return quern__versions_of(&target->archetype->versions, slot)[1 + column] <=
+               it->history->base_version &&
+           quern__saved_pages(target->live, slot)[column] ==
+               quern__saved_pages(target->saved, slot)[column];
+}
+
+/* A column of a chunk to be put back, of plain bytes as a transfer. */
+static bool note_column(const restore *it, uint32_t i, uint32_t slot, uint32_t column)
+{
+    quern__history *history = it->history;
+    const goal *target = &it->targets[i];
+    const quern__column *place = &target->archetype->columns[column];
+    const uint32_t rows = quern__saved_rows(target->saved, slot);
+    history->copied_bytes += (uint64_t)rows * place->size_bytes;
+    history->copied_count++;
+    if (quern__hooks_any(&place->type->hooks))
+        return quern__history_note_part(history, (quern__part){i, slot, column});
+    const quern__page page = quern__saved_pages(target->saved, slot)[column];
+    return quern__history_transfer(
+        history, quern__column_value(place, target->archetype->slots[slot].chunk, 0),
+        quern__page_memory(&history->store, page), (size_t)rows * place->size_bytes);
+}
+
+static bool note_chunk(const restore *it, uint32_t i, uint32_t slot)
+{
+    const goal *target = &it->targets[i];
+    const bool is_known = has_rows(it, target, slot);
+    if (!is_known && !quern__history_note_part(it->history, (quern__part){i, slot, QUERN__PART_ROWS}))
+        return false;
+    for (uint32_t column = 0; column < target->saved->column_count; column++)
+        if (!(is_known && has_column(it, target, slot, column)) && !note_column(it, i, slot, column))
+            return false;
+    return true;
+}
+
+/* Room for the rows of an archetype, and a list of what is to be put back there. */
+static quern_result prepare_target(const restore *it, uint32_t i)
+{
+    const goal *target = &it->targets[i];
+    const uint64_t rows = quern__archetype_row_count(target->archetype);
+    if (target->saved->row_count > rows) {
+        const quern_result result = quern__rows_reserve(it->storage, target->archetype,
+                                                        (uint32_t)(target->saved->row_count - rows));
+        if (result != QUERN_OK) return result;
+    }
+    for (uint32_t slot = 0; slot < target->saved->chunk_count; slot++)
+        if (!note_chunk(it, i, slot)) return quern__history_fail_memory("a list of columns");
+    return QUERN_OK;
+}
+
+static quern_result prepare(restore *it)
+{
+    if (!take_scratch(it)) return quern__history_fail_memory("a list of archetypes");
+    quern_result result = find_targets(it);
+    for (uint32_t i = 0; i < it->count && result == QUERN_OK; i++)
+        result = prepare_target(it, i);
+    if (result == QUERN_OK) result = quern__prepare_slots(it->history, it->snapshot);
+    if (result == QUERN_OK) result = quern__prepare_links(it->history, it->snapshot);
+    if (result == QUERN_OK) result = quern__prepare_names(it->history, it->snapshot);
+    if (result == QUERN_OK) result = quern__prepare_rest(it->history, it->snapshot);
+    return result;
+}
+
+static void undo(const restore *it)
+{
+    const quern_allocator *allocator = &it->storage->allocator;
+    for (uint32_t i = 0; i < it->count; i++)
+        it->targets[i].archetype->is_removed = it->targets[i].is_made;
+    quern__reactions_forget_removed(it->storage);
+    for (uint32_t i = 0; i < it->count; i++) {
+        quern__archetype *archetype = it->targets[i].archetype;
+        if (!it->targets[i].is_made) {
+            if (archetype->reserved_count > 0) quern__rows_unreserve(it->storage, archetype);
+            continue;
+        }
+        quern__archetype_drop_spare(archetype, &it->storage->slabs, allocator);
+        quern__watches_release(archetype, allocator);
+        quern__archetype_release(archetype, allocator);
+    }
+    quern__entities_let_go_pages(&it->storage->entities, allocator);
+}
+
+/* ----------------------------------------------------------------------------------------- putting back */
+
+/* Those that the snapshot lacks are marked, and lose what they have. */
+static void empty_others(const restore *it)
+{
+    quern__storage *storage = it->storage;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++)
+        storage->archetypes.items[i]->is_removed = true;
+    for (uint32_t i = 0; i < it->count; i++)
+        it->targets[i].archetype->is_removed = false;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        quern__archetype *archetype = storage->archetypes.items[i];
+        if (!archetype->is_removed) continue;
+        quern__archetype_destroy_values(archetype);
+        for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
+            quern__note_departure(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+        if (archetype->chunk_count > 0) quern__rows_cut_all(storage, archetype);
+    }
+}
+
+/* Values with hooks that the snapshot has not, or has others of. */
+static void destroy_values(const restore *it, const goal *target)
+{
+    const quern__archetype *archetype = target->archetype;
+    if (!archetype->has_destroy) return;
+    for (uint32_t slot = 0; slot < archetype->chunk_count; slot++) {
+        const bool is_known = has_rows(it, target, slot);
+        for (uint32_t i = 0; i < archetype->column_count; i++) {
+            const quern__column *column = &archetype->columns[i];
+            if (column->type->hooks.destroy == NULL) continue;
+            if (is_known && has_column(it, target, slot, i)) continue;
+            quern__type_destroy(column->type, quern__column_value(column, archetype->slots[slot].chunk, 0),
+                                archetype->slots[slot].row_count);
+        }
+    }
+}
+
+static void set_row_count(const restore *it, const goal *target)
+{
+    quern__archetype *archetype = target->archetype;
+    const uint64_t rows = quern__archetype_row_count(archetype), wanted = target->saved->row_count;
+    if (rows < wanted) quern__rows_append_many(it->storage, archetype, (uint32_t)(wanted - rows));
+    if (rows <= wanted) return;
+    for (uint32_t slot = target->saved->chunk_count; slot < archetype->chunk_count; slot++)
+        quern__note_departure(archetype, quern__location_make(archetype->slots[slot].chunk, 0));
+    quern__rows_cut(it->storage, archetype, (uint32_t)(rows - wanted));
+}
+
+static void put_back_part(const restore *it, const quern__part *part)
+{
+    const goal *target = &it->targets[part->archetype];
+    const quern__archetype *archetype = target->archetype;
+    const bool is_rows = part->column == QUERN__PART_ROWS;
+    const uint32_t column = is_rows ? target->saved->column_count : part->column;
+    const uint32_t rows = quern__saved_rows(target->saved, part->slot);
+    const quern__page page = quern__saved_pages(target->saved, part->slot)[column];
+    const char *memory = quern__page_memory(&it->history->store, page);
+    quern__chunk *chunk = archetype->slots[part->slot].chunk;
+    if (is_rows)
+        quern__rows_put_back(it->storage, archetype, quern__location_make(chunk, 0),
+                             (const quern_entity *)(const void *)memory, rows);
+    else
+        quern__type_copy(archetype->columns[column].type,
+                         quern__column_value(&archetype->columns[column], chunk, 0), memory, rows);
+}
+
+/* The bits of the i-th plane of the archetype. */
+static void put_back_plane(const quern__planes *planes, uint32_t i, const quern__saved_archetype *saved)
+{
+    const quern__plane *list = quern__saved_planes(saved);
+    uint32_t place = 0;
+    while (place < saved->plane_count &&
+           (list[place].kind != planes->list[i].kind || list[place].id != planes->list[i].id))
+        place++;
+    const size_t bytes = planes->plane_words * sizeof(uint64_t);
+    for (uint32_t slot = 0; slot < planes->slot_capacity; slot++) {
+        uint64_t *words = quern__plane_words(planes, i, slot) - 1;
+        const size_t first = ((size_t)slot * saved->plane_count + place) * planes->plane_words;
+        if (place < saved->plane_count && slot < saved->chunk_count)
+            memcpy(words, quern__saved_words(saved) + first, bytes);
+        else
+            memset(words, 0, bytes);
+    }
+}
+
+static void put_back_notes(const goal *target)
+{
+    quern__archetype *archetype = target->archetype;
+    const quern__saved_archetype *saved = target->saved;
+    archetype->identity = saved->identity;
+    archetype->empty_since = saved->empty_since;
+    if (saved->chunk_count > 0)
+        memcpy(archetype->versions.items, quern__saved_versions(saved),
+               (size_t)saved->chunk_count * (saved->column_count + 1) * sizeof(uint64_t));
+    for (uint32_t i = 0; archetype->planes != NULL && i < archetype->planes->count; i++)
+        put_back_plane(archetype->planes, i, saved);
+}
+
+static void put_back_rows(const restore *it)
+{
+    quern__history *history = it->history;
+    for (uint32_t i = 0; i < it->count; i++)
+        destroy_values(it, &it->targets[i]);
+    for (uint32_t i = 0; i < it->count; i++)
+        set_row_count(it, &it->targets[i]);
+    quern__history_run_transfers(history);
+    for (uint32_t i = 0; i < history->parts.count; i++)
+        put_back_part(it, &history->parts.items[i]);
+    for (uint32_t i = 0; i < it->count; i++)
+        put_back_notes(&it->targets[i]);
+    if (history->parts.count > 0) quern__structure_changed(it->storage);
+}
+
+static void set_order(const restore *it)
+{
+    quern__archetype **list =
+        (quern__archetype **)(void *)quern__page_memory(&it->history->store, it->list_page);
+    for (uint32_t i = 0; i < it->count; i++)
+        list[i] = it->targets[i].archetype;
+    quern__world_set_archetypes(it->history->world, list, it->count);
+}
+
+static void put_back(const restore *it)
+{
+    if (it->is_other_order) empty_others(it);
+    quern__put_back_slots(it->history, it->snapshot);
+    if (it->is_other_order) set_order(it);
+    put_back_rows(it);
+    quern__put_back_links(it->history, it->snapshot);
+    quern__put_back_names(it->history, it->snapshot);
+    quern__put_back_resources(it->history, it->snapshot);
+    quern__put_back_rest(it->history, it->snapshot);
+}
+
+quern_result quern__history_take_back(quern__history *history, const quern__snapshot *snapshot)
+{
+    restore it = {.history = history, .storage = &history->world->storage, .snapshot = snapshot};
+    history->transfers.count = history->parts.count = 0;
+    history->copied_bytes = history->copied_count = 0;
+    const quern_result result = prepare(&it);
+    if (result == QUERN_OK)
+        put_back(&it);
+    else
+        undo(&it);
+    give_scratch(&it);
+    if (result == QUERN_OK) quern__history_follow(history, snapshot);
+    return result;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Archetypes in a snapshot: what of their chunks was written since live is copied, all else shared. */
+
+#include "core/history/history.h"
+
+/* ----------------------------------------------------------------------------------- one archetype */
+
+/* An archetype beside what live knows of it. */
+typedef struct beside {
+    quern__history *history;
+    const quern__archetype *archetype;
+    const quern__saved_archetype *live; /* NULL: nothing */
+    quern__saved_archetype *saved;
+} beside;
+
+/* Where the parts of the page are. Returns its bytes. */
+static size_t lay_out(quern__saved_archetype *saved, const quern__archetype *archetype)
+{
+    const uint32_t stride = archetype->column_count + 1;
+    size_t offset = quern__align_up(
+        sizeof *saved + archetype->component_count * sizeof saved->component_indices[0], sizeof(uint64_t));
+    saved->versions_offset = (uint32_t)offset;
+    offset += (size_t)saved->chunk_count * stride * sizeof(uint64_t);
+    saved->words_offset = (uint32_t)offset;
+    offset += (size_t)saved->chunk_count * saved->plane_count * saved->plane_words * sizeof(uint64_t);
+    saved->planes_offset = (uint32_t)offset;
+    offset += saved->plane_count * sizeof(quern__plane);
+    saved->pages_offset = (uint32_t)offset;
+    return offset + (size_t)saved->chunk_count * stride * sizeof(quern__page);
+}
+
+static quern__saved_archetype describe(const quern__archetype *archetype)
+{
+    return (quern__saved_archetype){
+        .identity = archetype->identity,
+        .empty_since = archetype->empty_since,
+        .row_count = quern__archetype_row_count(archetype),
+        .made_index = archetype->made_index,
+        .row_capacity = archetype->row_capacity,
+        .chunk_count = archetype->chunk_count,
+        .column_count = archetype->column_count,
+        .component_count = archetype->component_count,
+        .plane_count = archetype->planes != NULL ? archetype->planes->count : 0,
+        .plane_words = archetype->planes != NULL ? archetype->planes->plane_words : 0,
+    };
+}
+
+/* Whether nothing is noted of the archetype since live. Planes of reactions note nothing, so archetypes with
+ * planes are never the same; their columns may be. */
+static bool is_same(const quern__history *history, const quern__archetype *archetype,
+                    const quern__saved_archetype *live)
+{
+    if (live == NULL || archetype->planes != NULL || live->plane_count > 0 ||
+        live->chunk_count != archetype->chunk_count || live->empty_since != archetype->empty_since ||
+        live->row_count != quern__archetype_row_count(archetype))
+        return false;
+    const uint64_t *versions = archetype->versions.items;
+    const size_t count = (size_t)archetype->chunk_count * archetype->versions.stride;
+    bool is_newer = false;
+    for (size_t i = 0; i < count; i++)
+        is_newer |= versions[i] > history->base_version;
+    return !is_newer;
+}
+
+/* The bytes of the page of a column, or of the handles. */
+static size_t part_bytes(const quern__archetype *archetype, uint32_t column)
+{
+    const size_t value_bytes =
+        column < archetype->column_count ? archetype->columns[column].size_bytes : sizeof(quern_entity);
+    return value_bytes * archetype->row_capacity;
+}
+
+/* Where the part is in the chunk, how much of it the rows take, and its type if that has hooks. */
+static const char *find_part(const quern__archetype *archetype, uint32_t slot, uint32_t column,
+                             size_t *out_bytes, const quern__type **out_type)
+{
+    const quern__chunk *chunk = archetype->slots[slot].chunk;
+    const uint32_t rows = archetype->slots[slot].row_count;
+    *out_type = NULL;
+    if (column == archetype->column_count) {
+        *out_bytes = rows * sizeof(quern_entity);
+        return (const char *)quern__archetype_entities(archetype, chunk);
+    }
+    const quern__column *it = &archetype->columns[column];
+    *out_bytes = (size_t)rows * it->size_bytes;
+    if (quern__hooks_any(&it->type->hooks)) *out_type = it->type;
+    return quern__column_value(it, chunk, 0);
+}
+
+static quern_result fail_hooks(const quern__type *type)
+{
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "'%s' has a move or destroy hook and no copy hook, so that its values cannot be kept "
+        "twice: give it one, or keep such values outside of the world",
+        type->name);
+}
+
+/* Values with hooks are copied at once, on the caller. */
+static quern_result copy_part(beside *it, uint32_t slot, uint32_t column, quern__page *out_page)
+{
+    quern__history *history = it->history;
+    size_t bytes;
+    const quern__type *type;
+    const char *source = find_part(it->archetype, slot, column, &bytes, &type);
+    if (type != NULL && type->hooks.copy == NULL &&
+        (type->hooks.move != NULL || type->hooks.destroy != NULL))
+        return fail_hooks(type);
+    *out_page = quern__page_take(&history->store, part_bytes(it->archetype, column));
+    if (*out_page == 0) return quern__history_fail_memory("a column of a chunk");
+    history->copied_bytes += bytes;
+    history->copied_count++;
+    char *target = quern__page_memory(&history->store, *out_page);
+    if (type == NULL)
+        return quern__history_transfer(history, target, source, bytes)
+                   ? QUERN_OK
+                   : quern__history_fail_memory("a list of columns");
+    quern__page_entry *entry = &history->store.pages.items[*out_page];
+    entry->type = type;
+    entry->value_count = it->archetype->slots[slot].row_count;
+    quern__type_copy(type, target, source, entry->value_count);
+    return QUERN_OK;
+}
+
+/* For builds with checks: finds values that nobody noted. */
+static quern_result check_shared(const beside *it, uint32_t slot, uint32_t column, quern__page page)
+{
+    size_t bytes;
+    const quern__type *type;
+    const char *source = find_part(it->archetype, slot, column, &bytes, &type);
+    if (type != NULL || memcmp(quern__page_memory(&it->history->store, page), source, bytes) == 0)
+        return QUERN_OK;
+    const char *name =
+        column < it->archetype->column_count ? it->archetype->columns[column].type->name : "handle";
+    return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                       "values of '%s' were written through a pointer that somebody keeps from before the "
+                       "last save or restore: get it again",
+                       name);
+}
+
+static quern_result copy_slot(beside *it, uint32_t slot)
+{
+    const quern__archetype *archetype = it->archetype;
+    const uint64_t *versions = quern__versions_of(&archetype->versions, slot);
+    const uint64_t base = it->history->base_version;
+    const bool is_known = it->live != NULL && slot < it->live->chunk_count && versions[0] <= base;
+    quern__page *pages = quern__saved_pages(it->saved, slot);
+    const quern__page *known = is_known ? quern__saved_pages(it->live, slot) : NULL;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i <= archetype->column_count && result == QUERN_OK; i++) {
+        const bool is_shared = is_known && (i == archetype->column_count || versions[1 + i] <= base);
+        if (is_shared)
+            pages[i] = quern__page_hold(&it->history->store, known[i]);
+        else
+            result = copy_part(it, slot, i, &pages[i]);
+        if (QUERN_CHECKS && is_shared) result = check_shared(it, slot, i, pages[i]);
+    }
+    return result;
+}
+
+static void copy_planes(const beside *it)
+{
+    const quern__planes *planes = it->archetype->planes;
+    if (planes == NULL) return;
+    memcpy(quern__saved_planes(it->saved), planes->list, planes->count * sizeof *planes->list);
+    memcpy(quern__saved_words(it->saved), planes->words,
+           (size_t)it->saved->chunk_count * planes->slot_words * sizeof(uint64_t));
+}
+
+static quern_result build_one(quern__history *history, const quern__archetype *archetype,
+                              const quern__saved_archetype *live, quern__page *out_page)
+{
+    quern__saved_archetype described = describe(archetype);
+    const size_t bytes = lay_out(&described, archetype);
+    if (bytes > UINT32_MAX) return quern__history_fail_memory("an archetype of so many chunks");
+    *out_page = quern__page_take(&history->store, bytes);
+    if (*out_page == 0) return quern__history_fail_memory("an archetype");
+    beside it = {history, archetype, live, (void *)quern__page_memory(&history->store, *out_page)};
+    *it.saved = described;
+    memcpy(it.saved->component_indices, archetype->component_indices,
+           archetype->component_count * sizeof archetype->component_indices[0]);
+    if (archetype->chunk_count > 0) {
+        const size_t count = (size_t)archetype->chunk_count * (archetype->column_count + 1);
+        memcpy(quern__saved_versions(it.saved), archetype->versions.items, count * sizeof(uint64_t));
+        memset(quern__saved_pages(it.saved, 0), 0, count * sizeof(quern__page));
+    }
+    copy_planes(&it);
+    quern_result result = QUERN_OK;
+    for (uint32_t slot = 0; slot < archetype->chunk_count && result == QUERN_OK; slot++)
+        result = copy_slot(&it, slot);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------- all of them */
+
+quern_result quern__build_archetypes(quern__history *history, quern__snapshot *snapshot)
+{
+    const quern__storage *storage = &history->world->storage;
+    const uint32_t count = storage->archetypes.count;
+    snapshot->archetypes = quern__page_take(&history->store, count * sizeof(quern__page));
+    if (snapshot->archetypes == 0) return quern__history_fail_memory("a list of archetypes");
+    snapshot->archetype_count = count;
+    memset(quern__pages_in(history, snapshot->archetypes), 0, count * sizeof(quern__page));
+    quern_result result = QUERN_OK;
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        const quern__saved_archetype *live = quern__live_archetype(history, archetype, &place);
+        quern__page page = 0;
+        if (!QUERN_CHECKS && is_same(history, archetype, live))
+            page = quern__page_hold(&history->store,
+                                    quern__pages_in(history, history->live.archetypes)[place - 1]);
+        else
+            result = build_one(history, archetype, live, &page);
+        quern__pages_in(history, snapshot->archetypes)[i] = page;
+    }
+    return result;
+}
+
+static void let_go_one(quern__history *history, quern__page page)
+{
+    const quern__saved_archetype *saved = (void *)quern__page_memory(&history->store, page);
+    if (history->store.holders.items[page] == 1) {
+        const size_t count = (size_t)saved->chunk_count * (saved->column_count + 1);
+        const quern__page *pages = quern__saved_pages(saved, 0);
+        for (size_t i = 0; i < count; i++)
+            quern__page_let_go(&history->store, pages[i]);
+    }
+    quern__page_let_go(&history->store, page);
+}
+
+void quern__let_go_archetypes(quern__history *history, const quern__snapshot *snapshot)
+{
+    const quern__page *pages = quern__pages_in(history, snapshot->archetypes);
+    for (uint32_t i = 0; i < snapshot->archetype_count; i++)
+        if (pages[i] != 0) let_go_one(history, pages[i]);
+}

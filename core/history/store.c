@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/history/store.h"
+
+#include "core/base/pages.h"
+
+enum {
+    LINE_BYTES = QUERN__CACHE_LINE_BYTES,
+    FIRST_BLOCK_BYTES = 64 * 1024,
+    LAST_BLOCK_BYTES = 2 * 1024 * 1024 /* these lie on huge pages */
+};
+
+/* Page 0 starts with many holders, so that it is never free. */
+bool quern__store_init(quern__page_store *store, const quern_allocator *allocator)
+{
+    *store = (quern__page_store){.allocator = *allocator};
+    if (!quern__array_reserve(allocator, &store->pages, 1) ||
+        !quern__array_reserve(allocator, &store->holders, 1))
+        return false;
+    store->pages.items[store->pages.count++] = (quern__page_entry){.memory = NULL};
+    store->holders.items[store->holders.count++] = UINT32_MAX / 2;
+    return true;
+}
+
+void quern__store_release(quern__page_store *store)
+{
+    for (uint32_t i = 0; i < store->blocks.count; i++) {
+        const quern__page_block *block = &store->blocks.items[i];
+        quern__release(&store->allocator, block->memory, block->size_bytes, block->alignment_bytes);
+    }
+    quern__array_release(&store->allocator, &store->blocks);
+    quern__array_release(&store->allocator, &store->pages);
+    quern__array_release(&store->allocator, &store->holders);
+}
+
+/* ----------------------------------------------------------------------------------------- sizes */
+
+/* The number of a size, and the size: its two highest bits below the first one count. */
+static uint32_t class_of(size_t bytes, size_t *out_bytes)
+{
+    const size_t last = bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* number of the last line */
+    uint32_t shift = 0;
+    while (last >> shift >= 8)
+        shift++;
+    const size_t quarter = last >> shift;
+    *out_bytes = ((quarter + 1) << shift) * LINE_BYTES;
+    return shift * 4 + (uint32_t)quarter;
+}
+
+/* ----------------------------------------------------------------------------------------- blocks */
+
+static char *add_block(quern__page_store *store, size_t size_bytes, size_t alignment_bytes)
+{
+    if (!quern__array_reserve(&store->allocator, &store->blocks, store->blocks.count + 1)) return NULL;
+    char *memory = quern__allocate(&store->allocator, size_bytes, alignment_bytes);
+    if (memory == NULL) return NULL;
+    if (alignment_bytes == LAST_BLOCK_BYTES) quern__advise_huge_pages(memory, size_bytes);
+    store->blocks.items[store->blocks.count++] = (quern__page_block){memory, size_bytes, alignment_bytes};
+    store->held_bytes += size_bytes;
+    return memory;
+}
+
+/* A block of its own for what is large; others are cut from one, which is as large as all before it. */
+static char *cut(quern__page_store *store, size_t bytes)
+{
+    if (bytes > LAST_BLOCK_BYTES / 8) return add_block(store, bytes, LINE_BYTES);
+    if (store->rest_bytes < bytes) {
+        size_t block_bytes = FIRST_BLOCK_BYTES;
+        while (block_bytes < LAST_BLOCK_BYTES && (block_bytes < store->held_bytes || block_bytes < bytes))
+            block_bytes *= 2;
+        char *memory =
+            add_block(store, block_bytes, block_bytes == LAST_BLOCK_BYTES ? block_bytes : LINE_BYTES);
+        if (memory == NULL) return NULL;
+        store->rest = memory;
+        store->rest_bytes = block_bytes;
+    }
+    char *memory = store->rest;
+    store->rest += bytes;
+    store->rest_bytes -= bytes;
+    return memory;
+}
+
+/* ----------------------------------------------------------------------------------------- pages */
+
+static quern__page add_page(quern__page_store *store, uint32_t size_class, size_t bytes)
+{
+    if (!quern__array_reserve(&store->allocator, &store->pages, store->pages.count + 1) ||
+        !quern__array_reserve(&store->allocator, &store->holders, store->holders.count + 1))
+        return 0;
+    char *memory = cut(store, bytes);
+    if (memory == NULL) return 0;
+    store->pages.items[store->pages.count++] =
+        (quern__page_entry){.memory = memory, .size_class = (uint16_t)size_class};
+    store->holders.items[store->holders.count++] = 0;
+    return store->pages.count - 1;
+}
+
+quern__page quern__page_take(quern__page_store *store, size_t bytes)
+{
+    size_t size_bytes;
+    const uint32_t size_class = class_of(bytes, &size_bytes);
+    quern__page page = store->first_free[size_class];
+    if (page != 0)
+        store->first_free[size_class] = store->holders.items[page];
+    else
+        page = add_page(store, size_class, size_bytes);
+    if (page == 0) return 0;
+    store->holders.items[page] = 1;
+    store->used_count++;
+    store->used_bytes += size_bytes;
+    return page;
+}
+
+static size_t class_bytes(uint32_t size_class)
+{
+    const uint32_t shift = size_class < 8 ? 0 : size_class / 4 - 1;
+    return (((size_t)size_class - 4 * shift + 1) << shift) * LINE_BYTES;
+}
+
+void quern__page_free(quern__page_store *store, quern__page page)
+{
+    quern__page_entry *entry = &store->pages.items[page];
+    if (entry->type != NULL) quern__type_destroy(entry->type, entry->memory, entry->value_count);
+    entry->type = NULL;
+    entry->value_count = 0;
+    store->holders.items[page] = store->first_free[entry->size_class];
+    store->first_free[entry->size_class] = page;
+    store->used_count--;
+    store->used_bytes -= class_bytes(entry->size_class);
+}

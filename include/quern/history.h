@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_HISTORY_H
+#define QUERN_HISTORY_H
+
+/** @file
+ * History: the last frames of a world, to which it can be taken back.
+ *
+ * A history saves a world and its schedules between frames, under numbers that the program counts, and
+ * restores any of the frames that it keeps. Afterwards everything is as it was: the same entities with the
+ * same handles, values, order of rows, targets, names, resources, events that wait; and what follows is the
+ * same, too: the frames that run next do what they did, bit for bit, on any number of threads.
+ *
+ *     quern_history *history;
+ *     quern_history_create(world, &(quern_history_def){.schedules = {schedule}, .frame_count = 16}, &history);
+ *     for (uint64_t frame = 0;; frame++) {
+ *         quern_history_save(history, frame, jobs);         // before the frame of that number
+ *         quern_schedule_run(schedule, jobs, seconds);
+ *         if (late) {                                       // an input of frame `late` came just now
+ *             quern_history_restore(history, late, jobs);
+ *             frame = late - 1;                             // those from there on run again
+ *         }
+ *     }
+ *
+ * A column of a chunk that was not written between two frames is kept once for both: saving copies what was
+ * written since the last call, and restoring what differs. What was written is known from calls and views,
+ * never by comparing; so no pointer to write that a call has given out may be used after the next save or
+ * restore, even if nothing has moved: get it again. A build with QUERN_CHECKS finds who does.
+ *
+ * What is taken back: entities, their components, values, places and order; which are disabled; targets and
+ * names; resources; events that wait, and who has read them; what reactions are still to be told; serial
+ * numbers; of the schedules of the history: the number of the next frame, time that fixed steps and intervals
+ * have left, what filters have seen, which systems are enabled, targets of systems. What is not: types,
+ * relations, prefabs, queries and systems that were made since, which stay; settings of schedules; resources
+ * registered since, which keep their values; queries of code between frames with filters, which see
+ * everything as changed once; anything outside of the world, such as user_data.
+ *
+ * Types: one with a copy hook is copied by it into the history, and from there, and destroyed by its destroy
+ * hook; one with a move or destroy hook and no copy hook cannot be saved, nor can events with hooks.
+ *
+ * A world with a history writes down when its chunks were written, as with filters on changes of all
+ * components.
+ *
+ * Threads: main, between frames. */
+
+#include <quern/base.h>
+#include <quern/jobs.h>
+#include <quern/schedule.h>
+#include <quern/world.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_MAX_HISTORY_SCHEDULES 8 /**< Schedules that one history saves. */
+
+/** Keeps the last frames of a world; see quern_history_create. */
+typedef struct quern_history quern_history;
+
+/** Describes a history. */
+typedef struct quern_history_def {
+    /** Those whose state belongs to the frames: a list that ends at the first NULL, or when it is full. All
+     * are of the history's world. They must outlive the history. */
+    quern_schedule *schedules[QUERN_MAX_HISTORY_SCHEDULES] QUERN__ZERO;
+    uint32_t frame_count QUERN__ZERO;      /**< How many frames are kept, at most; 0 means 16. */
+    quern_allocator allocator QUERN__ZERO; /**< For what is kept. All zero: quern_allocator_default(). */
+} quern_history_def;
+
+/** What a history holds, and what its last call did. */
+typedef struct quern_history_stats {
+    uint32_t frame_count;  /**< Frames that are kept now. */
+    uint64_t page_count;   /**< Pieces of memory in use, each counted once however many frames share it. */
+    uint64_t used_bytes;   /**< Of these. */
+    uint64_t held_bytes;   /**< Of all memory taken for pages: it goes back when the history does. */
+    uint64_t copied_bytes; /**< Of columns, by the last save or restore. */
+    uint64_t copied_count; /**< Columns of chunks that were copied, likewise. */
+} quern_history_stats;
+
+/** Makes a history without frames. A world has at most one. Until the history is destroyed, all chunks of
+ * the world keep change versions. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (a schedule of
+ * another world, or one twice), LIMIT (the world has a history already), OUT_OF_MEMORY. Threads: main,
+ * between frames. */
+QUERN_API quern_result quern_history_create(quern_world *world, const quern_history_def *def,
+                                            quern_history **out_history);
+
+/** Destroys a history and all its frames; the world stays as it is. To be done before its schedules and its
+ * world go. NULL is allowed. Threads: main, between frames. */
+QUERN_API void quern_history_destroy(quern_history *history);
+
+/** Saves the world under a number. Frames kept under this number and later ones are dropped: they are of
+ * another time line. If there are more than frame_count then, the oldest is dropped. Takes no memory once
+ * frames like this one were saved frame_count times. jobs may be NULL.
+ *
+ * Errors, with world and history as they were: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT:
+ * commands wait to be applied (flush, or discard them), what cannot be copied, named, is there, or
+ * in a build with QUERN_CHECKS values were written through a pointer that was kept. Threads: main, between
+ * frames. */
+QUERN_API quern_result quern_history_save(quern_history *history, uint64_t frame, quern_jobs *jobs);
+
+/** Takes world and schedules back, or forth, to a frame that is kept. All frames stay. Commands that wait,
+ * and events that were emitted and not published, belong to what never was, and are discarded. jobs may be
+ * NULL.
+ *
+ * Errors, with everything as it was: NULL_ARGUMENT, WORLD_LOCKED, OUT_OF_MEMORY; INVALID_ARGUMENT: the frame
+ * is not kept, or systems were added to a schedule since. Threads: main, between frames. */
+QUERN_API quern_result quern_history_restore(quern_history *history, uint64_t frame, quern_jobs *jobs);
+
+/** Tells the numbers of the oldest and the newest frame that are kept; some in between may not have been
+ * saved. Returns false, and leaves both as they are, where there are none. Either pointer may be NULL.
+ * Threads: main. */
+QUERN_API bool quern_history_frames(const quern_history *history, uint64_t *out_oldest,
+                                    uint64_t *out_newest);
+
+/** Tells what the history holds. Errors: NULL_ARGUMENT. Threads: main. */
+QUERN_API quern_result quern_history_get_stats(const quern_history *history,
+                                               quern_history_stats *out_stats);
+
+/** How often the world has been taken back: a number that changes with each restore. For caches outside of
+ * the world that follow it from frame to frame: another number, and all may be different. Threads: main,
+ * between frames, and systems. */
+QUERN_API uint64_t quern_world_restore_count(const quern_world *world);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

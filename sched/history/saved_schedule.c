@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sched/history/saved_schedule.h"
+
+#include "core/world/target.h"
+#include "sched/frame/event_frame.h"
+
+/* Of a system, what frames keep from one to the next. */
+typedef struct saved_system {
+    uint64_t seen_version; /* by its filters */
+    quern_entity target;   /* of its target term */
+    double due_seconds, elapsed_seconds, delta_seconds;
+    uint64_t enabled;
+} saved_system;
+
+typedef struct saved_schedule {
+    uint64_t system_count;
+    uint64_t frame_index;
+} saved_schedule;
+
+static const char *name_of(const quern_schedule *schedule)
+{
+    return schedule->plan.systems.count > 0 ? schedule->plan.systems.items[0]->name : "none";
+}
+
+quern_result quern__schedule_check_published(const quern_schedule *schedule)
+{
+    /* relaxed: no frame runs */
+    if (!atomic_load_explicit(&schedule->has_emitted, memory_order_relaxed)) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "the schedule with the system '%s' has events that its last frame could not publish: run "
+        "a frame first",
+        name_of(schedule));
+}
+
+quern_result quern__schedule_check_saved(const quern_schedule *schedule)
+{
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        if (quern__commands_count(&schedule->recorders[i]) > 0 ||
+            quern__accumulator_is_used(&schedule->recorders[i]))
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "the schedule with the system '%s' keeps commands that its last frame could not "
+                "apply: run a frame, or discard them (quern_schedule_discard_commands)",
+                name_of(schedule));
+    return quern__schedule_check_published(schedule);
+}
+
+void quern__schedule_put(const quern_schedule *schedule, quern__tape *tape)
+{
+    const saved_schedule head = {schedule->plan.systems.count, schedule->frame_index};
+    quern__tape_put(tape, &head, sizeof head);
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+        quern__tape_put(tape, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        const quern__system *system = schedule->plan.systems.items[i];
+        const saved_system saved = {.seen_version = system->query.seen_version,
+                                    .target = system->query.target != NULL ? system->query.target->entity
+                                                                           : (quern_entity){0},
+                                    .due_seconds = system->due_seconds,
+                                    .elapsed_seconds = system->elapsed_seconds,
+                                    .delta_seconds = system->delta_seconds,
+                                    .enabled = system->enabled};
+        quern__tape_put(tape, &saved, sizeof saved);
+    }
+}
+
+quern_result quern__schedule_check_tape(const quern_schedule *schedule, quern__tape *tape)
+{
+    saved_schedule head;
+    quern__tape_take(tape, &head, sizeof head);
+    tape->length_bytes +=
+        schedule->plan.phase_count * sizeof(double) + (size_t)head.system_count * sizeof(saved_system);
+    if (head.system_count == schedule->plan.systems.count) return QUERN_OK;
+    return quern__fail(
+        QUERN_ERROR_INVALID_ARGUMENT,
+        "system '%s' was added to its schedule after the frame was saved, which knows nothing "
+        "of it: add all systems before the first save",
+        schedule->plan.systems.items[head.system_count]->name);
+}
+
+static void take_system(quern__system *system, const saved_system *saved)
+{
+    system->query.seen_version = saved->seen_version;
+    if (system->query.target != NULL) system->query.target->entity = saved->target;
+    system->due_seconds = saved->due_seconds;
+    system->elapsed_seconds = saved->elapsed_seconds;
+    system->delta_seconds = saved->delta_seconds;
+    system->enabled = saved->enabled != 0;
+}
+
+void quern__schedule_take(quern_schedule *schedule, quern__tape *tape)
+{
+    saved_schedule head;
+    quern__tape_take(tape, &head, sizeof head);
+    schedule->frame_index = head.frame_index;
+    for (uint32_t i = 0; i < schedule->plan.phase_count; i++)
+        quern__tape_take(tape, &schedule->plan.phases[i].elapsed_seconds, sizeof(double));
+    bool is_other = false;
+    for (uint32_t i = 0; i < schedule->plan.systems.count; i++) {
+        quern__system *system = schedule->plan.systems.items[i];
+        saved_system saved;
+        quern__tape_take(tape, &saved, sizeof saved);
+        is_other |= system->enabled != (saved.enabled != 0);
+        take_system(system, &saved);
+    }
+    if (is_other) quern__plan_unprepare(&schedule->plan);
+    for (uint32_t i = 0; i < schedule->worker_count; i++)
+        quern__commands_reset(&schedule->recorders[i]);
+}

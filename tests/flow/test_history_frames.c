@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/flow/flow_subject.h"
+
+#include <quern/history.h>
+
+#include <criterion/criterion.h>
+
+/* Random programs that are taken back again and again: each frame comes out as in a world that never went
+ * back, at any number of threads. */
+
+enum { FRAMES = 20, KEPT = 8, ENTITIES = 400, MAX_TURNS = 90 };
+
+/* What a frame has come to. */
+typedef struct outcome {
+    uint64_t hash, seen;
+    uint64_t conditions; /* that were asked, over all systems */
+} outcome;
+
+/* What the program itself knows besides, of each frame. */
+typedef struct outside {
+    uint64_t frame_index, seen;
+    uint64_t condition_counts[FLOW_MAX_SYSTEMS];
+} outside;
+
+static flow_plan plan;
+static flow_subject subject;
+static outcome expected[FRAMES + 1];
+static outside outsides[FRAMES + 1];
+
+static outcome look(void)
+{
+    outcome it = {.hash = quern_world_hash(subject.world), .seen = subject.seen};
+    for (uint32_t i = 0; i < plan.system_count; i++)
+        it.conditions += subject.players[i].condition_count;
+    return it;
+}
+
+static void expect(uint64_t frame, const char *when)
+{
+    must(quern_world_validate(subject.world));
+    const outcome it = look();
+    cr_assert(it.hash == expected[frame].hash && it.seen == expected[frame].seen &&
+                  it.conditions == expected[frame].conditions,
+              "seed %llu, frame %llu %s: hash %llx, not %llx; seen %llx, not %llx",
+              (unsigned long long)plan.seed, (unsigned long long)frame, when, (unsigned long long)it.hash,
+              (unsigned long long)expected[frame].hash, (unsigned long long)it.seen,
+              (unsigned long long)expected[frame].seen);
+}
+
+static outside put_outside(void)
+{
+    outside it = {.frame_index = subject.frame_index, .seen = subject.seen};
+    for (uint32_t i = 0; i < plan.system_count; i++)
+        it.condition_counts[i] = subject.players[i].condition_count;
+    return it;
+}
+
+static void take_outside(const outside *it)
+{
+    subject.frame_index = it->frame_index;
+    subject.seen = it->seen;
+    for (uint32_t i = 0; i < plan.system_count; i++)
+        subject.players[i].condition_count = it->condition_counts[i];
+}
+
+/* What exclusive systems record on the world would wait for the next frame. */
+static void run_frame(quern_jobs *jobs)
+{
+    flow_subject_call(&subject, jobs);
+    flow_subject_must_run(&subject, jobs);
+    must(quern_world_flush(subject.world));
+}
+
+/* The frames of a world that never goes back. */
+static void run_straight(const quern_world_def *def, quern_jobs *jobs)
+{
+    flow_subject_open(&subject, &plan, def);
+    for (uint64_t frame = 0; frame < FRAMES; frame++) {
+        expected[frame] = look();
+        run_frame(jobs);
+    }
+    expected[FRAMES] = look();
+    flow_subject_close(&subject);
+}
+
+/* The same, with frames taken back at random; now and then several frames have passed since the last save,
+ * or a later frame is restored. */
+static void run_back_and_forth(const quern_world_def *def, quern_jobs *jobs)
+{
+    quern_history *history;
+    random_source random = {plan.seed + 7};
+    flow_subject_open(&subject, &plan, def);
+    must(quern_history_create(
+        subject.world,
+        &(quern_history_def){.schedules = {subject.schedule},
+                             .frame_count = KEPT,
+                             .allocator = def != NULL ? def->allocator : (quern_allocator){0}},
+        &history));
+    uint64_t frame = 0;
+    for (uint32_t turn = 0; frame < FRAMES && turn < MAX_TURNS; turn++) {
+        if (turn == 0 || random_below(&random, 5) != 0) {
+            outsides[frame] = put_outside();
+            must(quern_history_save(history, frame, jobs));
+            expect(frame, "saved");
+        }
+        uint64_t oldest, newest;
+        cr_assert(quern_history_frames(history, &oldest, &newest));
+        while (random_below(&random, 4) == 0) {
+            const uint64_t to = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
+            if (quern_history_restore(history, to, jobs) != QUERN_OK) continue;
+            frame = to;
+            take_outside(&outsides[frame]);
+            expect(frame, "restored");
+        }
+        run_frame(jobs);
+        frame++;
+        expect(frame, "run");
+    }
+    quern_history_destroy(history);
+    flow_subject_close(&subject);
+}
+
+static void try_seeds(uint64_t first, uint32_t count, bool has_filters, const quern_world_def *def)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        flow_plan_make(&plan, first + i, ENTITIES);
+        if (has_filters) {
+            flow_plan_add_filters(&plan);
+            plan.call_count = 0; /* their filters see everything once more */
+        }
+        quern_jobs *jobs = setup_jobs(pool_threads[i % POOL_COUNT]);
+        run_straight(def, jobs);
+        quern_jobs_destroy(jobs);
+        jobs = setup_jobs(pool_threads[(i / 2 + 1) % POOL_COUNT]);
+        run_back_and_forth(def, jobs);
+        quern_jobs_destroy(jobs);
+    }
+}
+
+Test(history_frames, a_random_program_does_the_same_after_it_was_taken_back)
+{
+    try_seeds(100, 6, false, NULL);
+}
+
+Test(history_frames, filters_of_systems_have_seen_what_they_had_seen)
+{
+    try_seeds(200, 4, true, NULL);
+}
+
+Test(history_frames, archetypes_come_and_go_as_they_did)
+{
+    try_seeds(300, 4, false, &(quern_world_def){.empty_archetype_checks_per_sync = 5});
+}

@@ -45,6 +45,8 @@ static quern_result build_group(quern__history *history, const quern__links *lin
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
     const quern__page known = group_of(history, live, group);
     if (known != 0 && !is_touched(links, group)) {
+        assert(memcmp(quern__page_memory(&history->store, known), group_at(links, group), GROUP_BYTES) ==
+               0);
         *out_page = quern__page_hold(&history->store, known);
         return QUERN_OK;
     }

@@ -42,6 +42,16 @@ static void copy_group(const quern__entities *entities, uint32_t group, saved_sl
                                 records[i].location != 0 ? ALIVE : records[i].archetype_number};
 }
 
+/* For builds with checks: whether slots that nobody has touched are as they were. */
+static inline bool is_group(const quern__history *history, uint32_t group, quern__page page)
+{
+    const quern__entities *entities = &history->world->storage.entities;
+    saved_slot now[QUERN__SLOT_GROUP];
+    copy_group(entities, group, now);
+    return memcmp(now, quern__page_memory(&history->store, page),
+                  slots_in(entities->slot_count, group) * sizeof *now) == 0;
+}
+
 static quern_result build_group(quern__history *history, uint32_t group, quern__page *out_page)
 {
     const quern__entities *entities = &history->world->storage.entities;
@@ -49,6 +59,7 @@ static quern_result build_group(quern__history *history, uint32_t group, quern__
     const uint32_t page = group >> (QUERN__PAGE_RECORDS_LOG2 - QUERN__SLOT_GROUP_LOG2);
     if (quern__entities_is_absent(entities, page)) return QUERN_OK;
     if (live->groups != 0 && group < live->group_count && !is_touched(entities, group)) {
+        assert(is_group(history, group, quern__pages_in(history, live->groups)[group]));
         *out_page = quern__page_hold(&history->store, quern__pages_in(history, live->groups)[group]);
         return QUERN_OK;
     }

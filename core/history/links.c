@@ -39,14 +39,21 @@ static quern__kin *group_at(const quern__links *links, uint32_t group)
 
 /* ------------------------------------------------------------------------------------------ saving */
 
+/* For builds with checks: whether links that nobody has touched are as they were. */
+static inline bool is_group(const quern__history *history, const quern__links *links, uint32_t group,
+                            quern__page page)
+{
+    const void *now = group_at(links, group);
+    return memcmp(quern__page_memory(&history->store, page), now, GROUP_BYTES) == 0;
+}
+
 static quern_result build_group(quern__history *history, const quern__links *links,
                                 const quern__saved_links *live, uint32_t group, quern__page *out_page)
 {
     if (links->pages.items[group / GROUPS_IN_PAGE] == NULL) return QUERN_OK;
     const quern__page known = group_of(history, live, group);
     if (known != 0 && !is_touched(links, group)) {
-        assert(memcmp(quern__page_memory(&history->store, known), group_at(links, group), GROUP_BYTES) ==
-               0);
+        assert(is_group(history, links, group, known));
         *out_page = quern__page_hold(&history->store, known);
         return QUERN_OK;
     }

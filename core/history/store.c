@@ -114,7 +114,7 @@ quern__page quern__page_take(quern__page_store *store, size_t bytes)
 static size_t class_bytes(uint32_t size_class)
 {
     const uint32_t shift = size_class < 8 ? 0 : size_class / 4 - 1;
-    return (((size_t)size_class - 4 * shift + 1) << shift) * LINE_BYTES;
+    return (((size_t)(size_class - 4 * shift) + 1) << shift) * LINE_BYTES;
 }
 
 void quern__page_free(quern__page_store *store, quern__page page)

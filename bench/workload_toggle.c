@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 /* Enabling and disabling. toggle: by handle, a random tenth of the entities in a random order, disabled in one
- * pass and enabled in the next. walk_enabled: position += velocity * step over those that have Position enabled,
+ * pass and enabled in the next; many: by one call for all. walk_enabled: position += velocity * step over those that have Position enabled,
  * nine of ten; walk_all_enabled: the same where all have. The control has a bit for each row beside its
  * arrays, toggles by row, and walks runs of bits as well. */
 
@@ -9,6 +9,7 @@
 #include "bench/workloads.h"
 #include "bench/world.h"
 
+#include <quern/bulk.h>
 #include <stdlib.h>
 
 /* So many of the entities, in a shuffled order, are disabled: one of TENTH. */
@@ -144,6 +145,14 @@ static void toggle_all(const toggle_scene *scene, bool disables)
         REQUIRE(quern_entity_enable(scene->bench.world, scene->toggled[i], scene->place, !disables));
 }
 
+static void run_toggle_many(void *state, uint32_t pass_count)
+{
+    toggle_scene *quern = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++, quern->disables = !quern->disables)
+        REQUIRE(quern_entity_enable_many(quern->bench.world, quern->toggled, quern->entity_count / TENTH,
+                                         quern->place, !quern->disables));
+}
+
 static void create_all(toggle_scene *quern)
 {
     const quern_component components[] = {quern->place, quern->bench.velocity};
@@ -262,7 +271,9 @@ const bench_workload workload_toggle = {
         {
             [BENCH_RAW] = {open_raw, NULL, run_toggle_raw, NULL, checksum_toggle_raw, close_raw, NULL},
             [BENCH_QUERN] = {open_quern, NULL, run_toggle, NULL, checksum_toggle, close_quern, NULL},
+            {open_quern, NULL, run_toggle_many, NULL, checksum_toggle, close_quern, NULL},
         },
+    .subject_names = {NULL, NULL, "many"},
 };
 
 const bench_workload workload_walk_enabled = {

@@ -304,8 +304,7 @@ static bool hold_chunks(quern__archetype *archetype, quern__slabs *slabs, const 
     quern__chunk *chunk = quern__chunk_allocate_run(slabs, allocator, &count);
     if (chunk == NULL) return false;
     for (uint32_t i = 0; i < count; i++) {
-        chunk->archetype = archetype;
-        chunk->index = archetype->held_count;
+        quern__chunk_hold(chunk, archetype, archetype->held_count);
         archetype->slots[archetype->held_count++] = (quern__chunk_slot){.chunk = chunk};
         chunk = (quern__chunk *)(void *)((char *)chunk + QUERN__CHUNK_BYTES);
     }

@@ -277,13 +277,27 @@ static inline void quern__row_lent(const quern__archetype *archetype, uintptr_t 
 void quern__rows_enable(const quern__archetype *archetype, uintptr_t first, uint32_t count, uint32_t plane,
                         bool enabled);
 
-/* The same for one row, for who has all rows of the chunk to itself. */
+/* One of the two parts of quern__row_enable: the bit, which stands in these words of its plane. Returns 1, or 0
+ * where it was so. */
+static inline uint64_t quern__row_put_bit(uint64_t *words, uint32_t row, bool disables)
+{
+    return quern__plane_put_row(words, row, disables);
+}
+
+/* The other part. */
+static inline void quern__row_was_enabled(const quern__archetype *archetype, uintptr_t location,
+                                          uint32_t component_index)
+{
+    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
+        quern__on_enabled(archetype, location, component_index);
+}
+
+/* quern__rows_enable for one row, for who has all rows of the chunk to itself. */
 static inline void quern__row_enable(const quern__archetype *archetype, uintptr_t location, uint32_t plane,
                                      bool enabled)
 {
     quern__plane_put(archetype->planes, plane, location, !enabled);
-    if (QUERN__UNLIKELY(archetype->versions.items != NULL))
-        quern__on_enabled(archetype, location, archetype->planes->list[plane].id);
+    quern__row_was_enabled(archetype, location, archetype->planes->list[plane].id);
 }
 
 /* ------------------------------------------------------------------------------ runs: keeping house */

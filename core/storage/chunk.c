@@ -8,12 +8,25 @@
 _Static_assert(sizeof(quern__chunk) <= QUERN__CHUNK_HEADER_BYTES, "the header has 64 bytes");
 _Static_assert(QUERN__SLAB_CHUNKS == 128, "a slab's free mask has two words");
 
+enum { INDICES_BYTES = QUERN__SLAB_CHUNKS * sizeof(uint32_t) };
+
+static void slab_release(const quern__slab *slab, const quern_allocator *allocator)
+{
+    quern__release(allocator, slab->indices, INDICES_BYTES, QUERN__CACHE_LINE_BYTES);
+    quern__release(allocator, slab->memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+}
+
 void quern__slabs_release(quern__slabs *slabs, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < slabs->list.count; i++)
-        quern__release(allocator, slabs->list.items[i].memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+        slab_release(&slabs->list.items[i], allocator);
     quern__array_release(allocator, &slabs->list);
     assert(slabs->departures.first_reader == NULL); /* getters are gone before their world */
+}
+
+static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
+{
+    return (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
 }
 
 static uint32_t find_unused_entry(const quern__slabs *slabs)
@@ -31,22 +44,24 @@ static quern__slab *slab_add(quern__slabs *slabs, const quern_allocator *allocat
     if (!quern__array_reserve(allocator, &slabs->list, index + 1) ||
         !quern__departures_grow(&slabs->departures, allocator, (index + 1) * QUERN__SLAB_CHUNKS))
         return NULL;
-    char *memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
-    if (memory == NULL) return NULL;
-    bool is_huge = slabs->slab_count > 0;
-    if (is_huge) quern__advise_huge_pages(memory, QUERN__SLAB_BYTES);
+    quern__slab fresh = {.free_mask = {~0ull, ~0ull}, .free_count = QUERN__SLAB_CHUNKS};
+    fresh.memory = quern__allocate(allocator, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+    fresh.indices = quern__allocate(allocator, INDICES_BYTES, QUERN__CACHE_LINE_BYTES);
+    if (fresh.memory == NULL || fresh.indices == NULL) {
+        slab_release(&fresh, allocator);
+        return NULL;
+    }
+    fresh.is_huge = slabs->slab_count > 0;
+    if (fresh.is_huge) quern__advise_huge_pages(fresh.memory, QUERN__SLAB_BYTES);
+    chunk_at(&fresh, 0)->slab_indices = fresh.indices;
 
-    quern__slab *slab = &slabs->list.items[index];
-    *slab = (quern__slab){.memory = memory,
-                          .free_mask = {~0ull, ~0ull},
-                          .free_count = QUERN__SLAB_CHUNKS,
-                          .is_huge = is_huge};
+    slabs->list.items[index] = fresh;
     if (index == slabs->list.count) slabs->list.count++;
     if (index < slabs->first_index) slabs->first_index = index;
     slabs->slab_count++;
     slabs->empty_count++;
     slabs->free_count += QUERN__SLAB_CHUNKS;
-    return slab;
+    return &slabs->list.items[index];
 }
 
 static quern__slab *find_slab_with_room(quern__slabs *slabs)
@@ -80,11 +95,6 @@ static uint32_t find_run(const quern__slab *slab, uint32_t wanted, uint32_t *out
     return best;
 }
 
-static quern__chunk *chunk_at(const quern__slab *slab, uint32_t slot)
-{
-    return (quern__chunk *)(void *)(slab->memory + (size_t)slot * QUERN__CHUNK_BYTES);
-}
-
 quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocator *allocator,
                                         uint32_t *count)
 {
@@ -109,7 +119,7 @@ quern__chunk *quern__chunk_allocate_run(quern__slabs *slabs, const quern_allocat
 
 static void slab_drop(quern__slabs *slabs, const quern_allocator *allocator, quern__slab *slab)
 {
-    quern__release(allocator, slab->memory, QUERN__SLAB_BYTES, QUERN__SLAB_BYTES);
+    slab_release(slab, allocator);
     *slab = (quern__slab){0};
     slabs->slab_count--;
     slabs->empty_count--;

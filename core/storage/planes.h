@@ -97,19 +97,27 @@ static inline uint32_t quern__plane_count(const quern__planes *planes, uint32_t 
 static inline bool quern__plane_test(const quern__planes *planes, uint32_t index, uintptr_t location)
 {
     const uint32_t row = quern__location_row(location);
-    const uint64_t *words = quern__plane_words(planes, index, quern__chunk_of(location)->index);
+    const uint64_t *words = quern__plane_words(planes, index, quern__chunk_index_at(location));
     return __atomic_load_n(&words[row / 64], __ATOMIC_RELAXED) >> row % 64 & 1;
 }
 
-/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. */
+/* Sets or clears the bit of one row, for who has all rows of the chunk to itself. words: of the plane in the
+ * slot. Returns 1, or 0 where the bit was so. */
+static inline uint64_t quern__plane_put_row(uint64_t *words, uint32_t row, bool bit)
+{
+    const uint64_t word = words[row / 64], mask = UINT64_C(1) << row % 64;
+    const uint64_t change = ((word & mask) != 0) != bit;
+    words[row / 64] = bit ? word | mask : word & ~mask;
+    words[-1] += bit ? change : 0 - change;
+    return change;
+}
+
+/* The same, of the row at a location. */
 static inline void quern__plane_put(const quern__planes *planes, uint32_t index, uintptr_t location,
                                     bool bit)
 {
-    const uint32_t row = quern__location_row(location);
-    uint64_t *words = quern__plane_words(planes, index, quern__chunk_of(location)->index);
-    const uint64_t before = words[row / 64] >> row % 64 & 1, changes = before ^ bit;
-    words[row / 64] ^= changes << row % 64;
-    words[-1] += bit ? changes : 0 - changes;
+    uint64_t *words = quern__plane_words(planes, index, quern__chunk_index_at(location));
+    quern__plane_put_row(words, quern__location_row(location), bit);
 }
 
 /* Sets the bit of each of these rows of one chunk, whether it was set or not. */

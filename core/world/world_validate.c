@@ -32,6 +32,9 @@ static quern_result validate_chunk(const quern__storage *storage, const quern__a
     const quern__chunk_slot *slot = &archetype->slots[i];
     REQUIRE(slot->chunk->archetype == archetype && slot->chunk->index == i,
             "the header of chunk %u of archetype %u was overwritten", i, archetype->index);
+    REQUIRE(quern__chunk_index_at((uintptr_t)slot->chunk) == i,
+            "the slab has chunk %u of archetype %u as number %u", i, archetype->index,
+            quern__chunk_index_at((uintptr_t)slot->chunk));
     bool is_last = i + 1 == archetype->chunk_count;
     REQUIRE(slot->row_count == archetype->row_capacity ||
                 (is_last && slot->row_count > 0 && slot->row_count < archetype->row_capacity),

@@ -23,6 +23,7 @@ typedef struct side {
 
 static failing_allocator *memory;
 static quern_allocator allocator;
+static quern__slabs slabs;
 static side sides[2];
 
 static void open_planes(void)
@@ -32,8 +33,9 @@ static void open_planes(void)
     for (uint32_t s = 0; s < 2; s++) {
         sides[s] = (side){.row_capacity = s == 0 ? ROWS : MAX_ROWS, .slot_count = 1};
         for (uint32_t i = 0; i < SLOTS; i++) {
-            sides[s].chunks[i] = quern__allocate(&allocator, QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
-            sides[s].chunks[i]->index = i;
+            uint32_t one = 1;
+            sides[s].chunks[i] = quern__chunk_allocate_run(&slabs, &allocator, &one);
+            quern__chunk_hold(sides[s].chunks[i], NULL, i);
         }
     }
 }
@@ -44,9 +46,8 @@ static void close_planes(void)
     for (uint32_t s = 0; s < 2; s++) {
         quern__planes_release(&sides[s].planes, &allocator);
         cr_assert_null(sides[s].planes);
-        for (uint32_t i = 0; i < SLOTS; i++)
-            quern__release(&allocator, sides[s].chunks[i], QUERN__CHUNK_BYTES, QUERN__CHUNK_BYTES);
     }
+    quern__slabs_release(&slabs, &allocator);
     failing_allocator_close(memory);
 }
 

@@ -185,6 +185,11 @@ static quern_result call_destroy_matching(void)
     return quern_entity_destroy_matching(everybody, NULL);
 }
 
+static quern_result call_enable_many(void)
+{
+    return quern_entity_enable_many(shared, &living, 1, plain, false);
+}
+
 static quern_result call_add_matching(void)
 {
     return quern_entity_add_matching(everybody, hooked, NULL, NULL);
@@ -242,6 +247,7 @@ static const intrusion intrusions[] = {
     {"quern_entity_create_many", call_create_many},
     {"quern_entity_create_filled", call_create_filled},
     {"quern_entity_destroy_many", call_destroy_many},
+    {"quern_entity_enable_many", call_enable_many},
     {"quern_entity_destroy_matching", call_destroy_matching},
     {"quern_entity_add_matching", call_add_matching},
     {"quern_entity_remove_matching", call_remove_matching},

@@ -63,6 +63,8 @@ Test(validate, sees_damaged_chunks)
     quern__chunk *chunk = archetype->slots[1].chunk;
     assert_damage_seen(chunk->archetype);
     assert_damage_seen(chunk->index);
+    assert_damage_seen(quern__slab_of((uintptr_t)chunk)
+                           ->slab_indices[(uintptr_t)chunk / QUERN__CHUNK_BYTES % QUERN__SLAB_CHUNKS]);
     assert_damage_seen(archetype->slots[0].row_count);
     assert_damage_seen(archetype->slots[archetype->chunk_count - 1].row_count);
     assert_damage_seen(archetype->chunk_count);

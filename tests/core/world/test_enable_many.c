@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/support/failing_allocator.h"
+#include "tests/support/random.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+#include <quern/bulk.h>
+#include <quern/commands.h>
+
+#include <string.h>
+
+/* Enabling and disabling a list of entities by one call: all of them, or none. */
+
+enum { ENTITIES = 3000, LONG_LIST = 20000 /* for which memory is asked */ };
+
+static failing_allocator *allocator;
+static quern_world *world;
+static quern_component number, other, tag, solid; /* all but the last can be disabled */
+static quern_entity entities[ENTITIES];
+static quern_entity list[LONG_LIST];
+static captured_reports reports;
+
+static quern_component component_that_can(const char *name, uint32_t size_bytes, bool can_disable)
+{
+    quern_component component;
+    const quern_component_def def = {.name = name,
+                                     .size_bytes = size_bytes,
+                                     .alignment_bytes = size_bytes > 0 ? 8 : 1,
+                                     .can_disable = can_disable};
+    must(quern_component_register(world, &def, &component));
+    return component;
+}
+
+/* Every other one has `other` as well, every third one the tag: four archetypes, some with several planes. */
+static void open_world(void)
+{
+    allocator = failing_allocator_create();
+    must(quern_world_create(&(quern_world_def){.allocator = failing_allocator_interface(allocator)},
+                            &world));
+    other = component_that_can("other", 24, true);
+    number = component_that_can("number", 8, true);
+    tag = component_that_can("tag", 0, true);
+    solid = component_that_can("solid", 8, false);
+    for (uint32_t i = 0; i < ENTITIES; i++) {
+        entities[i] = setup_entity_with(world, (quern_component[]){number, other}, 1 + i % 2);
+        if (i % 3 == 0) must(quern_entity_add(world, entities[i], tag, NULL));
+    }
+    capture_reports(&reports);
+}
+
+static void close_world(void)
+{
+    quern_world_destroy(world);
+    failing_allocator_close(allocator);
+}
+
+TestSuite(enable_many, .init = open_world);
+
+static void fill_list(random_source *random, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = entities[random_below(random, ENTITIES)];
+}
+
+/* What the calls one by one come to, on bits of our own. */
+static void put_model(bool *is_disabled, uint32_t count, bool enabled)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < ENTITIES; k++)
+            if (quern_entity_equal(list[i], entities[k])) is_disabled[k] = !enabled;
+}
+
+static void check_model(const bool *is_disabled, quern_component component)
+{
+    for (uint32_t i = 0; i < ENTITIES; i++)
+        cr_assert_eq(quern_entity_is_enabled(world, entities[i], component), !is_disabled[i], "entity %u",
+                     i);
+    assert_valid(world);
+}
+
+Test(enable_many, comes_to_what_the_calls_one_by_one_come_to)
+{
+    static bool is_disabled[ENTITIES];
+    static const uint32_t counts[] = {1, 2, 63, 64, 65, 128, 129, 700, 0};
+    random_source random = {17};
+    for (uint32_t round = 0; round < 36; round++) {
+        const uint32_t count = counts[round % 9];
+        const bool enabled = random_chance(&random, 50);
+        fill_list(&random, count);
+        must(quern_entity_enable_many(world, list, count, number, enabled));
+        put_model(is_disabled, count, enabled);
+        check_model(is_disabled, number);
+    }
+    close_world();
+}
+
+Test(enable_many, takes_long_lists_in_which_all_stand_more_than_once)
+{
+    bool all[ENTITIES], none[ENTITIES] = {false};
+    memset(all, true, sizeof all);
+    for (uint32_t i = 0; i < LONG_LIST; i++)
+        list[i] = entities[i % ENTITIES];
+    must(quern_entity_enable_many(world, list, LONG_LIST, number, false));
+    check_model(all, number);
+    must(quern_entity_enable_many(world, list, LONG_LIST, number, true));
+    check_model(none, number);
+    must(quern_entity_enable_many(world, NULL, 0, number, false));
+    check_model(none, number);
+    close_world();
+}
+
+Test(enable_many, takes_tags_and_leaves_other_components_alone)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ENTITIES; i += 3)
+        list[count++] = entities[i];
+    must(quern_entity_enable_many(world, list, count, tag, false));
+    for (uint32_t i = 0; i < ENTITIES; i++) {
+        cr_assert_not(quern_entity_is_enabled(world, entities[i], tag));
+        cr_assert(quern_entity_is_enabled(world, entities[i], number));
+    }
+    assert_valid(world);
+    close_world();
+}
+
+/* Whether a query that is filtered by changes of the number has any view. */
+static bool has_changed(quern_query *changed)
+{
+    bool any = false;
+    quern_query_iterator it = quern_query_iterate(changed);
+    while (quern_query_next(&it))
+        any = true;
+    must(it.result);
+    return any;
+}
+
+Test(enable_many, counts_as_a_change_where_it_is_done_and_not_where_it_is_refused)
+{
+    quern_query *changed = setup_query(
+        world, (quern_term[]){quern_term_changed(quern_term_either(quern_term_read(number)))}, 1);
+    has_changed(changed);
+    cr_assert_not(has_changed(changed));
+    memcpy(list, entities, sizeof entities);
+    list[ENTITIES - 1] = quern_entity_null();
+    assert_refused(world, QUERN_ERROR_NULL_ENTITY,
+                   quern_entity_enable_many(world, list, ENTITIES, number, false));
+    cr_assert_not(has_changed(changed));
+    must(quern_entity_enable_many(world, list, ENTITIES - 1, number, false));
+    cr_assert(has_changed(changed));
+    quern_query_destroy(changed);
+    close_world();
+}
+
+/* ------------------------------------------------------------------------------------------- refusals */
+
+/* With so many entities, one of which is wrong, and some disabled before: these stay, and so do the others. */
+static void refuse_at(uint32_t place, quern_entity wrong, quern_result expected)
+{
+    random_source random = {place};
+    fill_list(&random, LONG_LIST);
+    list[place] = wrong;
+    const uint32_t count = place + 1 + random_below(&random, LONG_LIST - place);
+    assert_refused(world, expected, quern_entity_enable_many(world, list, count, number, false));
+    assert_refused(world, expected, quern_entity_enable_many(world, list, count, number, true));
+    assert_valid(world);
+}
+
+Test(enable_many, is_refused_as_a_whole_where_one_entity_is_wrong)
+{
+    static const uint32_t places[] = {0, 1, 63, 64, 100, 127, 128, 5000, LONG_LIST - 1};
+    const quern_entity stale = setup_entity_with(world, &number, 1);
+    const quern_entity lacking = setup_entity_with(world, &solid, 1);
+    must(quern_entity_destroy(world, stale));
+    must(quern_entity_enable_many(world, entities, ENTITIES / 2, number, false));
+    for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
+        refuse_at(places[i], stale, QUERN_ERROR_STALE_ENTITY);
+        refuse_at(places[i], lacking, QUERN_ERROR_COMPONENT_ABSENT);
+        refuse_at(places[i], quern_entity_null(), QUERN_ERROR_NULL_ENTITY);
+        refuse_at(places[i], entity_provisional(3), QUERN_ERROR_PROVISIONAL_ENTITY);
+        refuse_at(places[i], entity_of_other_world(entities[0]), QUERN_ERROR_FOREIGN_ENTITY);
+    }
+    close_world();
+}
+
+Test(enable_many, says_which_entity_of_the_list_is_wrong)
+{
+    memcpy(list, entities, sizeof entities);
+    list[77] = setup_entity_with(world, &solid, 1);
+    cr_assert_eq(quern_entity_enable_many(world, list, 100, number, false), QUERN_ERROR_COMPONENT_ABSENT);
+    cr_assert_not_null(strstr(quern_error_message(), "quern_entity_enable_many: number 77 of the list: "
+                                                     "entity 3000:1 does not have 'number'"),
+                       "%s", quern_error_message());
+    list[70] = quern_entity_null();
+    cr_assert_eq(quern_entity_enable_many(world, list, 100, number, false), QUERN_ERROR_NULL_ENTITY);
+    cr_assert_not_null(strstr(quern_error_message(), "number 70 of the list: "), "%s",
+                       quern_error_message());
+    close_world();
+}
+
+static void enable_from_fill(quern_context *context, const quern_view *view)
+{
+    (void)context;
+    (void)view;
+    assert_refused(NULL, QUERN_ERROR_WORLD_LOCKED,
+                   quern_entity_enable_many(world, entities, 2, number, false));
+}
+
+Test(enable_many, is_refused_with_wrong_arguments_and_in_a_locked_world)
+{
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_enable_many(NULL, entities, 2, number, false));
+    assert_refused(world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_entity_enable_many(world, NULL, 2, number, false));
+    assert_refused(world, QUERN_ERROR_UNKNOWN_COMPONENT,
+                   quern_entity_enable_many(world, entities, 2, component_unregistered(number), false));
+    assert_refused(world, QUERN_ERROR_INVALID_ARGUMENT,
+                   quern_entity_enable_many(world, entities, 2, solid, false));
+    must(quern_entity_create_filled(world, &solid, 1, 1, enable_from_fill, NULL, NULL));
+    close_world();
+}
+
+Test(enable_many, is_refused_as_a_whole_without_memory)
+{
+    for (uint32_t i = 0; i < LONG_LIST; i++)
+        list[i] = entities[i % ENTITIES];
+    failing_allocator_fail_from(allocator, failing_allocator_call_count(allocator) + 1);
+    assert_refused(world, QUERN_ERROR_OUT_OF_MEMORY,
+                   quern_entity_enable_many(world, list, LONG_LIST, number, false));
+    must(quern_entity_enable_many(world, list, ENTITIES, number, false)); /* a short list needs none */
+    failing_allocator_heal(allocator);
+    must(quern_entity_enable_many(world, list, LONG_LIST, number, true));
+    assert_valid(world);
+    close_world();
+}

@@ -48,6 +48,7 @@ static const char *const result_names[] = {
     [QUERN_ERROR_UNKNOWN_PREFAB] = "QUERN_ERROR_UNKNOWN_PREFAB",
     [QUERN_ERROR_NAME_TAKEN] = "QUERN_ERROR_NAME_TAKEN",
     [QUERN_ERROR_UNKNOWN_EVENT] = "QUERN_ERROR_UNKNOWN_EVENT",
+    [QUERN_ERROR_BAD_ARCHIVE] = "QUERN_ERROR_BAD_ARCHIVE",
 };
 
 const char *quern_result_string(quern_result result)

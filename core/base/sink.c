@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+enum { LEAST_MEMORY_BYTES = 4096, MEMORY_ALIGNMENT_BYTES = 64 };
+
 /* ------------------------------------------------------------------------------------------- sinks */
 
 static bool write_to_file(void *user_data, const char *text, size_t bytes)
@@ -40,6 +42,53 @@ quern_sink quern_sink_buffer(quern_buffer *buffer)
     buffer->length_bytes = 0;
     if (buffer->text != NULL && buffer->capacity_bytes > 0) buffer->text[0] = '\0';
     return (quern_sink){.write = write_to_buffer, .user_data = buffer};
+}
+
+static bool grow_memory(quern_memory *memory, size_t wanted_bytes)
+{
+    quern_allocator allocator;
+    if (quern__choose_allocator(&memory->allocator, "quern_sink_memory", &allocator) != QUERN_OK)
+        return false;
+    size_t capacity_bytes = memory->capacity_bytes > 0 ? 2 * memory->capacity_bytes : LEAST_MEMORY_BYTES;
+    while (capacity_bytes < wanted_bytes)
+        capacity_bytes *= 2;
+    void *bytes = quern__allocate(&allocator, capacity_bytes, MEMORY_ALIGNMENT_BYTES);
+    if (bytes == NULL) return false;
+    if (memory->size_bytes > 0) memcpy(bytes, memory->bytes, memory->size_bytes);
+    quern__release(&allocator, memory->bytes, memory->capacity_bytes, MEMORY_ALIGNMENT_BYTES);
+    memory->bytes = bytes;
+    memory->capacity_bytes = capacity_bytes;
+    return true;
+}
+
+static bool write_to_memory(void *user_data, const char *text, size_t bytes)
+{
+    quern_memory *memory = user_data;
+    if (bytes == 0) return true;
+    if (bytes > SIZE_MAX / 4 - memory->size_bytes) return false;
+    const size_t end_bytes = memory->size_bytes + bytes;
+    if (end_bytes > memory->capacity_bytes && !grow_memory(memory, end_bytes)) {
+        errno = ENOMEM;
+        return false;
+    }
+    memcpy((char *)memory->bytes + memory->size_bytes, text, bytes);
+    memory->size_bytes = end_bytes;
+    return true;
+}
+
+quern_sink quern_sink_memory(quern_memory *memory)
+{
+    return memory != NULL ? (quern_sink){.write = write_to_memory, .user_data = memory} : (quern_sink){0};
+}
+
+void quern_memory_release(quern_memory *memory)
+{
+    quern_allocator allocator;
+    if (memory == NULL || memory->bytes == NULL) return;
+    if (quern__choose_allocator(&memory->allocator, "quern_memory_release", &allocator) != QUERN_OK) return;
+    quern__release(&allocator, memory->bytes, memory->capacity_bytes, MEMORY_ALIGNMENT_BYTES);
+    memory->bytes = NULL;
+    memory->size_bytes = memory->capacity_bytes = 0;
 }
 
 /* ----------------------------------------------------------------------------------------- printer */

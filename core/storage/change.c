@@ -79,6 +79,13 @@ void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *ou
     quern__entities_take_many(&storage->entities, count, out_handles);
 }
 
+void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
+                          const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count)
+{
+    quern__entities_restore(&storage->entities, highs, slot_count, free_slots, free_count, retired_count);
+    storage->structure_version++;
+}
+
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count)
 {
     quern__entities *entities = &storage->entities;

@@ -324,6 +324,11 @@ void quern__rows_cut(quern__storage *storage, quern__archetype *archetype, uint3
 /* Slots for new entities, out of those reserved. */
 void quern__slots_take(quern__storage *storage, uint32_t count, quern_entity *out_handles);
 
+/* All slots, of a world that has none: see quern__entities_restore. The handles of those that are neither free
+ * nor retired are then as if they had been taken. */
+void quern__slots_restore(quern__storage *storage, const uint32_t *highs, uint32_t slot_count,
+                          const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
+
 /* Frees the slots of entities that have left, in this order: the last one is taken first. */
 void quern__slots_free(quern__storage *storage, const uint32_t *indices, uint32_t count);
 

@@ -328,6 +328,25 @@ void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_
     }
 }
 
+void quern__entities_restore(quern__entities *entities, const uint32_t *highs, uint32_t slot_count,
+                             const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count)
+{
+    assert(entities->slot_count == 0 && (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS >= slot_count);
+    entities->slot_count = slot_count;
+    entities->free_count = free_count;
+    entities->retired_count = retired_count;
+    if (slot_count > QUERN__FIRST_PAGE_HUGE_FROM) quern__entities_widen_first_page(entities);
+    for (uint32_t i = 0; i < slot_count; i++)
+        *quern__entities_record(entities, i) = (quern__record){.handle_high = highs[i]};
+    uint32_t *end = &entities->first_free;
+    for (uint32_t i = 0; i < free_count; i++) {
+        *end = free_slots[i];
+        end = &quern__entities_record(entities, free_slots[i])->archetype_number;
+    }
+    *end = QUERN__SLOT_NONE;
+    quern__entities_touch_all(entities);
+}
+
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles)
 {
     uint32_t i = 0;

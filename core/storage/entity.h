@@ -118,6 +118,12 @@ void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_
 /* The part of quern__entities_take that begins to use the first page as a large one. */
 void quern__entities_widen_first_page(const quern__entities *entities);
 
+/* Slots as they were in another world, for one that has none; so many are reserved. highs: by slot, handle_high
+ * of those who live there, or come next. free_slots: in the order in which they will be taken. The caller sets
+ * location and archetype in the records of all others but so many that are retired. */
+void quern__entities_restore(quern__entities *entities, const uint32_t *highs, uint32_t slot_count,
+                             const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count);
+
 /* The handles that the next `count` takes will return, which have been reserved; nothing is taken. */
 void quern__entities_peek(const quern__entities *entities, uint32_t count, quern_entity *out_handles);
 

@@ -95,7 +95,8 @@ typedef enum quern_result {
     QUERN_ERROR_TARGET_IN_USE, /**< Destroy: entities are related to it by a relation that refuses that. */
     QUERN_ERROR_UNKNOWN_PREFAB, /**< The prefab is null, was destroyed, or belongs to another world. */
     QUERN_ERROR_NAME_TAKEN,     /**< Set name, relate, unrelate: a sibling has the name. */
-    QUERN_ERROR_UNKNOWN_EVENT   /**< The event is not registered in this world. */
+    QUERN_ERROR_UNKNOWN_EVENT,  /**< The event is not registered in this world. */
+    QUERN_ERROR_BAD_ARCHIVE     /**< An archive is damaged, cut off, or none. */
 } quern_result;
 
 /** Returns the name of a result, such as "QUERN_ERROR_STALE_ENTITY"; "unknown result" for other numbers.

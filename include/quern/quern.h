@@ -27,12 +27,15 @@
  *   jobs.h       the job pool, usable on its own
  *   graph.h      graphs of loops on a job pool
  *   profile.h    profiles, traces, and forecasts for more threads
- *   sink.h       where the library writes text
+ *   archive.h    worlds and entities as bytes, for files and other processes
+ *   sink.h       where the library writes
+ *   source.h     where the library reads from
  *   hardware.h   what processors count
  *
  * Not included here: bench.h, a harness for benchmarks, which is a library by itself. */
 
 #include <quern/active.h>    /* IWYU pragma: export */
+#include <quern/archive.h>   /* IWYU pragma: export */
 #include <quern/base.h>      /* IWYU pragma: export */
 #include <quern/bulk.h>      /* IWYU pragma: export */
 #include <quern/commands.h>  /* IWYU pragma: export */
@@ -54,6 +57,7 @@
 #include <quern/relation.h>  /* IWYU pragma: export */
 #include <quern/schedule.h>  /* IWYU pragma: export */
 #include <quern/sink.h>      /* IWYU pragma: export */
+#include <quern/source.h>    /* IWYU pragma: export */
 #include <quern/type.h>      /* IWYU pragma: export */
 #include <quern/world.h>     /* IWYU pragma: export */
 

@@ -4,7 +4,7 @@
 #define QUERN_SINK_H
 
 /** @file
- * Sinks: where the library writes text such as descriptions, profiles and traces.
+ * Sinks: where the library writes descriptions, profiles, traces and archives.
  *
  * A sink writes to a file, to memory, or to a function of your own:
  *
@@ -14,7 +14,7 @@
  *     quern_buffer buffer = {text, sizeof text, 0};
  *     quern_jobs_describe(jobs, quern_sink_buffer(&buffer));
  *
- * All text is UTF-8. */
+ * All text is UTF-8. Archives (archive.h) go through sinks, too: they are bytes, and some of them zero. */
 
 #include <quern/base.h>
 
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/** Takes text, piece by piece. */
+/** Takes text or other bytes, piece by piece. */
 typedef struct quern_sink {
     /** Takes the next bytes of the text, which do not end with a 0. Returns false when they could not be
      * written: the sink then gets nothing more, and the call that writes returns FILE. The last call of
@@ -49,6 +49,22 @@ typedef struct quern_buffer {
  * takes no lock and no memory, and several texts may follow each other through it. For NULL it returns a
  * sink that every call refuses (NULL_ARGUMENT). */
 QUERN_API quern_sink quern_sink_buffer(quern_buffer *buffer);
+
+/** Bytes in memory that grows. All zero is empty, and takes memory from quern_allocator_default(). */
+typedef struct quern_memory {
+    void *bytes;               /**< NULL while there is no memory. */
+    size_t size_bytes;         /**< What was written. */
+    size_t capacity_bytes;     /**< Of bytes. */
+    quern_allocator allocator; /**< All zero: quern_allocator_default(). */
+} quern_memory;
+
+/** Returns a sink that appends to the memory, which must not move meanwhile. Where there is none left, the
+ * call that writes returns FILE, and the memory keeps what it had. Setting size_bytes to 0 begins anew with
+ * the memory that is there. For NULL it returns a sink that every call refuses (NULL_ARGUMENT). */
+QUERN_API quern_sink quern_sink_memory(quern_memory *memory);
+
+/** Gives the memory back. NULL is allowed. */
+QUERN_API void quern_memory_release(quern_memory *memory);
 
 #ifdef __cplusplus
 }

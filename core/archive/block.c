@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/archive/block.h"
+
+#include "core/archive/checksum.h"
+
+#include <errno.h>
+
+#ifndef QUERN_WITH_ZSTD
+#define QUERN_WITH_ZSTD 0
+#endif
+
+#if QUERN_WITH_ZSTD
+#include <zstd.h>
+#endif
+
+enum { ALIGNMENT_BYTES = 64, HEAD_BYTES = sizeof(quern__block_head), ZSTD_LEVEL = 1 };
+
+_Static_assert(HEAD_BYTES % QUERN__SECTION_ALIGNMENT_BYTES == 0 &&
+                   sizeof(quern__archive_head) % QUERN__SECTION_ALIGNMENT_BYTES == 0,
+               "sections are aligned in the archive");
+
+/* ----------------------------------------------------------------------------------------- compressing */
+
+bool quern__blocks_can_compress(void)
+{
+#if QUERN_WITH_ZSTD
+    return true;
+#else
+    return false;
+#endif
+}
+
+static quern_result fail_without_zstd(const char *what)
+{
+    return quern__fail(QUERN_ERROR_UNAVAILABLE,
+                       "%s, and this library was built without zstd: configure it with QUERN_WITH_ZSTD=ON, or "
+                       "save without compress",
+                       what);
+}
+
+/* The bytes that came out; 0: they would not be fewer. */
+static uint32_t compress_block(char *target, const char *sections, uint32_t bytes)
+{
+#if QUERN_WITH_ZSTD
+    const size_t result = ZSTD_compress(target, bytes, sections, bytes, ZSTD_LEVEL);
+    return ZSTD_isError(result) || result >= bytes ? 0 : (uint32_t)result;
+#else
+    (void)target, (void)sections, (void)bytes;
+    return 0;
+#endif
+}
+
+static bool decompress_block(char *sections, uint32_t bytes, const char *stored, uint32_t stored_bytes)
+{
+#if QUERN_WITH_ZSTD
+    return ZSTD_decompress(sections, bytes, stored, stored_bytes) == bytes;
+#else
+    (void)sections, (void)bytes, (void)stored, (void)stored_bytes;
+    return false;
+#endif
+}
+
+/* ----------------------------------------------------------------------------------------- writing */
+
+static void hand_over(quern__block_writer *writer, const void *bytes, size_t count)
+{
+    if (writer->has_failed) return;
+    errno = 0;
+    if (writer->sink.write(writer->sink.user_data, bytes, count)) return;
+    writer->has_failed = true;
+    writer->error = errno;
+}
+
+static void write_head(quern__block_writer *writer)
+{
+    quern__archive_head head = {.version = QUERN__ARCHIVE_VERSION};
+    memcpy(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic);
+    head.checksum = quern__checksum(0, &head, offsetof(quern__archive_head, checksum));
+    hand_over(writer, &head, sizeof head);
+}
+
+quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink sink,
+                                      const quern_allocator *allocator, bool compresses)
+{
+    *writer = (quern__block_writer){.sink = sink, .allocator = *allocator};
+    if (!QUERN__ARCHIVE_IS_NATIVE)
+        return quern__fail(QUERN_ERROR_UNAVAILABLE,
+                           "archives are little-endian, and this machine is not: save on another one");
+    if (compresses && !quern__blocks_can_compress()) return fail_without_zstd("the archive is to be compressed");
+    writer->memory = quern__allocate(allocator, HEAD_BYTES + QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    if (compresses) writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    if (writer->memory == NULL || (compresses && writer->compressed == NULL)) {
+        quern__block_writer_drop(writer);
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of an archive");
+    }
+    write_head(writer);
+    return QUERN_OK;
+}
+
+static void flush(quern__block_writer *writer, bool is_last)
+{
+    const char *sections = writer->memory + HEAD_BYTES;
+    quern__block_head head = {.mark = QUERN__BLOCK_MARK,
+                              .number = writer->number++,
+                              .stored_bytes = writer->used_bytes,
+                              .sections_bytes = writer->used_bytes,
+                              .flags = is_last ? QUERN__BLOCK_IS_LAST : 0};
+    const uint32_t fewer =
+        writer->compressed != NULL ? compress_block(writer->compressed, sections, writer->used_bytes) : 0;
+    if (fewer > 0) {
+        head.stored_bytes = fewer;
+        head.flags |= QUERN__BLOCK_IS_COMPRESSED;
+        sections = writer->compressed;
+    }
+    head.checksum = quern__checksum(0, &head, offsetof(quern__block_head, checksum));
+    head.checksum = quern__checksum(head.checksum, sections, head.stored_bytes);
+    memcpy(writer->memory, &head, sizeof head);
+    if (fewer > 0) hand_over(writer, writer->memory, HEAD_BYTES);
+    hand_over(writer, fewer > 0 ? sections : writer->memory,
+              head.stored_bytes + (fewer > 0 ? 0 : (size_t)HEAD_BYTES));
+    writer->used_bytes = 0;
+}
+
+char *quern__section_begin(quern__block_writer *writer, quern__section_kind kind, size_t max_bytes)
+{
+    const quern__section_head head = {.kind = kind};
+    assert(max_bytes <= QUERN__SECTION_BYTES);
+    const size_t wanted_bytes = sizeof head + quern__align_up(max_bytes, QUERN__SECTION_ALIGNMENT_BYTES);
+    if (writer->used_bytes + wanted_bytes > QUERN__BLOCK_BYTES) flush(writer, false);
+    return quern__put(writer->memory + HEAD_BYTES + writer->used_bytes, &head, sizeof head);
+}
+
+void quern__section_end(quern__block_writer *writer, const char *end)
+{
+    char *begin = writer->memory + HEAD_BYTES + writer->used_bytes;
+    quern__section_head head;
+    memcpy(&head, begin, sizeof head);
+    head.bytes = (uint32_t)(end - begin - (ptrdiff_t)sizeof head);
+    memcpy(begin, &head, sizeof head);
+    const uint32_t aligned = (uint32_t)quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES);
+    memset(begin + sizeof head + head.bytes, 0, aligned - head.bytes);
+    writer->used_bytes += (uint32_t)sizeof head + aligned;
+}
+
+void quern__block_writer_drop(quern__block_writer *writer)
+{
+    quern__release(&writer->allocator, writer->memory, HEAD_BYTES + QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    quern__release(&writer->allocator, writer->compressed, QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
+    writer->memory = writer->compressed = NULL;
+}
+
+quern_result quern__block_writer_close(quern__block_writer *writer)
+{
+    flush(writer, true);
+    hand_over(writer, "", 0);
+    quern__block_writer_drop(writer);
+    if (!writer->has_failed) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_FILE, "the sink could not write the archive: %s",
+                       writer->error != 0 ? strerror(writer->error) : "it gave no reason");
+}
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocator)
+{
+    for (uint32_t i = 0; i < blocks->list.count; i++)
+        quern__release(allocator, blocks->list.items[i].owned, blocks->list.items[i].bytes, ALIGNMENT_BYTES);
+    quern__array_release(allocator, &blocks->list);
+    *blocks = (quern__blocks){0};
+}
+
+static quern_result fail_short(const quern__reader *reader, const char *what)
+{
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                       "the archive is cut off: it ends at byte %llu or soon after, within %s (%s)",
+                       (unsigned long long)reader->offset_bytes, what,
+                       reader->error != 0 ? strerror(reader->error) : "the source has no more");
+}
+
+static quern_result read_head(quern__reader *reader)
+{
+    quern__archive_head head;
+    if (!QUERN__ARCHIVE_IS_NATIVE)
+        return quern__fail(QUERN_ERROR_UNAVAILABLE,
+                           "archives are little-endian, and this machine is not: load on another one");
+    if (!quern__reader_read(reader, &head, sizeof head)) return fail_short(reader, "its head");
+    if (memcmp(head.magic, QUERN__ARCHIVE_MAGIC, sizeof head.magic) != 0)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "this is no archive: it does not begin with '%s'",
+                           QUERN__ARCHIVE_MAGIC);
+    if (head.checksum != quern__checksum(0, &head, offsetof(quern__archive_head, checksum)))
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: its head, bytes 0 to %zu",
+                           sizeof head - 1);
+    if (head.version != QUERN__ARCHIVE_VERSION)
+        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
+                           "the archive has version %u, and this library reads version %d: save it anew with a "
+                           "library that reads it",
+                           head.version, QUERN__ARCHIVE_VERSION);
+    return QUERN_OK;
+}
+
+static quern_result fail_block(uint32_t number, uint64_t offset_bytes, const char *why)
+{
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: block %u, at byte %llu, %s", number,
+                       (unsigned long long)offset_bytes, why);
+}
+
+static quern_result check_block_head(const quern__block_head *head, uint32_t number, uint64_t offset_bytes)
+{
+    const uint32_t flags = QUERN__BLOCK_IS_LAST | QUERN__BLOCK_IS_COMPRESSED;
+    const bool is_compressed = (head->flags & QUERN__BLOCK_IS_COMPRESSED) != 0;
+    if (head->mark != QUERN__BLOCK_MARK || head->number != number || head->zero != 0 ||
+        (head->flags & ~flags) != 0)
+        return fail_block(number, offset_bytes, "does not begin as that block does");
+    if (head->sections_bytes > QUERN__BLOCK_BYTES || head->stored_bytes > head->sections_bytes ||
+        (is_compressed ? head->stored_bytes == 0 : head->stored_bytes != head->sections_bytes))
+        return fail_block(number, offset_bytes, "has a size that no block has");
+    if (is_compressed && !quern__blocks_can_compress()) return fail_without_zstd("the archive is compressed");
+    return QUERN_OK;
+}
+
+/* The stored bytes: lent by the source, or in memory of the block's. */
+static quern_result fetch(quern__read_block *block, quern__reader *reader, uint32_t bytes,
+                          const quern_allocator *allocator, const char **out_stored)
+{
+    if (bytes == 0) {
+        *out_stored = "";
+        return QUERN_OK;
+    }
+    if (reader->source.memory != NULL) {
+        *out_stored = quern__reader_lend(reader, bytes);
+        return *out_stored != NULL ? QUERN_OK : fail_short(reader, "a block");
+    }
+    block->owned = quern__allocate(allocator, bytes, ALIGNMENT_BYTES);
+    if (block->owned == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes", bytes);
+    block->bytes = bytes;
+    *out_stored = block->owned;
+    return quern__reader_read(reader, block->owned, bytes) ? QUERN_OK : fail_short(reader, "a block");
+}
+
+/* What was compressed gives way to what it was before. */
+static quern_result expand(quern__read_block *block, const quern__block_head *head, const char *stored,
+                           const quern_allocator *allocator, uint64_t offset_bytes)
+{
+    char *sections = quern__allocate(allocator, head->sections_bytes, ALIGNMENT_BYTES);
+    if (sections == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes",
+                           head->sections_bytes);
+    const bool is_good = decompress_block(sections, head->sections_bytes, stored, head->stored_bytes);
+    quern__release(allocator, block->owned, block->bytes, ALIGNMENT_BYTES);
+    block->owned = sections;
+    block->bytes = head->sections_bytes;
+    block->sections = sections;
+    return is_good ? QUERN_OK : fail_block(head->number, offset_bytes, "cannot be decompressed");
+}
+
+/* Whether sections fill the block. */
+static bool has_whole_sections(const quern__read_block *block)
+{
+    uint32_t offset = 0;
+    while (offset < block->bytes) {
+        quern__section_head head;
+        if (block->bytes - offset < sizeof head) return false;
+        memcpy(&head, block->sections + offset, sizeof head);
+        offset += (uint32_t)sizeof head;
+        if (head.bytes > QUERN__SECTION_BYTES || head.kind < QUERN__SECTION_WORLD ||
+            head.kind > QUERN__SECTION_END)
+            return false;
+        const uint32_t aligned = (uint32_t)quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES);
+        if (aligned > block->bytes - offset) return false;
+        offset += aligned;
+    }
+    return true;
+}
+
+static quern_result read_block(quern__blocks *blocks, quern__reader *reader,
+                               const quern_allocator *allocator, bool *out_is_last)
+{
+    const uint64_t offset_bytes = reader->offset_bytes;
+    const uint32_t number = blocks->list.count;
+    quern__block_head head;
+    if (!quern__reader_read(reader, &head, sizeof head)) return fail_short(reader, "the head of a block");
+    quern_result result = check_block_head(&head, number, offset_bytes);
+    if (result != QUERN_OK) return result;
+    if (!quern__array_reserve(allocator, &blocks->list, number + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the list of %u blocks", number + 1);
+    quern__read_block *block = &blocks->list.items[blocks->list.count++];
+    *block = (quern__read_block){0};
+    const char *stored;
+    result = fetch(block, reader, head.stored_bytes, allocator, &stored);
+    if (result != QUERN_OK) return result;
+    const uint64_t seed = quern__checksum(0, &head, offsetof(quern__block_head, checksum));
+    if (head.checksum != quern__checksum(seed, stored, head.stored_bytes))
+        return fail_block(number, offset_bytes, "does not have its checksum");
+    block->sections = stored;
+    block->bytes = head.stored_bytes;
+    if ((head.flags & QUERN__BLOCK_IS_COMPRESSED) != 0)
+        result = expand(block, &head, stored, allocator, offset_bytes);
+    if (result == QUERN_OK && !has_whole_sections(block))
+        result = fail_block(number, offset_bytes, "is not made of sections");
+    *out_is_last = (head.flags & QUERN__BLOCK_IS_LAST) != 0;
+    return result;
+}
+
+quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
+                                const quern_allocator *allocator)
+{
+    quern__reader reader;
+    quern__reader_open(&reader, source);
+    *blocks = (quern__blocks){0};
+    quern_result result = read_head(&reader);
+    for (bool is_last = false; result == QUERN_OK && !is_last;)
+        result = read_block(blocks, &reader, allocator, &is_last);
+    if (result != QUERN_OK) quern__blocks_release(blocks, allocator);
+    return result;
+}
+
+bool quern__section_next(quern__section_walk *walk, quern__section *out_section)
+{
+    const quern__blocks *blocks = walk->blocks;
+    while (walk->block < blocks->list.count &&
+           walk->offset_bytes == blocks->list.items[walk->block].bytes) {
+        walk->block++;
+        walk->offset_bytes = 0;
+    }
+    if (walk->block == blocks->list.count) return false;
+    quern__section_head head;
+    const char *at = blocks->list.items[walk->block].sections + walk->offset_bytes;
+    memcpy(&head, at, sizeof head);
+    out_section->kind = (quern__section_kind)head.kind;
+    out_section->payload =
+        (quern__parser){.at = at + sizeof head, .end = at + sizeof head + head.bytes};
+    walk->offset_bytes +=
+        (uint32_t)(sizeof head + quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
+    return true;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/archive/image.h"
+
+#include "core/storage/naming.h"
+
+quern_result quern__image_fail(const char *what)
+{
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is no archive of Quern: %s", what);
+}
+
+quern_result quern__image_fail_memory(void)
+{
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for what is known of an archive");
+}
+
+/* ------------------------------------------------------------------------------------------- slots */
+
+/* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free list
+ * and rows have 8 bytes for each, retired ones 4. */
+static quern_result take_world(quern__image *image, quern__parser *payload)
+{
+    quern__world_section *head = &image->head;
+    quern__parse(payload, head, sizeof *head);
+    const uint64_t sum = (uint64_t)head->row_count + head->free_count + head->retired_count;
+    if (!quern__parse_is_done(payload) || sum != head->slot_count || head->slot_count > QUERN_MAX_ENTITIES)
+        return quern__image_fail("its counts of slots do not add up");
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < image->blocks.list.count; i++)
+        bytes += image->blocks.list.items[i].bytes;
+    if (head->slot_count > bytes / sizeof(uint32_t))
+        return quern__image_fail("it has more slots than bytes for them");
+    if (head->first_handle_high >> 24 == 0 || (head->first_handle_high & QUERN__MAX_GENERATION) == 0)
+        return quern__image_fail("its first generation is none");
+    if (!quern__array_reserve(&image->allocator, &image->lives, head->slot_count) ||
+        !quern__array_reserve(&image->allocator, &image->states, head->slot_count) ||
+        !quern__array_reserve(&image->allocator, &image->free_slots, head->free_count))
+        return quern__image_fail_memory();
+    image->lives.count = image->states.count = head->slot_count;
+    if (head->slot_count > 0) memset(image->states.items, QUERN__STATE_UNKNOWN, head->slot_count);
+    return QUERN_OK;
+}
+
+static bool note_slot(const quern__image *image, uint32_t slot, uint32_t life, quern__archived_state state)
+{
+    if (slot >= image->head.slot_count || image->states.items[slot] != QUERN__STATE_UNKNOWN || life == 0 ||
+        life > QUERN__MAX_GENERATION)
+        return false;
+    image->states.items[slot] = (uint8_t)state;
+    image->lives.items[slot] = life;
+    return true;
+}
+
+quern_result quern__image_take_free(quern__image *image, quern__parser *payload)
+{
+    while (payload->at < payload->end && !payload->failed) {
+        quern__free_section entry;
+        quern__parse(payload, &entry, sizeof entry);
+        if (payload->failed || image->free_slots.count == image->head.free_count ||
+            !note_slot(image, entry.slot, entry.life, QUERN__STATE_FREE))
+            return quern__image_fail("its list of free slots is broken");
+        image->free_slots.items[image->free_slots.count++] = entry.slot;
+    }
+    return QUERN_OK;
+}
+
+quern_result quern__image_take_retired(quern__image *image, quern__parser *payload)
+{
+    while (payload->at < payload->end && !payload->failed) {
+        const uint32_t slot = quern__parse_u32(payload);
+        if (payload->failed || !note_slot(image, slot, QUERN__MAX_GENERATION, QUERN__STATE_RETIRED))
+            return quern__image_fail("its list of retired slots is broken");
+        image->retired_count++;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- names */
+
+/* The parent in the built-in hierarchy. */
+static uint32_t parent_of(const quern__image *image, uint32_t slot)
+{
+    for (uint32_t i = 0; i < image->types.count; i++) {
+        const quern__archived_links *links = image->types.items[i]->links;
+        if (links != NULL && links->relation == image->world->storage.relations.parent)
+            return links->targets[slot];
+    }
+    return QUERN__SLOT_NONE;
+}
+
+static quern_result take_name(quern__image *image, uint32_t slot, const char *name)
+{
+    const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
+    if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
+    if (!quern__image_is_alive(image, slot) ||
+        quern__names_number(&image->names, slot) != QUERN__NAME_NONE ||
+        quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
+        return quern__image_fail("it names an entity that cannot have the name");
+    if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
+        quern__names_find(&image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE) {
+        if (!image->def->drop_taken_names)
+            return quern__fail(QUERN_ERROR_NAME_TAKEN,
+                               "the archive has a root '%s', and so has the world: name it anew before, or set "
+                               "drop_taken_names",
+                               name);
+        image->report->dropped_name_count++;
+        return QUERN_OK;
+    }
+    if (!quern__names_reserve(&image->names, &image->allocator, slot)) return quern__image_fail_memory();
+    quern__names_put(&image->names, slot, parent, name, bytes);
+    return QUERN_OK;
+}
+
+quern_result quern__image_take_names(quern__image *image, quern__parser *payload)
+{
+    quern_result result = QUERN_OK;
+    while (result == QUERN_OK && payload->at < payload->end) {
+        char name[QUERN_MAX_ENTITY_NAME_BYTES + 1];
+        const uint32_t slot = quern__parse_u32(payload);
+        quern__parse_name(payload, name, QUERN_MAX_ENTITY_NAME_BYTES);
+        result = payload->failed ? quern__image_fail("its names are broken") : take_name(image, slot, name);
+    }
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------- reading */
+
+/* The order of sections: those of one kind together, but for rows, which follow their archetype, and values,
+ * which follow their resource. */
+static bool may_follow(quern__section_kind last, quern__section_kind kind)
+{
+    switch (kind) {
+        case QUERN__SECTION_WORLD: return last == 0;
+        case QUERN__SECTION_RESOURCE: return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_VALUE;
+        case QUERN__SECTION_VALUE: return last == QUERN__SECTION_RESOURCE || last == QUERN__SECTION_VALUE;
+        case QUERN__SECTION_ARCHETYPE: return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_ROWS;
+        case QUERN__SECTION_ROWS: return last == QUERN__SECTION_ARCHETYPE || last == QUERN__SECTION_ROWS;
+        case QUERN__SECTION_END: return last >= QUERN__SECTION_WORLD && last < QUERN__SECTION_END;
+        default: return last >= QUERN__SECTION_WORLD && last <= kind;
+    }
+}
+
+static quern_result take_section(quern__image *image, quern__section *section)
+{
+    if (!may_follow(image->last_kind, section->kind)) return quern__image_fail("its sections are out of order");
+    image->last_kind = section->kind;
+    switch (section->kind) {
+        case QUERN__SECTION_WORLD: return take_world(image, &section->payload);
+        case QUERN__SECTION_TYPE: return quern__image_take_type(image, &section->payload);
+        case QUERN__SECTION_RESOURCE: return quern__image_take_resource(image, &section->payload);
+        case QUERN__SECTION_VALUE: return quern__image_take_value(image, &section->payload);
+        case QUERN__SECTION_LINKS: return quern__image_take_links(image, &section->payload);
+        case QUERN__SECTION_ARCHETYPE: return quern__image_take_archetype(image, &section->payload);
+        case QUERN__SECTION_ROWS: return quern__image_take_rows(image, &section->payload);
+        case QUERN__SECTION_FREE: return quern__image_take_free(image, &section->payload);
+        case QUERN__SECTION_RETIRED: return quern__image_take_retired(image, &section->payload);
+        case QUERN__SECTION_NAMES: return quern__image_take_names(image, &section->payload);
+        case QUERN__SECTION_END: image->is_whole = quern__parse_is_done(&section->payload); break;
+    }
+    return QUERN_OK;
+}
+
+/* What the world lacks is said when all types are known, so that the report names all of it. */
+static quern_result check_missing(const quern__image *image)
+{
+    const quern_load_report *report = image->report;
+    if (report->missing_count == 0 || image->def->leave_out_missing) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
+                       "the world does not have '%s', which the archive has (%u such components, relations or "
+                       "resources in all): register it, say by a migration what becomes of it, or set "
+                       "leave_out_missing",
+                       report->missing[0], report->missing_count);
+}
+
+static quern_result take_sections(quern__image *image)
+{
+    quern__section_walk walk = {.blocks = &image->blocks};
+    quern__section section;
+    quern_result result = QUERN_OK;
+    while (result == QUERN_OK && quern__section_next(&walk, &section)) {
+        if (image->last_kind < QUERN__SECTION_LINKS && section.kind >= QUERN__SECTION_LINKS)
+            result = check_missing(image);
+        if (result == QUERN_OK) result = take_section(image, &section);
+    }
+    return result;
+}
+
+quern_result quern__image_read(quern__image *image, quern_source source)
+{
+    quern_result result = quern__blocks_read(&image->blocks, source, &image->allocator);
+    if (result == QUERN_OK) result = take_sections(image);
+    return result == QUERN_OK ? quern__image_check_whole(image) : result;
+}
+
+static void type_release(quern__image *image, quern__archived_type *type)
+{
+    if (type->links != NULL) {
+        const size_t count = image->head.slot_count;
+        quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
+                       QUERN__ARRAY_ALIGNMENT_BYTES);
+        quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
+        quern__release(&image->allocator, type->links, sizeof *type->links, _Alignof(quern__archived_links));
+    }
+    quern__type_release(&type->type, &image->allocator);
+    quern__release(&image->allocator, type, sizeof *type, _Alignof(quern__archived_type));
+}
+
+static void resource_release(quern__archived_resource *resource, const quern_allocator *allocator)
+{
+    quern__release(allocator, resource->value, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    quern__type_release(&resource->type, allocator);
+    quern__release(allocator, resource, sizeof *resource, _Alignof(quern__archived_resource));
+}
+
+void quern__image_release(quern__image *image)
+{
+    const quern_allocator *allocator = &image->allocator;
+    for (uint32_t i = 0; i < image->types.count; i++)
+        type_release(image, image->types.items[i]);
+    for (uint32_t i = 0; i < image->resources.count; i++)
+        resource_release(image->resources.items[i], allocator);
+    quern__array_release(allocator, &image->types);
+    quern__array_release(allocator, &image->resources);
+    quern__array_release(allocator, &image->sets);
+    quern__array_release(allocator, &image->type_numbers);
+    quern__array_release(allocator, &image->free_slots);
+    quern__array_release(allocator, &image->lives);
+    quern__array_release(allocator, &image->states);
+    quern__names_release(&image->names, allocator);
+    quern__blocks_release(&image->blocks, allocator);
+}

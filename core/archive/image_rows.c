@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Rows of an archive, and who is whose child: first section by section, then what they say together. */
+
+#include "core/archive/image.h"
+
+/* ------------------------------------------------------------------------------------------- links */
+
+static quern_result begin_links(quern__image *image, quern__archived_type *type)
+{
+    const quern_allocator *allocator = &image->allocator;
+    const size_t count = image->head.slot_count;
+    const quern__components *components = &image->world->storage.components;
+    if (count == 0) return quern__image_fail("it has links and no entities");
+    quern__archived_links *links =
+        quern__allocate(allocator, sizeof *links, _Alignof(quern__archived_links));
+    if (links == NULL) return quern__image_fail_memory();
+    *links = (quern__archived_links){
+        .relation = components->list.items[type->component_index]->managed.relation,
+        .targets =
+            quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES),
+        .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
+    type->links = links;
+    if (links->targets == NULL || links->levels == NULL) return quern__image_fail_memory();
+    memset(links->targets, 0xFF, count * sizeof *links->targets); /* QUERN__SLOT_NONE */
+    memset(links->levels, 0, count);
+    return QUERN_OK;
+}
+
+static bool take_children(const quern__image *image, quern__archived_links *links, quern__parser *payload)
+{
+    const uint32_t target = quern__parse_u32(payload), count = quern__parse_u32(payload);
+    if (payload->failed || target >= image->head.slot_count || count == 0) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t child = quern__parse_u32(payload);
+        if (payload->failed || child >= image->head.slot_count || child == target) return false;
+        if (links == NULL) continue;
+        if (links->targets[child] != QUERN__SLOT_NONE) return false;
+        links->targets[child] = target;
+        links->link_count++;
+    }
+    return true;
+}
+
+quern_result quern__image_take_links(quern__image *image, quern__parser *payload)
+{
+    quern__links_section section;
+    quern__parse(payload, &section, sizeof section);
+    quern__archived_type *type =
+        section.relation < image->types.count ? image->types.items[section.relation] : NULL;
+    if (type == NULL || type->role != QUERN__ROLE_RELATION || section.zero != 0)
+        return quern__image_fail("it has links of no relation");
+    quern_result result = QUERN_OK;
+    if (type->links == NULL && type->component_index != QUERN__NO_COMPONENT)
+        result = begin_links(image, type);
+    while (result == QUERN_OK && payload->at < payload->end)
+        if (!take_children(image, type->links, payload)) return quern__image_fail("its links are broken");
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- sets */
+
+/* Puts a component into the set in the world, at its place. False: it is there already. */
+static bool insert(quern__archived_set *set, uint32_t component_index)
+{
+    uint32_t at = set->component_count;
+    while (at > 0 && set->component_indices[at - 1] >= component_index)
+        at--;
+    if (at < set->component_count && set->component_indices[at] == component_index) return false;
+    memmove(&set->component_indices[at + 1], &set->component_indices[at],
+            (set->component_count - at) * sizeof set->component_indices[0]);
+    set->component_indices[at] = (uint16_t)component_index;
+    set->component_count++;
+    return true;
+}
+
+/* The level that members of the set have in a relation of it; 0: none, UINT32_MAX: several. */
+static uint32_t level_of(const quern__image *image, const quern__archived_set *set, uint32_t relation)
+{
+    uint32_t level = 0;
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const quern__archived_type *type = quern__image_type(image, set, i);
+        if (type->role != QUERN__ROLE_LEVEL || type->relation != relation) continue;
+        if (level != 0) return UINT32_MAX;
+        level = type->level;
+    }
+    return level;
+}
+
+/* A relation with levels comes with one of them, and levels come with their relation. */
+static bool has_good_levels(const quern__image *image, const quern__archived_set *set)
+{
+    uint32_t level_count = 0;
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const uint32_t number = image->type_numbers.items[set->first_type + i];
+        const quern__archived_type *type = image->types.items[number];
+        level_count += type->role == QUERN__ROLE_LEVEL;
+        if (type->role != QUERN__ROLE_RELATION) continue;
+        const uint32_t level = level_of(image, set, number);
+        const bool has_levels = (type->flags & QUERN__ARCHIVED_HAS_LEVELS) != 0;
+        if (has_levels ? level == 0 || level == UINT32_MAX : level != 0) return false;
+        level_count -= has_levels;
+    }
+    return level_count == 0;
+}
+
+static quern_result take_set_type(quern__image *image, quern__archived_set *set, uint32_t number)
+{
+    if (number >= image->types.count) return quern__image_fail("an archetype of it has a type that is none");
+    const quern__archived_type *type = image->types.items[number];
+    image->type_numbers.items[image->type_numbers.count++] = number;
+    set->type_count++;
+    set->values_bytes += type->type.size_bytes;
+    set->plane_count += (type->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0;
+    if (type->component_index == QUERN__NO_COMPONENT || insert(set, type->component_index)) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "an entity of the archive would have component '%s' of this world twice: '%s' becomes it, "
+                       "and another one",
+                       quern__components_type(&image->world->storage.components, type->component_index)->name,
+                       type->type.name);
+}
+
+/* Rows of the set before, if any, are complete. */
+static bool is_set_complete(const quern__image *image)
+{
+    if (image->sets.count == 0) return true;
+    const quern__archived_set *set = &image->sets.items[image->sets.count - 1];
+    return set->taken_count == set->row_count;
+}
+
+quern_result quern__image_take_archetype(quern__image *image, quern__parser *payload)
+{
+    quern__archetype_section section;
+    quern__parse(payload, &section, sizeof section);
+    if (payload->failed || section.type_count > QUERN_MAX_ENTITY_COMPONENTS || !is_set_complete(image))
+        return quern__image_fail("an archetype of it is none");
+    if (!quern__array_reserve(&image->allocator, &image->sets, image->sets.count + 1) ||
+        !quern__array_reserve(&image->allocator, &image->type_numbers,
+                              image->type_numbers.count + section.type_count))
+        return quern__image_fail_memory();
+    quern__archived_set *set = &image->sets.items[image->sets.count++];
+    *set = (quern__archived_set){.first_type = image->type_numbers.count,
+                                 .row_count = section.row_count,
+                                 .empty_since = section.empty_since,
+                                 .values_bytes = sizeof(quern_entity)};
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < section.type_count && result == QUERN_OK; i++)
+        result = take_set_type(image, set, quern__parse_u32(payload));
+    if (result == QUERN_OK && (!quern__parse_is_done(payload) || !has_good_levels(image, set)))
+        result = quern__image_fail("an archetype of it is none");
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+static bool take_handles(const quern__image *image, const char *handles, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        quern_entity entity;
+        memcpy(&entity, handles + i * sizeof entity, sizeof entity);
+        const uint32_t life = quern__image_life(image, entity), slot = quern_entity_index(entity);
+        if (slot >= image->head.slot_count || life == 0 ||
+            image->states.items[slot] != QUERN__STATE_UNKNOWN)
+            return false;
+        image->states.items[slot] = QUERN__STATE_ALIVE;
+        image->lives.items[slot] = life;
+    }
+    return true;
+}
+
+/* The targets of these rows are those that links know. */
+static bool take_targets(const quern__archived_type *type, uint32_t level, const char *handles,
+                         const char *values, uint32_t count)
+{
+    quern__archived_links *links = type->links;
+    if (links == NULL) return false;
+    links->source_count += count;
+    for (uint32_t i = 0; i < count; i++) {
+        quern_entity source, target;
+        memcpy(&source, handles + i * sizeof source, sizeof source);
+        memcpy(&target, values + i * sizeof target, sizeof target);
+        const uint32_t slot = quern_entity_index(source);
+        if (links->targets[slot] == QUERN__SLOT_NONE || links->targets[slot] != quern_entity_index(target))
+            return false;
+        links->levels[slot] = (uint8_t)level;
+    }
+    return true;
+}
+
+static quern_result take_column(const quern__image *image, const quern__archived_set *set, uint32_t i,
+                                const char *handles, const char *values, uint32_t count)
+{
+    const quern__archived_type *type = quern__image_type(image, set, i);
+    if (type->component_index == QUERN__NO_COMPONENT) return QUERN_OK;
+    if (type->role == QUERN__ROLE_RELATION) {
+        const uint32_t level = level_of(image, set, image->type_numbers.items[set->first_type + i]);
+        return take_targets(type, level, handles, values, count)
+                   ? QUERN_OK
+                   : quern__image_fail("rows of it have other targets than its links");
+    }
+    return quern__conversion_check(&type->conversion, values, count);
+}
+
+/* The bits of rows in which a component is disabled. */
+static quern_result take_plane(const quern__image *image, const quern__archived_type *type,
+                               quern__parser *payload, uint32_t row_count)
+{
+    uint64_t count, words[QUERN__PLANE_ROW_WORDS] = {0};
+    uint32_t found = 0;
+    quern__parse(payload, &count, sizeof count);
+    if (payload->failed || count == 0) return QUERN_OK;
+    quern__parse(payload, words, quern__archived_plane_bytes(row_count));
+    for (uint32_t i = 0; i < QUERN__PLANE_ROW_WORDS; i++)
+        found += (uint32_t)__builtin_popcountll(words[i]);
+    if (found != count || (row_count % 64 != 0 && words[row_count / 64] >> row_count % 64 != 0))
+        return quern__image_fail("it disables components of rows that are not there");
+    const uint32_t index = type->component_index;
+    if (index == QUERN__NO_COMPONENT ||
+        quern__components_can_disable(&image->world->storage.components, index))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "entities of the archive have '%s' disabled, which this world registered without "
+                       "can_disable",
+                       type->type.name);
+}
+
+quern_result quern__image_take_rows(quern__image *image, quern__parser *payload)
+{
+    quern__archived_set *set = &image->sets.items[image->sets.count - 1];
+    quern__rows_section section;
+    quern__parse(payload, &section, sizeof section);
+    const uint32_t count = section.row_count;
+    if (payload->failed || section.zero != 0 || count == 0 || count > QUERN__PLANE_MAX_ROWS ||
+        count > set->row_count - set->taken_count)
+        return quern__image_fail("it has rows where none can be");
+    set->taken_count += count;
+    const char *handles = quern__parse_bytes(payload, count * sizeof(quern_entity));
+    if (handles == NULL || !take_handles(image, handles, count))
+        return quern__image_fail("its rows have handles that are none");
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++) {
+        const uint32_t size_bytes = quern__image_type(image, set, i)->type.size_bytes;
+        const char *values = quern__parse_bytes(payload, (size_t)size_bytes * count);
+        if (values == NULL) return quern__image_fail("its rows are cut off");
+        result = take_column(image, set, i, handles, values, count);
+    }
+    for (uint32_t i = 0; i < set->type_count && result == QUERN_OK; i++)
+        if ((quern__image_type(image, set, i)->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0)
+            result = take_plane(image, quern__image_type(image, set, i), payload, count);
+    if (result == QUERN_OK && !quern__parse_is_done(payload))
+        result = quern__image_fail("its rows have not the size that follows from their types");
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------- the whole */
+
+enum { ON_THE_WAY = 0x40, IS_GOOD = 0x80, MARKS = ON_THE_WAY | IS_GOOD };
+_Static_assert(QUERN_MAX_RELATION_LEVEL < ON_THE_WAY, "marks stand beside levels");
+
+/* Whether who is above the slot comes to an end. Levels below the last one rise with each step, so only on
+ * the last can anybody be above himself. */
+static bool ends_above(const quern__archived_links *links, uint32_t slot)
+{
+    uint32_t at = slot;
+    for (; links->levels[at] == QUERN_MAX_RELATION_LEVEL; at = links->targets[at])
+        links->levels[at] |= ON_THE_WAY;
+    if ((links->levels[at] & ON_THE_WAY) != 0) return false;
+    for (at = slot; (links->levels[at] & ON_THE_WAY) != 0; at = links->targets[at])
+        links->levels[at] = QUERN_MAX_RELATION_LEVEL | IS_GOOD;
+    return true;
+}
+
+static bool is_good_link(const quern__image *image, const quern__archived_links *links, uint32_t slot)
+{
+    const uint32_t target = links->targets[slot];
+    if (target == QUERN__SLOT_NONE) return true;
+    if (!quern__image_is_alive(image, slot) || !quern__image_is_alive(image, target)) return false;
+    if (!links->relation->has_levels) return true;
+    const uint32_t above = links->levels[target] & ~(uint32_t)MARKS;
+    const uint32_t level = above < QUERN_MAX_RELATION_LEVEL ? above + 1 : QUERN_MAX_RELATION_LEVEL;
+    return (links->levels[slot] & ~(uint32_t)MARKS) == level && ends_above(links, slot);
+}
+
+static quern_result check_links(const quern__image *image, const quern__archived_links *links)
+{
+    if (links->link_count != links->source_count)
+        return quern__image_fail("its links have other sources than its rows");
+    for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
+        if (!is_good_link(image, links, slot))
+            return quern__image_fail("a link of it leads to nobody, to another level, or round in a circle");
+    for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
+        links->levels[slot] &= (uint8_t)~MARKS;
+    return QUERN_OK;
+}
+
+quern_result quern__image_check_whole(const quern__image *image)
+{
+    if (!image->is_whole || !is_set_complete(image)) return quern__image_fail("it ends before its end");
+    uint64_t row_count = 0;
+    for (uint32_t i = 0; i < image->sets.count; i++)
+        row_count += image->sets.items[i].row_count;
+    if (row_count != image->head.row_count || image->free_slots.count != image->head.free_count ||
+        image->retired_count != image->head.retired_count)
+        return quern__image_fail("it has other slots than it says");
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
+        if (image->types.items[i]->links != NULL) result = check_links(image, image->types.items[i]->links);
+    for (uint32_t i = 0; i < image->resources.count && result == QUERN_OK; i++)
+        if (image->resources.items[i]->value_bytes != image->resources.items[i]->type.size_bytes)
+            result = quern__image_fail("a resource of it has fewer bytes than its size");
+    return result;
+}

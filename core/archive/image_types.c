@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Components and resources of an archive: what they were, and what the world has under their names. */
+
+#include <quern/active.h>
+
+#include "core/archive/image.h"
+
+/* ----------------------------------------------------------------------------------------- parsing */
+
+/* A name, size, alignment and fields become a type, as if somebody registered them. */
+static quern_result parse_type(quern__parser *payload, const quern__type_section *section,
+                               const quern_allocator *allocator, quern__type *out_type)
+{
+    static const quern_hooks none = {0};
+    char name[QUERN_MAX_NAME_BYTES + 1], names[QUERN_MAX_FIELDS][QUERN_MAX_NAME_BYTES + 1];
+    quern_field fields[QUERN_MAX_FIELDS] = {{0}};
+    quern__parse_name(payload, name, QUERN_MAX_NAME_BYTES);
+    if (section->field_count > QUERN_MAX_FIELDS) payload->failed = true;
+    for (uint32_t i = 0; i < section->field_count && !payload->failed; i++) {
+        quern__field_section field;
+        quern__parse_name(payload, names[i], QUERN_MAX_NAME_BYTES);
+        quern__parse(payload, &field, sizeof field);
+        fields[i] = (quern_field){.name = names[i],
+                                  .type = (quern_field_type)field.type,
+                                  .offset_bytes = field.offset_bytes,
+                                  .count = field.count};
+    }
+    if (!quern__parse_is_done(payload)) return quern__image_fail("what it says of a type is broken");
+    const quern_result result =
+        quern__type_init(out_type, allocator, "archived component", name, NULL, section->size_bytes,
+                         section->alignment_bytes, &none, fields);
+    if (result == QUERN_OK || result == QUERN_ERROR_OUT_OF_MEMORY) return result;
+    return quern__image_fail("a type of it is none");
+}
+
+static void note_missing(const quern__image *image, const char *name)
+{
+    quern_load_report *report = image->report;
+    const uint32_t number = report->missing_count++;
+    if (number < QUERN_MAX_MISSING) memcpy(report->missing[number], name, strlen(name) + 1);
+}
+
+/* ----------------------------------------------------------------------------------------- values */
+
+static const quern_migration *find_migration(const quern_load_def *def, const char *name)
+{
+    for (uint32_t i = 0; i < QUERN_MAX_MIGRATIONS && def->migrations[i].name != NULL; i++)
+        if (strcmp(def->migrations[i].name, name) == 0) return &def->migrations[i];
+    return NULL;
+}
+
+/* Under which component of the world values go on. Null: none. */
+static quern_component find_component(const quern__image *image, const quern__archived_type *type)
+{
+    if (type->migration != NULL) return type->migration->component;
+    const quern_component found =
+        quern__components_find(&image->world->storage.components, type->type.name);
+    if (found.bits == 0) note_missing(image, type->type.name);
+    return found;
+}
+
+static quern_result fail_hooks(const quern__type *type)
+{
+    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                       "component '%s' has hooks in this world, and an archive has bytes: a migration with "
+                       "migrate has to make the values",
+                       type->name);
+}
+
+static bool owns_values(const quern_hooks *hooks)
+{
+    return hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL;
+}
+
+static quern_result settle_conversion(const quern__image *image, quern__archived_type *type,
+                                      const quern__type *target)
+{
+    const quern_migration *migration = type->migration;
+    quern_load_report *report = image->report;
+    if (migration != NULL && migration->migrate != NULL) {
+        if (migration->source_bytes != type->type.size_bytes)
+            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                               "the migration of '%s' is for values of %u bytes, and the archive has values of "
+                               "%u bytes",
+                               type->type.name, migration->source_bytes, type->type.size_bytes);
+        type->conversion = (quern__conversion){
+            .source = &type->type, .target = target, .kind = QUERN__CONVERT_BY_USER};
+        report->converted_count++;
+        return QUERN_OK;
+    }
+    if (owns_values(&target->hooks)) return fail_hooks(target);
+    const quern_result result = quern__conversion_find(&type->conversion, &type->type, target);
+    report->converted_count += type->conversion.kind != QUERN__CONVERT_NOTHING;
+    report->dropped_field_count += type->conversion.dropped_field_count;
+    return result;
+}
+
+static quern_result settle_value(const quern__image *image, quern__archived_type *type)
+{
+    const quern__components *components = &image->world->storage.components;
+    type->migration = find_migration(image->def, type->type.name);
+    const quern_component found = find_component(image, type);
+    if (found.bits == 0) return QUERN_OK;
+    const uint32_t index = quern__component_index(found);
+    if (quern__components_is_managed(components, index) || index == image->world->storage.disabled_index)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "'%s' was a component when it was saved, and '%s' is kept by this world itself, for "
+                           "a relation or the like: say by a migration what becomes of it",
+                           type->type.name, quern__components_type(components, index)->name);
+    const quern_result result =
+        settle_conversion(image, type, quern__components_type(components, index));
+    if (result == QUERN_OK) type->component_index = index;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------- what the world keeps */
+
+static quern_result settle_relation(const quern__image *image, quern__archived_type *type)
+{
+    const quern__storage *storage = &image->world->storage;
+    const char *name = type->type.name;
+    const bool has_levels = (type->flags & QUERN__ARCHIVED_HAS_LEVELS) != 0;
+    const bool is_ordered = (type->flags & QUERN__ARCHIVED_IS_ORDERED) != 0;
+    if (type->type.size_bytes != sizeof(quern_entity) || !type->type.has_entity_fields ||
+        type->policy > QUERN_TARGET_REFUSES)
+        return quern__image_fail("a relation of it is none");
+    const bool is_parent = strcmp(name, quern__parent_def.name) == 0 && has_levels && is_ordered &&
+                           type->policy == quern__parent_def.on_target_destroyed;
+    if (is_parent && quern__components_find(&storage->components, name).bits == 0 &&
+        quern_world_parent(image->world).bits == 0)
+        return quern__image_fail_memory();
+    const quern_component known = quern__components_find(&storage->components, name);
+    if (known.bits == 0) {
+        note_missing(image, name);
+        return QUERN_OK;
+    }
+    const quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
+    if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels ||
+        relation->is_ordered != is_ordered)
+        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
+                           "'%s' was a relation when it was saved; in this world it is none, or has another "
+                           "policy, levels or order",
+                           name);
+    type->component_index = relation->component_index;
+    return quern__conversion_find(&type->conversion, &type->type,
+                                  quern__components_type(&storage->components, type->component_index));
+}
+
+static quern_result settle_level(const quern__image *image, quern__archived_type *type)
+{
+    const quern__archived_type *relation =
+        type->relation < image->types.count ? image->types.items[type->relation] : NULL;
+    if (relation == NULL || relation->role != QUERN__ROLE_RELATION ||
+        (relation->flags & QUERN__ARCHIVED_HAS_LEVELS) == 0 || type->type.size_bytes != 0 ||
+        type->level == 0 || type->level > QUERN_MAX_RELATION_LEVEL)
+        return quern__image_fail("a level of it is none");
+    if (relation->component_index != QUERN__NO_COMPONENT)
+        type->component_index = relation->component_index + type->level;
+    return QUERN_OK;
+}
+
+static quern_result settle_disabled(const quern__image *image, quern__archived_type *type)
+{
+    if (type->type.size_bytes != 0) return quern__image_fail("a tag of it is none");
+    const quern_component disabled = quern_world_disabled(image->world);
+    if (disabled.bits == 0) return QUERN_ERROR_LAYOUT_MISMATCH; /* with the message of that call */
+    type->component_index =
+        quern__component_index(disabled) + (type->role == QUERN__ROLE_OFF_BY_PARENT ? 1 : 0);
+    return QUERN_OK;
+}
+
+static quern_result settle_type(const quern__image *image, quern__archived_type *type)
+{
+    switch (type->role) {
+        case QUERN__ROLE_VALUE: return settle_value(image, type);
+        case QUERN__ROLE_RELATION: return settle_relation(image, type);
+        case QUERN__ROLE_LEVEL: return settle_level(image, type);
+        case QUERN__ROLE_DISABLED:
+        case QUERN__ROLE_OFF_BY_PARENT: return settle_disabled(image, type);
+        default: return quern__image_fail("a type of it has a role that is none");
+    }
+}
+
+quern_result quern__image_take_type(quern__image *image, quern__parser *payload)
+{
+    const quern_allocator *allocator = &image->allocator;
+    quern__type_section section;
+    quern__parse(payload, &section, sizeof section);
+    if (section.size_bytes > QUERN_MAX_COMPONENT_BYTES)
+        return quern__image_fail("a component of it is larger than any");
+    if (!quern__array_reserve(allocator, &image->types, image->types.count + 1))
+        return quern__image_fail_memory();
+    quern__archived_type *type = quern__allocate(allocator, sizeof *type, _Alignof(quern__archived_type));
+    if (type == NULL) return quern__image_fail_memory();
+    *type = (quern__archived_type){.role = (quern__archived_role)section.role,
+                                   .flags = section.flags,
+                                   .relation = section.relation,
+                                   .level = section.level,
+                                   .policy = (quern_target_policy)section.policy,
+                                   .component_index = QUERN__NO_COMPONENT};
+    quern_result result = parse_type(payload, &section, allocator, &type->type);
+    if (result == QUERN_OK) result = settle_type(image, type);
+    image->types.items[image->types.count++] = type;
+    return result;
+}
+
+/* --------------------------------------------------------------------------------------- resources */
+
+static quern_result settle_resource(const quern__image *image, quern__archived_resource *resource)
+{
+    quern__resources *resources = &image->world->resources;
+    const quern_resource found = quern__resources_find(resources, resource->type.name);
+    if (image->def->no_resources) return QUERN_OK;
+    if (found.bits == 0) {
+        note_missing(image, resource->type.name);
+        return QUERN_OK;
+    }
+    quern__resource *known = &resources->list.items[quern__resource_index(found)];
+    resource->resource = known;
+    return quern__conversion_find(&resource->conversion, &resource->type, &known->type);
+}
+
+quern_result quern__image_take_resource(quern__image *image, quern__parser *payload)
+{
+    const quern_allocator *allocator = &image->allocator;
+    quern__type_section section;
+    quern__parse(payload, &section, sizeof section);
+    if (!quern__array_reserve(allocator, &image->resources, image->resources.count + 1))
+        return quern__image_fail_memory();
+    quern__archived_resource *resource =
+        quern__allocate(allocator, sizeof *resource, _Alignof(quern__archived_resource));
+    if (resource == NULL) return quern__image_fail_memory();
+    *resource = (quern__archived_resource){0};
+    quern_result result = parse_type(payload, &section, allocator, &resource->type);
+    image->resources.items[image->resources.count++] = resource;
+    if (result == QUERN_OK && resource->type.field_count == 0)
+        result = quern__image_fail("a resource of it has no fields");
+    return result == QUERN_OK ? settle_resource(image, resource) : result;
+}
+
+/* A piece of the value. Its memory comes with the first one; a size alone is never believed beyond what the
+ * archive has. */
+static quern_result append_piece(quern__image *image, quern__archived_resource *resource,
+                                 const quern__parser *payload)
+{
+    const size_t bytes = (size_t)(payload->end - payload->at);
+    if (resource->value == NULL) {
+        const uint64_t blocks_bytes = (uint64_t)image->blocks.list.count * QUERN__BLOCK_BYTES;
+        if (resource->type.size_bytes > blocks_bytes)
+            return quern__image_fail("a resource of it is larger than itself");
+        resource->value =
+            quern__allocate(&image->allocator, resource->type.size_bytes, QUERN_MAX_ALIGNMENT_BYTES);
+        if (resource->value == NULL) return quern__image_fail_memory();
+    }
+    if (bytes > 0) memcpy(resource->value + resource->value_bytes, payload->at, bytes);
+    return QUERN_OK;
+}
+
+quern_result quern__image_take_value(quern__image *image, quern__parser *payload)
+{
+    quern__archived_resource *resource = image->resources.items[image->resources.count - 1];
+    const size_t bytes = (size_t)(payload->end - payload->at);
+    if (bytes > resource->type.size_bytes - resource->value_bytes)
+        return quern__image_fail("a resource of it has more bytes than its size");
+    quern_result result =
+        resource->resource != NULL ? append_piece(image, resource, payload) : QUERN_OK;
+    resource->value_bytes += (uint32_t)bytes;
+    if (result == QUERN_OK && resource->resource != NULL &&
+        resource->value_bytes == resource->type.size_bytes)
+        result = quern__conversion_check(&resource->conversion, resource->value, 1);
+    return result;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Loading: an archive is read and checked as a whole (image.h), then room is made for all of it, and then it
+ * is put into the world, where nothing can fail. */
+
+#include "core/archive/image.h"
+#include "core/storage/change.h"
+
+/* What becomes of handles. */
+typedef struct loading {
+    quern__image *image;
+    quern__storage *storage;
+    quern_entity *handles; /* by slot of the archive: in the world, null for slots where nobody lives */
+} loading;
+
+/* ----------------------------------------------------------------------------------------- handles */
+
+static quern_entity handle_of_life(const loading *load, uint32_t slot, uint32_t life)
+{
+    const uint32_t first_high = load->storage->entities.first_handle_high;
+    const uint32_t first = first_high & QUERN__MAX_GENERATION;
+    uint32_t generation = first + life - 1;
+    if (generation > QUERN__MAX_GENERATION) generation -= QUERN__MAX_GENERATION;
+    return quern__entity_make(first_high >> 24, generation, slot);
+}
+
+/* Where handles are kept, the dead stay who they were. */
+static quern_entity map_handle(void *argument, quern_entity entity)
+{
+    const loading *load = argument;
+    const quern__image *image = load->image;
+    const uint32_t life = quern__image_life(image, entity), slot = quern_entity_index(entity);
+    if (life == 0) return (quern_entity){0};
+    if (image->keeps_handles) return handle_of_life(load, slot, life);
+    return quern__image_is_alive(image, slot) && image->lives.items[slot] == life ? load->handles[slot]
+                                                                                  : (quern_entity){0};
+}
+
+/* The handles that those of the archive will have: all slots are given out anew, or the same. */
+static quern_result choose_handles(loading *load)
+{
+    quern__image *image = load->image;
+    const uint32_t slot_count = image->head.slot_count, row_count = image->head.row_count;
+    if (slot_count == 0) return QUERN_OK;
+    load->handles = quern__allocate(&image->allocator, slot_count * sizeof *load->handles,
+                                    QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (load->handles == NULL) return quern__image_fail_memory();
+    quern_result result = quern__entities_reserve(&load->storage->entities, &image->allocator,
+                                                  image->keeps_handles ? slot_count : row_count);
+    if (result != QUERN_OK) return result;
+    if (!image->keeps_handles) quern__entities_peek(&load->storage->entities, row_count, load->handles);
+    /* from the end, so that no handle is overwritten before it has its place */
+    uint32_t next = row_count;
+    for (uint32_t slot = slot_count; slot-- > 0;) {
+        quern_entity handle = {0};
+        if (image->states.items[slot] == QUERN__STATE_ALIVE)
+            handle = image->keeps_handles ? handle_of_life(load, slot, image->lives.items[slot])
+                                          : load->handles[--next];
+        load->handles[slot] = handle;
+    }
+    return QUERN_OK;
+}
+
+/* -------------------------------------------------------------------------------------------- room */
+
+static quern_result reserve_rows(const loading *load)
+{
+    quern__image *image = load->image;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < image->sets.count && result == QUERN_OK; i++) {
+        quern__archived_set *set = &image->sets.items[i];
+        if (set->row_count == 0 && !image->keeps_handles) continue;
+        result = quern__storage_archetype(load->storage, set->component_indices, set->component_count,
+                                          &set->archetype);
+        if (result == QUERN_OK && set->row_count > 0)
+            result = quern__rows_reserve(load->storage, set->archetype, set->row_count);
+    }
+    return result;
+}
+
+static quern_result reserve_links(const loading *load, const quern__archived_links *links)
+{
+    const quern__image *image = load->image;
+    quern__links *target = &links->relation->links;
+    for (uint32_t slot = 0; slot < image->head.slot_count; slot++) {
+        if (links->targets[slot] == QUERN__SLOT_NONE) continue;
+        const uint32_t to = quern_entity_index(load->handles[links->targets[slot]]);
+        if (!quern__links_reserve(target, &image->allocator, quern_entity_index(load->handles[slot])) ||
+            !quern__links_reserve(target, &image->allocator, to))
+            return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the links of entities");
+    }
+    return QUERN_OK;
+}
+
+static quern_result reserve_names(const loading *load)
+{
+    const quern__image *image = load->image;
+    quern__names *names = &load->storage->names;
+    bool has_room = image->names.count == 0 ||
+                    quern__names_reserve_count(names, &image->allocator, image->names.count);
+    for (uint32_t slot = 0; has_room && slot < image->head.slot_count && image->names.count > 0; slot++)
+        if (quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
+            has_room = quern__names_reserve_page(names, &image->allocator,
+                                                 quern_entity_index(load->handles[slot]));
+    if (has_room) return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the names of entities");
+}
+
+static quern_result reserve(loading *load)
+{
+    const quern__image *image = load->image;
+    quern_result result = choose_handles(load);
+    if (result == QUERN_OK) result = reserve_rows(load);
+    for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
+        if (image->types.items[i]->links != NULL) result = reserve_links(load, image->types.items[i]->links);
+    return result == QUERN_OK ? reserve_names(load) : result;
+}
+
+static void unreserve(const loading *load)
+{
+    for (uint32_t i = 0; i < load->image->sets.count; i++)
+        if (load->image->sets.items[i].archetype != NULL)
+            quern__rows_unreserve(load->storage, load->image->sets.items[i].archetype);
+    quern__entities_trim(&load->storage->entities, &load->image->allocator);
+}
+
+/* ------------------------------------------------------------------------------------------- values */
+
+static void put_slots(const loading *load)
+{
+    const quern__image *image = load->image;
+    const quern__world_section *head = &image->head;
+    if (!image->keeps_handles) {
+        /* those that were peeked at, in the same order */
+        quern_entity taken[256];
+        for (uint32_t done = 0, count; done < head->row_count; done += count) {
+            count = head->row_count - done < 256 ? head->row_count - done : 256;
+            quern__slots_take(load->storage, count, taken);
+        }
+        return;
+    }
+    uint32_t *highs = image->lives.items; /* which are needed no more */
+    for (uint32_t slot = 0; slot < head->slot_count; slot++)
+        highs[slot] = (uint32_t)(handle_of_life(load, slot, highs[slot]).bits >> 32);
+    quern__slots_restore(load->storage, highs, head->slot_count, image->free_slots.items, head->free_count,
+                         head->retired_count);
+}
+
+/* Handles in values that have just been written. */
+static void map_handles(const loading *load, const quern__archived_type *type, char *values, uint32_t count)
+{
+    const quern__type *target = type->conversion.target;
+    const quern__type *described = target->field_count > 0 ? target : &type->type;
+    if (!described->has_entity_fields) return;
+    for (uint32_t i = 0; i < count; i++)
+        quern__type_remap(described, values + (size_t)i * target->size_bytes, map_handle, (void *)load);
+}
+
+static void put_values(const loading *load, const quern__archived_type *type, char *targets,
+                       const char *sources, uint32_t count)
+{
+    if (type->conversion.kind == QUERN__CONVERT_BY_USER)
+        type->migration->migrate(type->migration->user_data, targets, sources, count);
+    else
+        quern__convert(&type->conversion, targets, sources, count);
+    map_handles(load, type, targets, count);
+}
+
+/* Some rows of a section that come to one chunk. */
+typedef struct row_piece {
+    const quern__archived_set *set;
+    const char *handles; /* in the section, of all its rows; columns follow */
+    uint32_t row_count;  /* of the section */
+    uint32_t first, count;
+    uintptr_t location;
+} row_piece;
+
+static void put_columns(const loading *load, const row_piece *piece)
+{
+    const quern__archived_set *set = piece->set;
+    const char *column = piece->handles + piece->row_count * sizeof(quern_entity);
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const quern__archived_type *type = quern__image_type(load->image, set, i);
+        const size_t size_bytes = type->type.size_bytes;
+        void *targets = type->component_index != QUERN__NO_COMPONENT
+                            ? quern__storage_value(set->archetype, piece->location, type->component_index)
+                            : NULL;
+        if (targets != NULL)
+            put_values(load, type, targets, column + piece->first * size_bytes, piece->count);
+        column += piece->row_count * size_bytes;
+    }
+}
+
+static void put_plane(const loading *load, const row_piece *piece, uint32_t component_index,
+                      const char *words)
+{
+    const quern__archetype *archetype = piece->set->archetype;
+    const uint32_t plane = quern__planes_find(archetype->planes, QUERN__PLANE_DISABLED, component_index);
+    (void)load;
+    for (uint32_t i = 0; i < piece->count; i++) {
+        uint64_t word;
+        memcpy(&word, words + (piece->first + i) / 64 * sizeof word, sizeof word);
+        if ((word >> (piece->first + i) % 64 & 1) != 0)
+            quern__row_enable(archetype, piece->location + i, plane, false);
+    }
+}
+
+/* planes: what follows the columns. */
+static void put_planes(const loading *load, const row_piece *piece, const char *planes)
+{
+    const quern__archived_set *set = piece->set;
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const quern__archived_type *type = quern__image_type(load->image, set, i);
+        uint64_t count;
+        if ((type->flags & QUERN__ARCHIVED_CAN_DISABLE) == 0) continue;
+        memcpy(&count, planes, sizeof count);
+        planes += sizeof count;
+        if (count == 0) continue;
+        if (type->component_index != QUERN__NO_COMPONENT)
+            put_plane(load, piece, type->component_index, planes);
+        planes += quern__archived_plane_bytes(piece->row_count);
+    }
+}
+
+static void put_handles(const loading *load, const row_piece *piece)
+{
+    quern_entity handles[QUERN__PLANE_MAX_ROWS];
+    for (uint32_t i = 0; i < piece->count; i++) {
+        quern_entity entity;
+        memcpy(&entity, piece->handles + (piece->first + i) * sizeof entity, sizeof entity);
+        handles[i] = load->handles[quern_entity_index(entity)];
+    }
+    quern__rows_arrive(load->storage, piece->set->archetype, piece->location, handles, piece->count);
+}
+
+static void put_rows(const loading *load, const quern__archived_set *set, quern__parser *payload)
+{
+    quern__rows_section section;
+    quern__parse(payload, &section, sizeof section);
+    row_piece piece = {.set = set, .handles = payload->at, .row_count = section.row_count};
+    const char *planes = piece.handles + (size_t)section.row_count * set->values_bytes;
+    for (; piece.first < section.row_count; piece.first += piece.count) {
+        piece.location =
+            quern__rows_append(load->storage, set->archetype, section.row_count - piece.first, &piece.count);
+        put_columns(load, &piece);
+        put_handles(load, &piece);
+        if (set->plane_count > 0) put_planes(load, &piece, planes);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ what hangs on them */
+
+static void put_link(const loading *load, const quern__archived_links *from, uint32_t child, uint32_t target)
+{
+    quern__relation *relation = from->relation;
+    const quern_entity source = load->handles[child], to = load->handles[target];
+    const uint32_t slot = quern_entity_index(source);
+    quern__links_link(&relation->links, slot, quern_entity_index(to), QUERN__SLOT_NONE);
+    quern__links_at(&relation->links, slot)->level = from->levels[child];
+    /* the same that the row has, unless an archive was made up */
+    const quern__record *record = quern__entities_record(&load->storage->entities, slot);
+    quern_entity *value = quern__storage_value(quern__storage_archetype_of(load->storage, record),
+                                               record->location, relation->component_index);
+    memcpy(value, &to, sizeof to);
+}
+
+static void put_links(const loading *load, quern__parser *payload)
+{
+    quern__links_section section;
+    quern__parse(payload, &section, sizeof section);
+    const quern__archived_links *links = load->image->types.items[section.relation]->links;
+    while (links != NULL && payload->at < payload->end) {
+        const uint32_t target = quern__parse_u32(payload), count = quern__parse_u32(payload);
+        for (uint32_t i = 0; i < count; i++)
+            put_link(load, links, quern__parse_u32(payload), target);
+    }
+}
+
+static uint32_t slot_in_world(const loading *load, uint32_t slot)
+{
+    return slot != QUERN__SLOT_NONE ? quern_entity_index(load->handles[slot]) : QUERN__SLOT_NONE;
+}
+
+static void put_names(const loading *load)
+{
+    const quern__names *names = &load->image->names;
+    for (uint32_t slot = 0; slot < load->image->head.slot_count && names->count > 0; slot++) {
+        const quern__name *name = quern__names_of(names, slot);
+        if (name == NULL) continue;
+        quern__names_put(&load->storage->names, slot_in_world(load, slot), slot_in_world(load, name->parent),
+                         name->text, (uint32_t)strlen(name->text));
+        load->storage->has_attachments = true;
+    }
+}
+
+static void put_resources(const loading *load)
+{
+    const quern__image *image = load->image;
+    for (uint32_t i = 0; i < image->resources.count; i++) {
+        const quern__archived_resource *resource = image->resources.items[i];
+        if (resource->resource == NULL) continue;
+        quern__type_remap(&resource->type, resource->value, map_handle, (void *)load);
+        quern__convert_fields(&resource->conversion, resource->resource->value, resource->value);
+    }
+}
+
+/* Links come after the rows that they link, though they stand before them. */
+static void put_sections(const loading *load, bool links)
+{
+    quern__section_walk walk = {.blocks = &load->image->blocks};
+    quern__section section;
+    uint32_t set_count = 0;
+    while (quern__section_next(&walk, &section)) {
+        if (section.kind == QUERN__SECTION_ARCHETYPE) set_count++;
+        if (section.kind == QUERN__SECTION_ROWS && !links)
+            put_rows(load, &load->image->sets.items[set_count - 1], &section.payload);
+        if (section.kind == QUERN__SECTION_LINKS && links) put_links(load, &section.payload);
+    }
+}
+
+static void put_visits(const loading *load)
+{
+    const quern__image *image = load->image;
+    if (!image->keeps_handles) return;
+    image->world->next_visit = image->head.next_visit;
+    image->world->visit_count = image->head.visit_count;
+    for (uint32_t i = 0; i < image->sets.count; i++)
+        image->sets.items[i].archetype->empty_since = image->sets.items[i].empty_since;
+}
+
+static void give_handles(const loading *load)
+{
+    const quern_load_def *def = load->image->def;
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < load->image->head.slot_count && count < def->entity_capacity; slot++)
+        if (load->image->states.items[slot] == QUERN__STATE_ALIVE)
+            def->entities[count++] = load->handles[slot];
+}
+
+static void put_all(const loading *load)
+{
+    put_resources(load);
+    put_slots(load);
+    put_sections(load, false);
+    put_sections(load, true);
+    put_names(load);
+    put_visits(load);
+    give_handles(load);
+    quern__structure_changed(load->storage);
+}
+
+/* ----------------------------------------------------------------------------------------- the call */
+
+static bool is_end_of_migrations(const void *list, uint32_t i)
+{
+    const quern_migration *migration = &((const quern_migration *)list)[i];
+    return migration->name == NULL && migration->component.bits == 0 && migration->migrate == NULL;
+}
+
+static quern_result check_migrations(const quern_world *world, const quern_load_def *def)
+{
+    uint32_t count;
+    quern_result result = quern__list_count(def->migrations, QUERN_MAX_MIGRATIONS, is_end_of_migrations,
+                                            "migration", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        const quern_migration *migration = &def->migrations[i];
+        result = quern__check_name(migration->name, "component of an archive");
+        if (result == QUERN_OK && migration->component.bits != 0)
+            result = quern__components_check(&world->storage.components, migration->component);
+        if (result == QUERN_OK && migration->component.bits == 0 && migration->migrate != NULL)
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                 "the migration of '%s' has a function and no component to make values of",
+                                 migration->name);
+        if (result != QUERN_OK) quern__name_element(result, "migration", i);
+    }
+    if (result == QUERN_OK && def->entity_capacity > 0 && def->entities == NULL)
+        return quern__fail_null("quern_world_load", "def->entities");
+    return result;
+}
+
+/* So that the archetypes of the archive are the first ones, in its order. */
+static quern_result clear_archetypes(quern_world *world)
+{
+    return world->storage.archetypes.count > 1 ? quern_world_remove_empty_archetypes(world, NULL) : QUERN_OK;
+}
+
+static quern_result load_image(quern__image *image)
+{
+    loading load = {.image = image, .storage = &image->world->storage};
+    quern_result result = image->keeps_handles ? clear_archetypes(image->world) : QUERN_OK;
+    if (result == QUERN_OK) result = reserve(&load);
+    if (result == QUERN_OK)
+        put_all(&load);
+    else
+        unreserve(&load);
+    quern__release(&image->allocator, load.handles, image->head.slot_count * sizeof *load.handles,
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    return result;
+}
+
+static quern_result load_world(quern_world *world, quern_source source, const quern_load_def *def,
+                               quern_load_report *report)
+{
+    static const quern_load_def zero;
+    if (def == NULL) def = &zero;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_load");
+    if (result == QUERN_OK) result = check_migrations(world, def);
+    if (result != QUERN_OK) return result;
+    quern__image image = {.def = def,
+                          .report = report,
+                          .world = world,
+                          .allocator = world->storage.allocator,
+                          .keeps_handles = world->storage.entities.slot_count == 0};
+    result = quern__image_read(&image, source);
+    if (result == QUERN_OK) result = load_image(&image);
+    if (result == QUERN_OK) {
+        report->entity_count = image.head.row_count;
+        report->keeps_handles = image.keeps_handles;
+    }
+    quern__image_release(&image);
+    return result;
+}
+
+quern_result quern_world_load(quern_world *world, quern_source source, const quern_load_def *def,
+                              quern_load_report *out_report)
+{
+    static const char function[] = "quern_world_load";
+    quern_load_report ignored, *report = out_report != NULL ? out_report : &ignored;
+    *report = (quern_load_report){0};
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__check_source(source, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__in_call(load_world(world, source, def, report), function));
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/archive/save.h"
+
+#include "core/archive/convert.h"
+#include "core/base/printer.h"
+#include "core/storage/naming.h"
+#include "core/world/world_commands.h"
+
+/* -------------------------------------------------------------------------------- opening and closing */
+
+static bool is_end_of_components(const void *list, uint32_t i)
+{
+    return ((const quern_component *)list)[i].bits == 0;
+}
+
+static quern_result check_left_out(const quern_world *world, const quern_save_def *def)
+{
+    const quern__components *components = &world->storage.components;
+    uint32_t count;
+    quern_result result = quern__list_count(def->leave_out, QUERN_MAX_LEFT_OUT, is_end_of_components,
+                                            "component to leave out", NULL, &count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__components_check(components, def->leave_out[i]);
+        if (result == QUERN_OK &&
+            quern__components_is_managed(components, quern__component_index(def->leave_out[i])))
+            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                 "'%s' cannot be left out: the world keeps it itself, for a relation or the like",
+                                 quern__components_type(components, quern__component_index(def->leave_out[i]))->name);
+    }
+    return result;
+}
+
+static size_t numbers_bytes(const quern__saving *saving)
+{
+    return (saving->world->storage.components.list.count + 1) * sizeof *saving->numbers;
+}
+
+quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern_sink sink,
+                                const quern_save_def *def)
+{
+    static const quern_save_def zero;
+    *saving = (quern__saving){.world = world, .def = def != NULL ? def : &zero};
+    quern_result result = check_left_out(world, saving->def);
+    if (result != QUERN_OK) return result;
+    if (quern__world_has_commands(world))
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "commands of this world wait to be applied, and an archive cannot hold them: call "
+                           "quern_world_flush before");
+    const quern_allocator *allocator = &world->storage.allocator;
+    saving->numbers = quern__allocate(allocator, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (saving->numbers == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of the world's components");
+    memset(saving->numbers, 0xFF, numbers_bytes(saving)); /* QUERN__NO_TYPE */
+    result = quern__block_writer_open(&saving->writer, sink, allocator, saving->def->compress);
+    if (result != QUERN_OK)
+        quern__release(allocator, saving->numbers, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
+    return result;
+}
+
+quern_result quern__saving_close(quern__saving *saving, quern_result result)
+{
+    quern__release(&saving->world->storage.allocator, saving->numbers, numbers_bytes(saving),
+                   QUERN__ARRAY_ALIGNMENT_BYTES);
+    if (result == QUERN_OK) {
+        quern__section_end(&saving->writer, quern__section_begin(&saving->writer, QUERN__SECTION_END, 0));
+        return quern__block_writer_close(&saving->writer);
+    }
+    quern__block_writer_drop(&saving->writer);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- types */
+
+bool quern__saving_leaves_out(const quern__saving *saving, uint32_t component_index)
+{
+    const quern_component *left_out = saving->def->leave_out;
+    for (uint32_t i = 0; i < QUERN_MAX_LEFT_OUT && left_out[i].bits != 0; i++)
+        if (quern__component_index(left_out[i]) == component_index) return true;
+    return false;
+}
+
+quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uint32_t component_index)
+{
+    const quern__component *component = saving->world->storage.components.list.items[component_index];
+    const quern_hooks *hooks = &component->type.hooks;
+    if (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
+                           "component '%s' has hooks, and what its values own is unknown to an archive: name it "
+                           "in leave_out of quern_save_def",
+                           component->type.name);
+    /* the number itself comes when types are written */
+    if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
+    set->component_indices[set->component_count++] = (uint16_t)component_index;
+    set->values_bytes += component->type.size_bytes;
+    set->plane_count += component->can_disable;
+    return QUERN_OK;
+}
+
+static char *put_type(char *at, quern__type_section section, const quern__type *type)
+{
+    section.size_bytes = type->size_bytes;
+    section.alignment_bytes = type->alignment_bytes;
+    section.field_count = type->field_count;
+    at = quern__put(at, &section, sizeof section);
+    at = quern__put_name(at, type->name);
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern__field_section field = {.type = (uint32_t)type->fields[i].type,
+                                           .offset_bytes = type->fields[i].offset_bytes,
+                                           .count = type->fields[i].count};
+        at = quern__put_name(at, type->fields[i].name);
+        at = quern__put(at, &field, sizeof field);
+    }
+    return at;
+}
+
+enum {
+    NAME_BYTES = 1 + QUERN_MAX_NAME_BYTES,
+    TYPE_BYTES = sizeof(quern__type_section) + NAME_BYTES +
+                 QUERN_MAX_FIELDS * (NAME_BYTES + sizeof(quern__field_section))
+};
+_Static_assert((int)TYPE_BYTES <= (int)QUERN__SECTION_BYTES, "a type fits a section");
+
+static quern__type_section describe_component(const quern__saving *saving, uint32_t index)
+{
+    const quern__component *component = saving->world->storage.components.list.items[index];
+    const quern__relation *relation = component->managed.relation;
+    const uint32_t disabled = saving->world->storage.disabled_index;
+    quern__type_section section = {.flags = component->can_disable ? QUERN__ARCHIVED_CAN_DISABLE : 0};
+    if (relation != NULL && component->managed.level > 0) {
+        section.role = QUERN__ROLE_LEVEL;
+        section.relation = saving->numbers[relation->component_index];
+        section.level = component->managed.level;
+    } else if (relation != NULL) {
+        section.role = QUERN__ROLE_RELATION;
+        section.policy = (uint32_t)relation->policy;
+        section.flags |= (relation->has_levels ? QUERN__ARCHIVED_HAS_LEVELS : 0u) |
+                        (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
+    } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
+        section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_OFF_BY_PARENT;
+    }
+    return section;
+}
+
+void quern__saving_begin(quern__saving *saving, const quern__world_section *section)
+{
+    quern__block_writer *writer = &saving->writer;
+    const quern__components *components = &saving->world->storage.components;
+    char *at = quern__section_begin(writer, QUERN__SECTION_WORLD, sizeof *section);
+    quern__section_end(writer, quern__put(at, section, sizeof *section));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < components->list.count; i++) {
+        if (saving->numbers[i] == QUERN__NO_TYPE) continue;
+        saving->numbers[i] = count++;
+        at = quern__section_begin(writer, QUERN__SECTION_TYPE, TYPE_BYTES);
+        quern__section_end(writer,
+                          put_type(at, describe_component(saving, i), quern__components_type(components, i)));
+    }
+}
+
+/* --------------------------------------------------------------------------------------- resources */
+
+/* What no field describes is zero. */
+static quern_result save_value(quern__saving *saving, const quern__resource *resource)
+{
+    enum { PIECE_BYTES = QUERN__SECTION_BYTES / 2 };
+    const quern_allocator *allocator = &saving->world->storage.allocator;
+    const uint32_t bytes = resource->type.size_bytes;
+    char *value = quern__allocate(allocator, bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    if (value == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for the value of resource '%s'",
+                           resource->type.name);
+    memset(value, 0, bytes);
+    quern__copy_fields(&resource->type, value, resource->value);
+    for (uint32_t done = 0, piece; done < bytes; done += piece) {
+        piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        char *at = quern__section_begin(&saving->writer, QUERN__SECTION_VALUE, piece);
+        quern__section_end(&saving->writer, quern__put(at, value + done, piece));
+    }
+    quern__release(allocator, value, bytes, QUERN_MAX_ALIGNMENT_BYTES);
+    return QUERN_OK;
+}
+
+/* Those of which something is described. */
+static quern_result save_resources(quern__saving *saving)
+{
+    const quern__resources *resources = &saving->world->resources;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < resources->list.count && result == QUERN_OK; i++) {
+        const quern__resource *resource = &resources->list.items[i];
+        if (resource->type.field_count == 0) continue;
+        char *at = quern__section_begin(&saving->writer, QUERN__SECTION_RESOURCE, TYPE_BYTES);
+        quern__section_end(&saving->writer, put_type(at, (quern__type_section){0}, &resource->type));
+        result = save_value(saving, resource);
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------- links */
+
+/* In as many sections as it takes: children that come later are appended to those before. */
+void quern__saving_children(quern__saving *saving, const quern__relation *relation, uint32_t target)
+{
+    enum { MOST = 2048 };
+    const uint32_t to = quern__saving_slot(saving, target);
+    const quern__links_section section = {.relation = saving->numbers[relation->component_index]};
+    uint32_t child = quern__links_first(&relation->links, target);
+    while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
+        char *begin = quern__section_begin(&saving->writer, QUERN__SECTION_LINKS,
+                                          sizeof section + (2 + MOST) * sizeof(uint32_t));
+        char *counted = quern__put_u32(quern__put(begin, &section, sizeof section), to);
+        char *at = quern__put_u32(counted, 0);
+        uint32_t count = 0;
+        for (; child != QUERN__SLOT_NONE && count < MOST;
+             child = quern__links_at(&relation->links, child)->next) {
+            const uint32_t slot = quern__saving_slot(saving, child);
+            if (slot == QUERN__SLOT_NONE) continue;
+            at = quern__put_u32(at, slot);
+            count++;
+        }
+        quern__put_u32(counted, count);
+        if (count > 0) quern__section_end(&saving->writer, at);
+    }
+}
+
+static void save_links(quern__saving *saving)
+{
+    const quern__relations *relations = &saving->world->storage.relations;
+    for (uint32_t r = 0; r < relations->list.count; r++) {
+        const quern__relation *relation = relations->list.items[r];
+        const quern__links *links = &relation->links;
+        for (uint32_t page = 0; page < links->pages.count; page++)
+            for (uint32_t i = 0; links->pages.items[page] != NULL && i < QUERN__LINK_PAGE_SLOTS; i++)
+                if (links->pages.items[page][i].count > 0)
+                    quern__saving_children(saving, relation, page * QUERN__LINK_PAGE_SLOTS + i);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- rows */
+
+void quern__saving_set(quern__saving *saving, const quern__saved_set *set, uint32_t row_count,
+                       uint64_t empty_since)
+{
+    const quern__archetype_section section = {
+        .empty_since = empty_since, .row_count = row_count, .type_count = set->component_count};
+    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ARCHETYPE,
+                                   sizeof section + set->component_count * sizeof(uint32_t));
+    at = quern__put(at, &section, sizeof section);
+    for (uint32_t i = 0; i < set->component_count; i++)
+        at = quern__put_u32(at, saving->numbers[set->component_indices[i]]);
+    quern__section_end(&saving->writer, at);
+}
+
+static size_t rows_bytes(const quern__saved_set *set, uint32_t row_count)
+{
+    return sizeof(quern__rows_section) + (size_t)row_count * set->values_bytes +
+           set->plane_count * (sizeof(uint64_t) + quern__archived_plane_bytes(row_count));
+}
+
+uint32_t quern__saved_rows_most(const quern__saved_set *set)
+{
+    uint32_t most = QUERN__PLANE_MAX_ROWS;
+    while (most > 1 && rows_bytes(set, most) > QUERN__SECTION_BYTES)
+        most /= 2;
+    return most;
+}
+
+char *quern__saving_rows(quern__saving *saving, const quern__saved_set *set, uint32_t row_count)
+{
+    const quern__rows_section section = {.row_count = row_count};
+    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ROWS, rows_bytes(set, row_count));
+    return quern__put(at, &section, sizeof section);
+}
+
+/* Rows `first` to first + count - 1 of a plane, in words that begin with the first. */
+static char *put_plane(char *at, const quern__archetype *archetype, uint32_t component_index, uint32_t slot,
+                       uint32_t first, uint32_t count)
+{
+    const quern__planes *planes = archetype->planes;
+    const uint32_t plane = quern__planes_find(planes, QUERN__PLANE_DISABLED, component_index);
+    const uint64_t *source = quern__plane_words(planes, plane, slot);
+    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
+    for (uint32_t i = 0; i < count && quern__plane_count(planes, plane, slot) > 0; i++) {
+        const uint64_t bit = source[(first + i) / 64] >> (first + i) % 64 & 1;
+        words[i / 64] |= bit << i % 64;
+        found += bit;
+    }
+    at = quern__put(at, &found, sizeof found);
+    return found > 0 ? quern__put(at, words, quern__archived_plane_bytes(count)) : at;
+}
+
+/* Rows of one chunk, column by column. */
+static void save_rows(quern__saving *saving, const quern__saved_set *set, const quern__archetype *archetype,
+                      uint32_t slot, uint32_t first, uint32_t count)
+{
+    const quern__components *components = &saving->world->storage.components;
+    const quern__chunk *chunk = archetype->slots[slot].chunk;
+    const uintptr_t location = quern__location_make(chunk, first);
+    char *at = quern__saving_rows(saving, set, count);
+    at = quern__put(at, quern__archetype_entities(archetype, chunk) + first, count * sizeof(quern_entity));
+    for (uint32_t i = 0; i < set->component_count; i++) {
+        const quern__place place = quern__archetype_place(archetype, set->component_indices[i]);
+        if (place.offset_bytes != 0)
+            at = quern__put(at, quern__place_value(place, location), (size_t)count * place.size_bytes);
+    }
+    for (uint32_t i = 0; i < set->component_count; i++)
+        if (quern__components_can_disable(components, set->component_indices[i]))
+            at = put_plane(at, archetype, set->component_indices[i], slot, first, count);
+    quern__section_end(&saving->writer, at);
+}
+
+static void save_chunks(quern__saving *saving, const quern__saved_set *set,
+                        const quern__archetype *archetype)
+{
+    const uint32_t most = quern__saved_rows_most(set);
+    for (uint32_t slot = 0; slot < archetype->chunk_count; slot++)
+        for (uint32_t first = 0, count; first < archetype->slots[slot].row_count; first += count) {
+            const uint32_t left = archetype->slots[slot].row_count - first;
+            count = left < most ? left : most;
+            save_rows(saving, set, archetype, slot, first, count);
+        }
+}
+
+/* False for an archetype without rows that has a component with hooks: nothing is lost with it. */
+static bool make_set(quern__saving *saving, const quern__archetype *archetype, quern__saved_set *out_set,
+                     quern_result *result)
+{
+    *out_set = (quern__saved_set){.values_bytes = sizeof(quern_entity)};
+    for (uint32_t i = 0; i < archetype->component_count && *result == QUERN_OK; i++)
+        if (!quern__saving_leaves_out(saving, archetype->component_indices[i]))
+            *result = quern__saving_add(saving, out_set, archetype->component_indices[i]);
+    if (*result == QUERN_OK) return true;
+    if (archetype->chunk_count == 0) *result = QUERN_OK;
+    return false;
+}
+
+static void save_archetypes(quern__saving *saving)
+{
+    const quern__storage *storage = &saving->world->storage;
+    for (uint32_t i = 0; i < storage->archetypes.count; i++) {
+        const quern__archetype *archetype = storage->archetypes.items[i];
+        quern__saved_set set;
+        quern_result ignored = QUERN_OK;
+        if (!make_set(saving, archetype, &set, &ignored)) continue;
+        quern__saving_set(saving, &set, (uint32_t)quern__archetype_row_count(archetype),
+                          archetype->empty_since);
+        save_chunks(saving, &set, archetype);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- slots */
+
+/* A section that is filled piece by piece. */
+typedef struct open_section {
+    quern__block_writer *writer;
+    quern__section_kind kind;
+    uint32_t most_bytes; /* of a piece */
+    char *begin, *at;    /* NULL: none is open */
+} open_section;
+
+static char *piece_begin(open_section *section)
+{
+    if (section->begin != NULL &&
+        section->at + section->most_bytes > section->begin + QUERN__SECTION_BYTES / 2) {
+        quern__section_end(section->writer, section->at);
+        section->begin = NULL;
+    }
+    if (section->begin == NULL)
+        section->begin = section->at = quern__section_begin(section->writer, section->kind, QUERN__SECTION_BYTES / 2);
+    return section->at;
+}
+
+static void pieces_end(open_section *section)
+{
+    if (section->begin != NULL) quern__section_end(section->writer, section->at);
+}
+
+static void save_free_slot(open_section *section, const quern__entities *entities, uint32_t slot,
+                           uint32_t handle_high)
+{
+    const quern__free_section entry = {
+        .slot = slot,
+        .life = quern__generation_life(entities->first_handle_high, handle_high & QUERN__MAX_GENERATION)};
+    section->at = quern__put(piece_begin(section), &entry, sizeof entry);
+}
+
+/* Slots of absent pages are taken after those of the free list, in their order. */
+static void save_free_slots(quern__saving *saving)
+{
+    const quern__entities *entities = &saving->world->storage.entities;
+    open_section section = {&saving->writer, QUERN__SECTION_FREE, sizeof(quern__free_section), NULL, NULL};
+    for (uint32_t i = entities->first_free; i != QUERN__SLOT_NONE;) {
+        const quern__record *slot = quern__entities_record(entities, i);
+        save_free_slot(&section, entities, i, slot->handle_high);
+        i = slot->archetype_number;
+    }
+    for (uint32_t page = 0; page < entities->pages.count; page++)
+        for (uint32_t i = 0;
+             quern__entities_is_absent(entities, page) && i < quern__entities_page_slots(entities, page); i++)
+            save_free_slot(&section, entities, page * QUERN__PAGE_RECORDS + i,
+                           entities->absent_highs.items[page]);
+    pieces_end(&section);
+}
+
+/* A slot that nobody has and that is not in the free list: there it may wait for its last life. */
+static bool is_retired(const quern__entities *entities, uint32_t slot)
+{
+    const quern__record *record = quern__entities_record(entities, slot);
+    if (quern__entities_is_absent(entities, slot >> QUERN__PAGE_RECORDS_LOG2) || record->location != 0 ||
+        quern__generation_life(entities->first_handle_high, quern__record_generation(record)) !=
+            QUERN__MAX_GENERATION)
+        return false;
+    uint32_t free = entities->first_free;
+    while (free != QUERN__SLOT_NONE && free != slot)
+        free = quern__entities_record(entities, free)->archetype_number;
+    return free == QUERN__SLOT_NONE;
+}
+
+static void save_retired_slots(quern__saving *saving)
+{
+    const quern__entities *entities = &saving->world->storage.entities;
+    open_section section = {&saving->writer, QUERN__SECTION_RETIRED, sizeof(uint32_t), NULL, NULL};
+    for (uint32_t i = 0; i < entities->slot_count && entities->retired_count > 0; i++)
+        if (is_retired(entities, i))
+            section.at = quern__put_u32(piece_begin(&section), i);
+    pieces_end(&section);
+}
+
+void quern__saving_name(quern__saving *saving, uint32_t slot)
+{
+    const quern__name *name = quern__names_of(&saving->world->storage.names, slot);
+    if (name == NULL) return;
+    char *at = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
+                                   sizeof(uint32_t) + 1 + QUERN_MAX_ENTITY_NAME_BYTES);
+    at = quern__put_u32(at, quern__saving_slot(saving, slot));
+    quern__section_end(&saving->writer, quern__put_name(at, name->text));
+}
+
+/* ------------------------------------------------------------------------------------------- worlds */
+
+static quern__world_section describe_world(const quern_world *world)
+{
+    const quern__entities *entities = &world->storage.entities;
+    return (quern__world_section){.first_handle_high = entities->first_handle_high,
+                                 .slot_count = entities->slot_count,
+                                 .row_count = quern__entities_alive_count(entities),
+                                 .free_count = entities->free_count + entities->absent_count,
+                                 .retired_count = entities->retired_count,
+                                 .next_visit = world->next_visit,
+                                 .visit_count = world->visit_count};
+}
+
+static quern_result save_world(quern__saving *saving)
+{
+    const quern_world *world = saving->world;
+    const quern__storage *storage = &world->storage;
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < storage->archetypes.count && result == QUERN_OK; i++) {
+        quern__saved_set set;
+        make_set(saving, storage->archetypes.items[i], &set, &result);
+    }
+    if (result != QUERN_OK) return result;
+    const quern__world_section section = describe_world(world);
+    quern__saving_begin(saving, &section);
+    if (!saving->def->no_resources) result = save_resources(saving);
+    if (result != QUERN_OK) return result;
+    save_links(saving);
+    save_archetypes(saving);
+    save_free_slots(saving);
+    save_retired_slots(saving);
+    for (uint32_t slot = 0; slot < storage->entities.slot_count && storage->names.count > 0; slot++)
+        quern__saving_name(saving, slot);
+    return QUERN_OK;
+}
+
+static quern_result open_and_save(quern_world *world, quern_sink sink, const quern_save_def *def)
+{
+    quern__saving saving;
+    quern_result result = quern__world_check_unlocked(world, "quern_world_save");
+    if (result == QUERN_OK) result = quern__saving_open(&saving, world, sink, def);
+    return result == QUERN_OK ? quern__saving_close(&saving, save_world(&saving)) : result;
+}
+
+quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def)
+{
+    static const char function[] = "quern_world_save";
+    if (world == NULL) return quern__fail_null(function, "world");
+    const quern_result result = quern__check_sink(sink, function);
+    if (result != QUERN_OK) return result;
+    if (!quern__world_enter(world, function)) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, quern__in_call(open_and_save(world, sink, def), function));
+}

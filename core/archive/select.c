@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Archives of some entities. In the archive these have the slots 0, 1, 2 ... in the order of the list, so it is
+ * a small world of its own: what they know of others is taken out while it is written, and who loads it need
+ * not ask. Entities that then have the same components are written together. */
+
+#include "core/archive/save.h"
+#include "core/world/query.h"
+
+struct quern_archive {
+    quern_world *world;
+    QUERN__ARRAY(quern_entity) entities;
+    quern__map slots; /* slot + 1 -> place in the list */
+};
+
+/* Entities of the list with the same components, by their places in it. */
+typedef struct selected_group {
+    quern__saved_set set;
+    uint64_t next; /* of the same hash, one higher; 0: none */
+    QUERN__ARRAY(uint32_t) places;
+} selected_group;
+
+typedef struct selecting {
+    const quern_archive *archive;
+    quern__saving saving;
+    QUERN__ARRAY(selected_group) groups;
+    quern__map group_of_hash; /* the first one, one higher */
+} selecting;
+
+/* ------------------------------------------------------------------------------------------ the list */
+
+quern_result quern_archive_create(quern_world *world, quern_archive **out_archive)
+{
+    static const char function[] = "quern_archive_create";
+    if (world == NULL) return quern__fail_null(function, "world");
+    if (out_archive == NULL) return quern__fail_null(function, "out_archive");
+    const quern_result result = quern__world_check_unlocked(world, function);
+    if (result != QUERN_OK) return result;
+    quern_archive *archive =
+        quern__allocate(&world->storage.allocator, sizeof *archive, _Alignof(quern_archive));
+    if (archive == NULL)
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "%s: no memory for a list of entities", function);
+    *archive = (quern_archive){.world = world};
+    *out_archive = archive;
+    return QUERN_OK;
+}
+
+void quern_archive_destroy(quern_archive *archive)
+{
+    if (archive == NULL) return;
+    const quern_allocator *allocator = &archive->world->storage.allocator;
+    quern__array_release(allocator, &archive->entities);
+    quern__map_release(&archive->slots, allocator);
+    quern__release(allocator, archive, sizeof *archive, _Alignof(quern_archive));
+}
+
+uint32_t quern_archive_count(const quern_archive *archive)
+{
+    return archive != NULL ? archive->entities.count : 0;
+}
+
+static quern_result reserve(quern_archive *archive, uint64_t more)
+{
+    const quern_allocator *allocator = &archive->world->storage.allocator;
+    const uint64_t count = archive->entities.count + more;
+    if (count < UINT32_MAX / 4 && quern__array_reserve(allocator, &archive->entities, (uint32_t)count) &&
+        quern__map_reserve(&archive->slots, allocator, (uint32_t)count))
+        return QUERN_OK;
+    return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a list of %llu entities",
+                       (unsigned long long)count);
+}
+
+/* There is room. One whose slot is in the list is the same one, or has taken the place of one that died. */
+static void put(quern_archive *archive, quern_entity entity)
+{
+    const uint64_t key = (uint64_t)quern_entity_index(entity) + 1;
+    const uint64_t *place = quern__map_find(&archive->slots, key);
+    if (place != NULL) {
+        archive->entities.items[*place] = entity;
+        return;
+    }
+    quern__map_put(&archive->slots, key, archive->entities.count);
+    archive->entities.items[archive->entities.count++] = entity;
+}
+
+static quern_result check_call(const quern_archive *archive, const void *what, const char *name,
+                               const char *function)
+{
+    if (archive == NULL) return quern__fail_null(function, "archive");
+    if (what == NULL) return quern__fail_null(function, name);
+    return quern__world_check_unlocked(archive->world, function);
+}
+
+quern_result quern_archive_append(quern_archive *archive, const quern_entity *entities, uint32_t count)
+{
+    static const char function[] = "quern_archive_append";
+    quern_result result = check_call(archive, count > 0 ? entities : (const void *)"", "entities", function);
+    if (result != QUERN_OK) return result;
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
+        result = quern__entities_check(&archive->world->storage.entities, entities[i]);
+        if (result != QUERN_OK) quern__name_element(result, "entity", i);
+    }
+    if (result == QUERN_OK) result = reserve(archive, count);
+    for (uint32_t i = 0; i < count && result == QUERN_OK; i++)
+        put(archive, entities[i]);
+    return quern__in_call(result, function);
+}
+
+quern_result quern_archive_append_query(quern_archive *archive, quern_query *query)
+{
+    static const char function[] = "quern_archive_append_query";
+    quern_result result = check_call(archive, query, "query", function);
+    if (result != QUERN_OK) return result;
+    if (query->world != archive->world)
+        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "%s: the query is of another world than the list",
+                           function);
+    /* more than it finds: a query with filters must not be walked twice */
+    result = reserve(archive, quern__entities_alive_count(&archive->world->storage.entities));
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    quern_query_iterator it = quern_query_iterate(query);
+    const uint32_t count = archive->entities.count;
+    while (quern_query_next(&it))
+        for (uint32_t i = 0; i < it.view.count; i++)
+            put(archive, it.view.entities[i]);
+    if (it.result != QUERN_OK)
+        while (archive->entities.count > count)
+            quern__map_remove(&archive->slots,
+                              (uint64_t)quern_entity_index(archive->entities.items[--archive->entities.count]) + 1);
+    return quern__in_call(it.result, function);
+}
+
+/* The next one below the root, parents before children; QUERN__SLOT_NONE: there is none. */
+static uint32_t next_below(const quern__links *links, uint32_t root, uint32_t slot)
+{
+    const uint32_t first = quern__links_first(links, slot);
+    if (first != QUERN__SLOT_NONE) return first;
+    while (slot != root && quern__links_at(links, slot)->next == QUERN__SLOT_NONE)
+        slot = quern__links_at(links, slot)->target;
+    return slot != root ? quern__links_at(links, slot)->next : QUERN__SLOT_NONE;
+}
+
+quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root)
+{
+    static const char function[] = "quern_archive_append_tree";
+    quern_result result = check_call(archive, "", "", function);
+    if (result != QUERN_OK) return result;
+    const quern__storage *storage = &archive->world->storage;
+    result = quern__entities_check(&storage->entities, root);
+    if (result != QUERN_OK) return quern__in_call(result, function);
+    if (storage->relations.parent == NULL) return quern_archive_append(archive, &root, 1);
+    const quern__links *links = &storage->relations.parent->links;
+    const uint32_t top = quern_entity_index(root);
+    uint64_t count = 0;
+    for (uint32_t slot = top; slot != QUERN__SLOT_NONE; slot = next_below(links, top, slot))
+        count++;
+    result = reserve(archive, count);
+    for (uint32_t slot = top; slot != QUERN__SLOT_NONE && result == QUERN_OK;
+         slot = next_below(links, top, slot))
+        put(archive, (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |
+                                    slot});
+    return quern__in_call(result, function);
+}
+
+/* ---------------------------------------------------------------------------------------- the sets */
+
+/* The level that the entity has among those of the list; 0: its target is not there. */
+static uint32_t level_in_list(const selecting *it, const quern__relation *relation, uint32_t slot)
+{
+    uint32_t level = 0;
+    while (level < QUERN_MAX_RELATION_LEVEL) {
+        slot = quern__links_target(&relation->links, slot);
+        if (slot == QUERN__SLOT_NONE || quern__saving_slot(&it->saving, slot) == QUERN__SLOT_NONE) break;
+        level++;
+    }
+    return level;
+}
+
+/* Off by a parent who is not in the list would be off by nobody. */
+static bool has_parent_in_list(const selecting *it, uint32_t slot)
+{
+    const quern__relation *parent = it->saving.world->storage.relations.parent;
+    return parent != NULL && level_in_list(it, parent, slot) > 0;
+}
+
+/* A component as it is in the list: another level, or none. */
+static quern_result add_component(selecting *it, quern__saved_set *set, uint32_t index, uint32_t slot)
+{
+    const quern__storage *storage = &it->saving.world->storage;
+    const quern__managed *managed = &storage->components.list.items[index]->managed;
+    if (managed->relation != NULL) {
+        const uint32_t level = level_in_list(it, managed->relation, slot);
+        if (level == 0) return QUERN_OK;
+        if (managed->level > 0) index = quern__relation_tag(managed->relation, level);
+    } else if (quern__saving_leaves_out(&it->saving, index) ||
+               (storage->disabled_index != QUERN__NO_COMPONENT && index == storage->disabled_index + 1 &&
+                !has_parent_in_list(it, slot))) {
+        return QUERN_OK;
+    }
+    return quern__saving_add(&it->saving, set, index);
+}
+
+static quern_result make_set(selecting *it, uint32_t slot, quern__saved_set *out_set)
+{
+    const quern__storage *storage = &it->saving.world->storage;
+    const quern__archetype *archetype =
+        quern__storage_archetype_of(storage, quern__entities_record(&storage->entities, slot));
+    *out_set = (quern__saved_set){.values_bytes = sizeof(quern_entity)};
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archetype->component_count && result == QUERN_OK; i++)
+        result = add_component(it, out_set, archetype->component_indices[i], slot);
+    return result;
+}
+
+static size_t set_bytes(const quern__saved_set *set)
+{
+    return set->component_count * sizeof set->component_indices[0];
+}
+
+static selected_group *find_group(const selecting *it, const quern__saved_set *set, uint64_t hash)
+{
+    const uint64_t *first = quern__map_find(&it->group_of_hash, hash);
+    for (uint64_t number = first != NULL ? *first : 0; number != 0;) {
+        selected_group *group = &it->groups.items[number - 1];
+        if (group->set.component_count == set->component_count &&
+            memcmp(group->set.component_indices, set->component_indices, set_bytes(set)) == 0)
+            return group;
+        number = group->next;
+    }
+    return NULL;
+}
+
+static selected_group *add_group(selecting *it, const quern__saved_set *set, uint64_t hash)
+{
+    const quern_allocator *allocator = &it->saving.world->storage.allocator;
+    if (!quern__array_reserve(allocator, &it->groups, it->groups.count + 1) ||
+        !quern__map_reserve(&it->group_of_hash, allocator, it->group_of_hash.count + 1))
+        return NULL;
+    selected_group *group = &it->groups.items[it->groups.count++];
+    *group = (selected_group){.set = *set};
+    uint64_t *first = quern__map_find(&it->group_of_hash, hash);
+    if (first != NULL) {
+        group->next = *first;
+        *first = it->groups.count;
+    } else {
+        quern__map_put(&it->group_of_hash, hash, it->groups.count);
+    }
+    return group;
+}
+
+static quern_result group_one(selecting *it, uint32_t place)
+{
+    const quern_allocator *allocator = &it->saving.world->storage.allocator;
+    quern__saved_set set;
+    quern_result result = make_set(it, quern_entity_index(it->archive->entities.items[place]), &set);
+    if (result != QUERN_OK) return result;
+    const uint64_t hash = quern__hash_bytes(set.component_count, set.component_indices, set_bytes(&set)) | 1;
+    selected_group *group = find_group(it, &set, hash);
+    if (group == NULL) group = add_group(it, &set, hash);
+    if (group == NULL || !quern__array_reserve(allocator, &group->places, group->places.count + 1))
+        return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory to sort the %u entities of a list",
+                           it->archive->entities.count);
+    group->places.items[group->places.count++] = place;
+    return QUERN_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- the rows */
+
+static quern_entity handle_in_list(uint32_t place)
+{
+    return quern__entity_make(1, 1, place);
+}
+
+static quern_entity map_handle(void *argument, quern_entity entity)
+{
+    const selecting *it = argument;
+    if (quern__entities_find(&it->saving.world->storage.entities, entity) == NULL) return (quern_entity){0};
+    const uint32_t place = quern__saving_slot(&it->saving, quern_entity_index(entity));
+    return place != QUERN__SLOT_NONE ? handle_in_list(place) : (quern_entity){0};
+}
+
+static const quern__record *record_of(const selecting *it, uint32_t place)
+{
+    return quern__entities_record(&it->saving.world->storage.entities,
+                                  quern_entity_index(it->archive->entities.items[place]));
+}
+
+static char *put_column(selecting *it, char *at, uint32_t index, const uint32_t *places, uint32_t count)
+{
+    const quern__storage *storage = &it->saving.world->storage;
+    const quern__type *type = quern__components_type(&storage->components, index);
+    for (uint32_t i = 0; i < count && type->size_bytes > 0; i++) {
+        const quern__record *record = record_of(it, places[i]);
+        const void *value =
+            quern__storage_value(quern__storage_archetype_of(storage, record), record->location, index);
+        memcpy(at, value, type->size_bytes);
+        quern__type_remap(type, at, map_handle, it);
+        at += type->size_bytes;
+    }
+    return at;
+}
+
+static char *put_plane(const selecting *it, char *at, uint32_t index, const uint32_t *places, uint32_t count)
+{
+    const quern__storage *storage = &it->saving.world->storage;
+    uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const quern__record *record = record_of(it, places[i]);
+        if (quern__row_is_enabled(quern__storage_archetype_of(storage, record), record->location, index))
+            continue;
+        words[i / 64] |= UINT64_C(1) << i % 64;
+        found++;
+    }
+    at = quern__put(at, &found, sizeof found);
+    return found > 0 ? quern__put(at, words, quern__archived_plane_bytes(count)) : at;
+}
+
+static void save_rows(selecting *it, const quern__saved_set *set, const uint32_t *places, uint32_t count)
+{
+    const quern__components *components = &it->saving.world->storage.components;
+    char *at = quern__saving_rows(&it->saving, set, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const quern_entity handle = handle_in_list(places[i]);
+        at = quern__put(at, &handle, sizeof handle);
+    }
+    for (uint32_t i = 0; i < set->component_count; i++)
+        at = put_column(it, at, set->component_indices[i], places, count);
+    for (uint32_t i = 0; i < set->component_count; i++)
+        if (quern__components_can_disable(components, set->component_indices[i]))
+            at = put_plane(it, at, set->component_indices[i], places, count);
+    quern__section_end(&it->saving.writer, at);
+}
+
+static void save_group(selecting *it, const selected_group *group)
+{
+    const uint32_t most = quern__saved_rows_most(&group->set);
+    quern__saving_set(&it->saving, &group->set, group->places.count, 0);
+    for (uint32_t first = 0, count; first < group->places.count; first += count) {
+        const uint32_t left = group->places.count - first;
+        count = left < most ? left : most;
+        save_rows(it, &group->set, group->places.items + first, count);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- saving */
+
+static quern_result check_alive(const quern_archive *archive)
+{
+    quern_result result = QUERN_OK;
+    for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++) {
+        result = quern__entities_check(&archive->world->storage.entities, archive->entities.items[i]);
+        if (result != QUERN_OK) quern__name_element(result, "entity", i);
+    }
+    return result;
+}
+
+static quern_result save_selected(selecting *it)
+{
+    const quern_archive *archive = it->archive;
+    const quern__relations *relations = &archive->world->storage.relations;
+    quern_result result = check_alive(archive);
+    for (uint32_t i = 0; i < archive->entities.count && result == QUERN_OK; i++)
+        result = group_one(it, i);
+    if (result != QUERN_OK) return result;
+    const uint32_t count = archive->entities.count;
+    const quern__world_section head = {.first_handle_high = (uint32_t)(handle_in_list(0).bits >> 32),
+                                       .slot_count = count,
+                                       .row_count = count};
+    quern__saving_begin(&it->saving, &head);
+    for (uint32_t r = 0; r < relations->list.count; r++)
+        for (uint32_t i = 0; i < count; i++)
+            quern__saving_children(&it->saving, relations->list.items[r],
+                                   quern_entity_index(archive->entities.items[i]));
+    for (uint32_t i = 0; i < it->groups.count; i++)
+        save_group(it, &it->groups.items[i]);
+    for (uint32_t i = 0; i < count; i++)
+        quern__saving_name(&it->saving, quern_entity_index(archive->entities.items[i]));
+    return QUERN_OK;
+}
+
+static quern_result open_and_save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
+{
+    const quern_allocator *allocator = &archive->world->storage.allocator;
+    selecting it = {.archive = archive};
+    quern_result result = quern__saving_open(&it.saving, archive->world, sink, def);
+    if (result != QUERN_OK) return result;
+    it.saving.selected = &archive->slots;
+    result = quern__saving_close(&it.saving, save_selected(&it));
+    for (uint32_t i = 0; i < it.groups.count; i++)
+        quern__array_release(allocator, &it.groups.items[i].places);
+    quern__array_release(allocator, &it.groups);
+    quern__map_release(&it.group_of_hash, allocator);
+    return result;
+}
+
+quern_result quern_archive_save(const quern_archive *archive, quern_sink sink, const quern_save_def *def)
+{
+    static const char function[] = "quern_archive_save";
+    quern_result result = check_call(archive, "", "", function);
+    if (result == QUERN_OK) result = quern__check_sink(sink, function);
+    return result == QUERN_OK ? quern__in_call(open_and_save(archive, sink, def), function) : result;
+}

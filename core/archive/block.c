@@ -33,10 +33,11 @@ bool quern__blocks_can_compress(void)
 
 static quern_result fail_without_zstd(const char *what)
 {
-    return quern__fail(QUERN_ERROR_UNAVAILABLE,
-                       "%s, and this library was built without zstd: configure it with QUERN_WITH_ZSTD=ON, or "
-                       "save without compress",
-                       what);
+    return quern__fail(
+        QUERN_ERROR_UNAVAILABLE,
+        "%s, and this library was built without zstd: configure it with QUERN_WITH_ZSTD=ON, or "
+        "save without compress",
+        what);
 }
 
 /* The bytes that came out; 0: they would not be fewer. */
@@ -87,7 +88,8 @@ quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink si
     if (!QUERN__ARCHIVE_IS_NATIVE)
         return quern__fail(QUERN_ERROR_UNAVAILABLE,
                            "archives are little-endian, and this machine is not: save on another one");
-    if (compresses && !quern__blocks_can_compress()) return fail_without_zstd("the archive is to be compressed");
+    if (compresses && !quern__blocks_can_compress())
+        return fail_without_zstd("the archive is to be compressed");
     writer->memory = quern__allocate(allocator, HEAD_BYTES + QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
     if (compresses) writer->compressed = quern__allocate(allocator, QUERN__BLOCK_BYTES, ALIGNMENT_BYTES);
     if (writer->memory == NULL || (compresses && writer->compressed == NULL)) {
@@ -165,7 +167,8 @@ quern_result quern__block_writer_close(quern__block_writer *writer)
 void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocator)
 {
     for (uint32_t i = 0; i < blocks->list.count; i++)
-        quern__release(allocator, blocks->list.items[i].owned, blocks->list.items[i].bytes, ALIGNMENT_BYTES);
+        quern__release(allocator, blocks->list.items[i].owned, blocks->list.items[i].bytes,
+                       ALIGNMENT_BYTES);
     quern__array_release(allocator, &blocks->list);
     *blocks = (quern__blocks){0};
 }
@@ -192,17 +195,18 @@ static quern_result read_head(quern__reader *reader)
         return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: its head, bytes 0 to %zu",
                            sizeof head - 1);
     if (head.version != QUERN__ARCHIVE_VERSION)
-        return quern__fail(QUERN_ERROR_BAD_ARCHIVE,
-                           "the archive has version %u, and this library reads version %d: save it anew with a "
-                           "library that reads it",
-                           head.version, QUERN__ARCHIVE_VERSION);
+        return quern__fail(
+            QUERN_ERROR_BAD_ARCHIVE,
+            "the archive has version %u, and this library reads version %d: save it anew with a "
+            "library that reads it",
+            head.version, QUERN__ARCHIVE_VERSION);
     return QUERN_OK;
 }
 
 static quern_result fail_block(uint32_t number, uint64_t offset_bytes, const char *why)
 {
-    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: block %u, at byte %llu, %s", number,
-                       (unsigned long long)offset_bytes, why);
+    return quern__fail(QUERN_ERROR_BAD_ARCHIVE, "the archive is damaged: block %u, at byte %llu, %s",
+                       number, (unsigned long long)offset_bytes, why);
 }
 
 static quern_result check_block_head(const quern__block_head *head, uint32_t number, uint64_t offset_bytes)
@@ -215,7 +219,6 @@ static quern_result check_block_head(const quern__block_head *head, uint32_t num
     if (head->sections_bytes > QUERN__BLOCK_BYTES || head->stored_bytes > head->sections_bytes ||
         (is_compressed ? head->stored_bytes == 0 : head->stored_bytes != head->sections_bytes))
         return fail_block(number, offset_bytes, "has a size that no block has");
-    if (is_compressed && !quern__blocks_can_compress()) return fail_without_zstd("the archive is compressed");
     return QUERN_OK;
 }
 
@@ -243,6 +246,7 @@ static quern_result fetch(quern__read_block *block, quern__reader *reader, uint3
 static quern_result expand(quern__read_block *block, const quern__block_head *head, const char *stored,
                            const quern_allocator *allocator, uint64_t offset_bytes)
 {
+    if (!quern__blocks_can_compress()) return fail_without_zstd("the archive is compressed");
     char *sections = quern__allocate(allocator, head->sections_bytes, ALIGNMENT_BYTES);
     if (sections == NULL)
         return quern__fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a block of %u bytes",
@@ -329,8 +333,7 @@ bool quern__section_next(quern__section_walk *walk, quern__section *out_section)
     const char *at = blocks->list.items[walk->block].sections + walk->offset_bytes;
     memcpy(&head, at, sizeof head);
     out_section->kind = (quern__section_kind)head.kind;
-    out_section->payload =
-        (quern__parser){.at = at + sizeof head, .end = at + sizeof head + head.bytes};
+    out_section->payload = (quern__parser){.at = at + sizeof head, .end = at + sizeof head + head.bytes};
     walk->offset_bytes +=
         (uint32_t)(sizeof head + quern__align_up(head.bytes, QUERN__SECTION_ALIGNMENT_BYTES));
     return true;

@@ -3,9 +3,9 @@
 #ifndef QUERN_CORE_ARCHIVE_BLOCK_H
 #define QUERN_CORE_ARCHIVE_BLOCK_H
 
-/* Sections on their way to a sink, in blocks, and from a source back. Who writes sections need not ask whether
- * the sink took them: closing says so. What is read has been checked as a whole before the first section is
- * looked at; only memory for blocks that are there is ever asked for. */
+/* Sections on their way to a sink, in blocks, and from a source back. Who writes sections need not ask
+ * whether the sink took them: closing says so. What is read has been checked as a whole before the first
+ * section is looked at; only memory for blocks that are there is ever asked for. */
 
 #include "core/archive/format.h"
 #include "core/base/array.h"
@@ -18,8 +18,8 @@
 typedef struct quern__block_writer {
     quern_sink sink;
     quern_allocator allocator;
-    char *memory;       /* the head of a block, and its sections */
-    char *compressed;   /* NULL: blocks are not */
+    char *memory;        /* the head of a block, and its sections */
+    char *compressed;    /* NULL: blocks are not */
     uint32_t used_bytes; /* of sections */
     uint32_t number;
     bool has_failed;
@@ -33,7 +33,8 @@ bool quern__blocks_can_compress(void);
 quern_result quern__block_writer_open(quern__block_writer *writer, quern_sink sink,
                                       const quern_allocator *allocator, bool compresses);
 
-/* Room for the payload of a section, at most QUERN__SECTION_BYTES; what it is used for is told at the end. */
+/* Room for the payload of a section, at most QUERN__SECTION_BYTES; what it is used for is told at the end.
+ * */
 char *quern__section_begin(quern__block_writer *writer, quern__section_kind kind, size_t max_bytes);
 
 /* end: behind the last byte that was written. */
@@ -75,8 +76,8 @@ typedef struct quern__blocks {
     QUERN__ARRAY(quern__read_block) list;
 } quern__blocks;
 
-/* Reads all blocks of an archive. Errors: BAD_ARCHIVE, OUT_OF_MEMORY, UNAVAILABLE (compressed, without zstd);
- * then there are none. */
+/* Reads all blocks of an archive. Errors: BAD_ARCHIVE, OUT_OF_MEMORY, UNAVAILABLE (compressed, without
+ * zstd); then there are none. */
 quern_result quern__blocks_read(quern__blocks *blocks, quern_source source,
                                 const quern_allocator *allocator);
 void quern__blocks_release(quern__blocks *blocks, const quern_allocator *allocator);

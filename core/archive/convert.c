@@ -2,19 +2,13 @@
  * Copyright (c) 2026 The Quern authors */
 #include "core/archive/convert.h"
 
-static const uint8_t element_bytes[] = {
-    [QUERN_FIELD_BOOL] = 1, [QUERN_FIELD_I8] = 1,  [QUERN_FIELD_U8] = 1,  [QUERN_FIELD_I16] = 2,
-    [QUERN_FIELD_U16] = 2,  [QUERN_FIELD_I32] = 4, [QUERN_FIELD_U32] = 4, [QUERN_FIELD_I64] = 8,
-    [QUERN_FIELD_U64] = 8,  [QUERN_FIELD_F32] = 4, [QUERN_FIELD_F64] = 8, [QUERN_FIELD_ENTITY] = 8,
-};
-
 /* ----------------------------------------------------------------------------------------- layouts */
 
 static bool same_fields(const quern__type *a, const quern__type *b)
 {
     if (a->size_bytes != b->size_bytes || a->field_count != b->field_count) return false;
     for (uint32_t i = 0; i < a->field_count; i++) {
-        const quern__field *x = &a->fields[i], *y = &b->fields[i];
+        const quern_field *x = &a->fields[i], *y = &b->fields[i];
         if (strcmp(x->name, y->name) != 0 || x->type != y->type || x->offset_bytes != y->offset_bytes ||
             x->count != y->count)
             return false;
@@ -27,7 +21,7 @@ static bool is_number(quern_field_type type)
     return type >= QUERN_FIELD_BOOL && type <= QUERN_FIELD_F64;
 }
 
-static const quern__field *find_field(const quern__type *type, const char *name, uint32_t *out_index)
+static const quern_field *find_field(const quern__type *type, const char *name, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
         if (strcmp(type->fields[i].name, name) != 0) continue;
@@ -39,9 +33,9 @@ static const quern__field *find_field(const quern__type *type, const char *name,
 
 static quern_result add_pair(quern__conversion *conversion, uint32_t source)
 {
-    const quern__field *from = &conversion->source->fields[source];
+    const quern_field *from = &conversion->source->fields[source];
     uint32_t target;
-    const quern__field *to = find_field(conversion->target, from->name, &target);
+    const quern_field *to = find_field(conversion->target, from->name, &target);
     if (to == NULL) {
         conversion->dropped_field_count++;
         return QUERN_OK;
@@ -63,10 +57,11 @@ quern_result quern__conversion_find(quern__conversion *conversion, const quern__
     if (same_fields(source, target)) return QUERN_OK;
     if (source->field_count == 0 || target->field_count == 0) {
         if (source->size_bytes == target->size_bytes) return QUERN_OK;
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "'%s' had %u bytes when it was saved, and has %u in this world; without described "
-                           "fields on both sides nothing else is known of it: use a migration",
-                           source->name, source->size_bytes, target->size_bytes);
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "'%s' had %u bytes when it was saved, and has %u in this world; without described "
+            "fields on both sides nothing else is known of it: use a migration",
+            source->name, source->size_bytes, target->size_bytes);
     }
     conversion->kind = QUERN__CONVERT_FIELDS;
     quern_result result = QUERN_OK;
@@ -85,10 +80,10 @@ typedef struct number {
     double real;
 } number;
 
-#define READ(type, member, into)           \
-    do {                                   \
-        type value;                        \
-        memcpy(&value, at, sizeof value);  \
+#define READ(type, member, into)                          \
+    do {                                                  \
+        type value;                                       \
+        memcpy(&value, at, sizeof value);                 \
         return (number){.kind = (into), .member = value}; \
     } while (0)
 
@@ -96,17 +91,28 @@ typedef struct number {
 static number read_number(quern_field_type type, const char *at)
 {
     switch (type) {
-        case QUERN_FIELD_I8: READ(int8_t, integer, SIGNED);
-        case QUERN_FIELD_I16: READ(int16_t, integer, SIGNED);
-        case QUERN_FIELD_I32: READ(int32_t, integer, SIGNED);
-        case QUERN_FIELD_I64: READ(int64_t, integer, SIGNED);
-        case QUERN_FIELD_U8: READ(uint8_t, natural, UNSIGNED);
-        case QUERN_FIELD_U16: READ(uint16_t, natural, UNSIGNED);
-        case QUERN_FIELD_U32: READ(uint32_t, natural, UNSIGNED);
-        case QUERN_FIELD_U64: READ(uint64_t, natural, UNSIGNED);
-        case QUERN_FIELD_F32: READ(float, real, FLOATING);
-        case QUERN_FIELD_F64: READ(double, real, FLOATING);
-        default: return (number){.kind = UNSIGNED, .natural = *at != 0};
+    case QUERN_FIELD_I8:
+        READ(int8_t, integer, SIGNED);
+    case QUERN_FIELD_I16:
+        READ(int16_t, integer, SIGNED);
+    case QUERN_FIELD_I32:
+        READ(int32_t, integer, SIGNED);
+    case QUERN_FIELD_I64:
+        READ(int64_t, integer, SIGNED);
+    case QUERN_FIELD_U8:
+        READ(uint8_t, natural, UNSIGNED);
+    case QUERN_FIELD_U16:
+        READ(uint16_t, natural, UNSIGNED);
+    case QUERN_FIELD_U32:
+        READ(uint32_t, natural, UNSIGNED);
+    case QUERN_FIELD_U64:
+        READ(uint64_t, natural, UNSIGNED);
+    case QUERN_FIELD_F32:
+        READ(float, real, FLOATING);
+    case QUERN_FIELD_F64:
+        READ(double, real, FLOATING);
+    default:
+        return (number){.kind = UNSIGNED, .natural = *at != 0};
     }
 }
 
@@ -140,11 +146,11 @@ static bool as_natural(number value, uint64_t *out)
     return true;
 }
 
-#define WRITE(type, value)                   \
-    do {                                     \
-        const type narrow = (type)(value);   \
-        memcpy(at, &narrow, sizeof narrow);  \
-        return true;                         \
+#define WRITE(type, value)                  \
+    do {                                    \
+        const type narrow = (type)(value);  \
+        memcpy(at, &narrow, sizeof narrow); \
+        return true;                        \
     } while (0)
 
 static bool write_integer(quern_field_type type, number value, char *at)
@@ -152,16 +158,17 @@ static bool write_integer(quern_field_type type, number value, char *at)
     int64_t integer;
     if (!as_integer(value, &integer)) return false;
     switch (type) {
-        case QUERN_FIELD_I8:
-            if (integer < INT8_MIN || integer > INT8_MAX) return false;
-            WRITE(int8_t, integer);
-        case QUERN_FIELD_I16:
-            if (integer < INT16_MIN || integer > INT16_MAX) return false;
-            WRITE(int16_t, integer);
-        case QUERN_FIELD_I32:
-            if (integer < INT32_MIN || integer > INT32_MAX) return false;
-            WRITE(int32_t, integer);
-        default: WRITE(int64_t, integer);
+    case QUERN_FIELD_I8:
+        if (integer < INT8_MIN || integer > INT8_MAX) return false;
+        WRITE(int8_t, integer);
+    case QUERN_FIELD_I16:
+        if (integer < INT16_MIN || integer > INT16_MAX) return false;
+        WRITE(int16_t, integer);
+    case QUERN_FIELD_I32:
+        if (integer < INT32_MIN || integer > INT32_MAX) return false;
+        WRITE(int32_t, integer);
+    default:
+        WRITE(int64_t, integer);
     }
 }
 
@@ -170,16 +177,17 @@ static bool write_natural(quern_field_type type, number value, char *at)
     uint64_t natural;
     if (!as_natural(value, &natural)) return false;
     switch (type) {
-        case QUERN_FIELD_U8:
-            if (natural > UINT8_MAX) return false;
-            WRITE(uint8_t, natural);
-        case QUERN_FIELD_U16:
-            if (natural > UINT16_MAX) return false;
-            WRITE(uint16_t, natural);
-        case QUERN_FIELD_U32:
-            if (natural > UINT32_MAX) return false;
-            WRITE(uint32_t, natural);
-        default: WRITE(uint64_t, natural);
+    case QUERN_FIELD_U8:
+        if (natural > UINT8_MAX) return false;
+        WRITE(uint8_t, natural);
+    case QUERN_FIELD_U16:
+        if (natural > UINT16_MAX) return false;
+        WRITE(uint16_t, natural);
+    case QUERN_FIELD_U32:
+        if (natural > UINT32_MAX) return false;
+        WRITE(uint32_t, natural);
+    default:
+        WRITE(uint64_t, natural);
     }
 }
 
@@ -197,39 +205,51 @@ static bool write_float(number value, char *at)
 static bool write_number(quern_field_type type, number value, char *at)
 {
     switch (type) {
-        case QUERN_FIELD_BOOL: {
-            const bool is_set = value.kind == SIGNED     ? value.integer != 0
-                                : value.kind == UNSIGNED ? value.natural != 0
-                                                         : value.real != 0;
-            WRITE(bool, is_set);
-        }
-        case QUERN_FIELD_I8:
-        case QUERN_FIELD_I16:
-        case QUERN_FIELD_I32:
-        case QUERN_FIELD_I64: return write_integer(type, value, at);
-        case QUERN_FIELD_F32: return write_float(value, at);
-        case QUERN_FIELD_F64: WRITE(double, as_real(value));
-        default: return write_natural(type, value, at);
+    case QUERN_FIELD_BOOL: {
+        const bool is_set = value.kind == SIGNED     ? value.integer != 0
+                            : value.kind == UNSIGNED ? value.natural != 0
+                                                     : value.real != 0;
+        WRITE(bool, is_set);
+    }
+    case QUERN_FIELD_I8:
+    case QUERN_FIELD_I16:
+    case QUERN_FIELD_I32:
+    case QUERN_FIELD_I64:
+        return write_integer(type, value, at);
+    case QUERN_FIELD_F32:
+        return write_float(value, at);
+    case QUERN_FIELD_F64:
+        WRITE(double, as_real(value));
+    default:
+        return write_natural(type, value, at);
     }
 }
 
 /* ----------------------------------------------------------------------------------------- values */
 
+/* Takes the character out that the end of the field would cut in two. */
+static void cut_text(char *target, const char *source, uint32_t bytes)
+{
+    if (memchr(target, '\0', bytes) != NULL) return;
+    while (bytes > 0 && ((unsigned char)source[bytes] & 0xC0) == 0x80)
+        target[--bytes] = '\0';
+}
+
 /* The elements that both have. False where one does not fit. */
-static bool convert_field(const quern__field *from, const quern__field *to, const char *source,
-                          char *target)
+static bool convert_field(const quern_field *from, const quern_field *to, const char *source, char *target)
 {
     const uint32_t count = from->count < to->count ? from->count : to->count;
-    const uint32_t step = element_bytes[from->type];
+    const uint32_t step = quern__field_bytes(from->type);
     source += from->offset_bytes;
     target += to->offset_bytes;
     if (from->type == to->type) {
         memcpy(target, source, (size_t)step * count);
+        if (from->type == QUERN_FIELD_TEXT && count < from->count) cut_text(target, source, count);
         return true;
     }
     for (uint32_t i = 0; i < count; i++)
         if (!write_number(to->type, read_number(from->type, source + (size_t)i * step),
-                          target + (size_t)i * element_bytes[to->type]))
+                          target + (size_t)i * quern__field_bytes(to->type)))
             return false;
     return true;
 }
@@ -239,13 +259,13 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
 {
     char scratch[sizeof(uint64_t)];
     for (uint32_t p = 0; p < conversion->pair_count && conversion->may_fail; p++) {
-        const quern__field *from = &conversion->source->fields[conversion->pairs[p].source];
-        const quern__field *to = &conversion->target->fields[conversion->pairs[p].target];
+        const quern_field *from = &conversion->source->fields[conversion->pairs[p].source];
+        const quern_field *to = &conversion->target->fields[conversion->pairs[p].target];
         const uint32_t elements = from->count < to->count ? from->count : to->count;
         if (from->type == to->type) continue;
         for (uint32_t i = 0; i < count * elements; i++) {
             const char *at = sources + (size_t)(i / elements) * conversion->source->size_bytes +
-                             from->offset_bytes + (size_t)(i % elements) * element_bytes[from->type];
+                             from->offset_bytes + (size_t)(i % elements) * quern__field_bytes(from->type);
             const number value = read_number(from->type, at);
             if (write_number(to->type, value, scratch)) continue;
             return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
@@ -284,8 +304,8 @@ void quern__convert(const quern__conversion *conversion, char *targets, const ch
 void quern__copy_fields(const quern__type *type, char *target, const char *source)
 {
     for (uint32_t i = 0; i < type->field_count; i++) {
-        const quern__field *field = &type->fields[i];
+        const quern_field *field = &type->fields[i];
         memcpy(target + field->offset_bytes, source + field->offset_bytes,
-               (size_t)element_bytes[field->type] * field->count);
+               (size_t)quern__field_bytes(field->type) * field->count);
     }
 }

@@ -37,7 +37,8 @@ quern_result quern__conversion_check(const quern__conversion *conversion, const 
                                      uint32_t count);
 
 /* Targets are raw memory. They have been checked; of kinds NOTHING and FIELDS. Handles are copied. */
-void quern__convert(const quern__conversion *conversion, char *targets, const char *sources, uint32_t count);
+void quern__convert(const quern__conversion *conversion, char *targets, const char *sources,
+                    uint32_t count);
 
 /* The described fields of one value of the target alone; what else it has stays. */
 void quern__convert_fields(const quern__conversion *conversion, char *target, const char *source);

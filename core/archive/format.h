@@ -24,8 +24,8 @@
  *
  * An archive is whole in itself: each slot below the count is in one row, or free, or retired; targets are
  * in rows, and levels follow from targets. The archive of a few entities is one in which these have the
- * slots 0, 1, 2 ... and nothing is free. Handles stand as they were in the world, whose first generation and
- * tag the section WORLD knows: so columns need not be touched when they are written.
+ * slots 0, 1, 2 ... and nothing is free. Handles stand as they were in the world, whose first generation
+ * and tag the section WORLD knows: so columns need not be touched when they are written.
  *
  * Links come before rows, since what rows say of targets is compared with them. */
 
@@ -36,8 +36,8 @@
 #define QUERN__ARCHIVE_MAGIC "QUERNARC"
 enum {
     QUERN__ARCHIVE_VERSION = 1,
-    QUERN__BLOCK_MARK = 0x4B4C4251, /* "QBLK" */
-    QUERN__BLOCK_BYTES = 128 * 1024, /* the most a block's sections have */
+    QUERN__BLOCK_MARK = 0x4B4C4251,   /* "QBLK" */
+    QUERN__BLOCK_BYTES = 128 * 1024,  /* the most a block's sections have */
     QUERN__SECTION_BYTES = 64 * 1024, /* the most a section has */
     QUERN__SECTION_ALIGNMENT_BYTES = 8
 };
@@ -58,8 +58,8 @@ typedef enum quern__block_flag {
 
 typedef struct quern__block_head {
     uint32_t mark;
-    uint32_t number;        /* from 0 */
-    uint32_t stored_bytes;  /* in the archive */
+    uint32_t number;         /* from 0 */
+    uint32_t stored_bytes;   /* in the archive */
     uint32_t sections_bytes; /* the same, unless it is compressed */
     uint32_t flags;
     uint32_t zero;

@@ -16,8 +16,8 @@ quern_result quern__image_fail_memory(void)
 
 /* ------------------------------------------------------------------------------------------- slots */
 
-/* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free list
- * and rows have 8 bytes for each, retired ones 4. */
+/* Numbers of slots lead to memory, and slots are as many as sections have something to say of: the free
+ * list and rows have 8 bytes for each, retired ones 4. */
 static quern_result take_world(quern__image *image, quern__parser *payload)
 {
     quern__world_section *head = &image->head;
@@ -90,19 +90,20 @@ static uint32_t parent_of(const quern__image *image, uint32_t slot)
 
 static quern_result take_name(quern__image *image, uint32_t slot, const char *name)
 {
-    const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
     if (quern__entity_check_name(name) != QUERN_OK) return quern__image_fail("it has a name that is none");
-    if (!quern__image_is_alive(image, slot) ||
-        quern__names_number(&image->names, slot) != QUERN__NAME_NONE ||
-        quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
-        return quern__image_fail("it names an entity that cannot have the name");
+    if (!quern__image_is_alive(image, slot) || quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
+        return quern__image_fail("it names an entity that cannot have a name");
+    const uint32_t bytes = (uint32_t)strlen(name), parent = parent_of(image, slot);
+    if (quern__names_find(&image->names, parent, name, bytes) != QUERN__SLOT_NONE)
+        return quern__image_fail("two siblings of it have the same name");
     if (parent == QUERN__SLOT_NONE && !image->keeps_handles &&
         quern__names_find(&image->world->storage.names, parent, name, bytes) != QUERN__SLOT_NONE) {
         if (!image->def->drop_taken_names)
-            return quern__fail(QUERN_ERROR_NAME_TAKEN,
-                               "the archive has a root '%s', and so has the world: name it anew before, or set "
-                               "drop_taken_names",
-                               name);
+            return quern__fail(
+                QUERN_ERROR_NAME_TAKEN,
+                "the archive has a root '%s', and so has the world: name it anew before, or set "
+                "drop_taken_names",
+                name);
         image->report->dropped_name_count++;
         return QUERN_OK;
     }
@@ -125,37 +126,57 @@ quern_result quern__image_take_names(quern__image *image, quern__parser *payload
 
 /* ----------------------------------------------------------------------------------------- reading */
 
-/* The order of sections: those of one kind together, but for rows, which follow their archetype, and values,
- * which follow their resource. */
+/* The order of sections: those of one kind together, but for rows, which follow their archetype, and
+ * values, which follow their resource. */
 static bool may_follow(quern__section_kind last, quern__section_kind kind)
 {
     switch (kind) {
-        case QUERN__SECTION_WORLD: return last == 0;
-        case QUERN__SECTION_RESOURCE: return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_VALUE;
-        case QUERN__SECTION_VALUE: return last == QUERN__SECTION_RESOURCE || last == QUERN__SECTION_VALUE;
-        case QUERN__SECTION_ARCHETYPE: return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_ROWS;
-        case QUERN__SECTION_ROWS: return last == QUERN__SECTION_ARCHETYPE || last == QUERN__SECTION_ROWS;
-        case QUERN__SECTION_END: return last >= QUERN__SECTION_WORLD && last < QUERN__SECTION_END;
-        default: return last >= QUERN__SECTION_WORLD && last <= kind;
+    case QUERN__SECTION_WORLD:
+        return last == 0;
+    case QUERN__SECTION_RESOURCE:
+        return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_VALUE;
+    case QUERN__SECTION_VALUE:
+        return last == QUERN__SECTION_RESOURCE || last == QUERN__SECTION_VALUE;
+    case QUERN__SECTION_ARCHETYPE:
+        return last >= QUERN__SECTION_WORLD && last <= QUERN__SECTION_ROWS;
+    case QUERN__SECTION_ROWS:
+        return last == QUERN__SECTION_ARCHETYPE || last == QUERN__SECTION_ROWS;
+    case QUERN__SECTION_END:
+        return last >= QUERN__SECTION_WORLD && last < QUERN__SECTION_END;
+    default:
+        return last >= QUERN__SECTION_WORLD && last <= kind;
     }
 }
 
 static quern_result take_section(quern__image *image, quern__section *section)
 {
-    if (!may_follow(image->last_kind, section->kind)) return quern__image_fail("its sections are out of order");
+    if (!may_follow(image->last_kind, section->kind))
+        return quern__image_fail("its sections are out of order");
     image->last_kind = section->kind;
     switch (section->kind) {
-        case QUERN__SECTION_WORLD: return take_world(image, &section->payload);
-        case QUERN__SECTION_TYPE: return quern__image_take_type(image, &section->payload);
-        case QUERN__SECTION_RESOURCE: return quern__image_take_resource(image, &section->payload);
-        case QUERN__SECTION_VALUE: return quern__image_take_value(image, &section->payload);
-        case QUERN__SECTION_LINKS: return quern__image_take_links(image, &section->payload);
-        case QUERN__SECTION_ARCHETYPE: return quern__image_take_archetype(image, &section->payload);
-        case QUERN__SECTION_ROWS: return quern__image_take_rows(image, &section->payload);
-        case QUERN__SECTION_FREE: return quern__image_take_free(image, &section->payload);
-        case QUERN__SECTION_RETIRED: return quern__image_take_retired(image, &section->payload);
-        case QUERN__SECTION_NAMES: return quern__image_take_names(image, &section->payload);
-        case QUERN__SECTION_END: image->is_whole = quern__parse_is_done(&section->payload); break;
+    case QUERN__SECTION_WORLD:
+        return take_world(image, &section->payload);
+    case QUERN__SECTION_TYPE:
+        return quern__image_take_type(image, &section->payload);
+    case QUERN__SECTION_RESOURCE:
+        return quern__image_take_resource(image, &section->payload);
+    case QUERN__SECTION_VALUE:
+        return quern__image_take_value(image, &section->payload);
+    case QUERN__SECTION_LINKS:
+        return quern__image_take_links(image, &section->payload);
+    case QUERN__SECTION_ARCHETYPE:
+        return quern__image_take_archetype(image, &section->payload);
+    case QUERN__SECTION_ROWS:
+        return quern__image_take_rows(image, &section->payload);
+    case QUERN__SECTION_FREE:
+        return quern__image_take_free(image, &section->payload);
+    case QUERN__SECTION_RETIRED:
+        return quern__image_take_retired(image, &section->payload);
+    case QUERN__SECTION_NAMES:
+        return quern__image_take_names(image, &section->payload);
+    case QUERN__SECTION_END:
+        image->is_whole = quern__parse_is_done(&section->payload);
+        break;
     }
     return QUERN_OK;
 }
@@ -165,11 +186,12 @@ static quern_result check_missing(const quern__image *image)
 {
     const quern_load_report *report = image->report;
     if (report->missing_count == 0 || image->def->leave_out_missing) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_UNKNOWN_COMPONENT,
-                       "the world does not have '%s', which the archive has (%u such components, relations or "
-                       "resources in all): register it, say by a migration what becomes of it, or set "
-                       "leave_out_missing",
-                       report->missing[0], report->missing_count);
+    return quern__fail(
+        QUERN_ERROR_UNKNOWN_COMPONENT,
+        "the world does not have '%s', which the archive has (%u such components, relations or "
+        "resources in all): register it, say by a migration what becomes of it, or set "
+        "leave_out_missing",
+        report->missing[0], report->missing_count);
 }
 
 static quern_result take_sections(quern__image *image)
@@ -199,7 +221,8 @@ static void type_release(quern__image *image, quern__archived_type *type)
         quern__release(&image->allocator, type->links->targets, count * sizeof *type->links->targets,
                        QUERN__ARRAY_ALIGNMENT_BYTES);
         quern__release(&image->allocator, type->links->levels, count, QUERN__ARRAY_ALIGNMENT_BYTES);
-        quern__release(&image->allocator, type->links, sizeof *type->links, _Alignof(quern__archived_links));
+        quern__release(&image->allocator, type->links, sizeof *type->links,
+                       _Alignof(quern__archived_links));
     }
     quern__type_release(&type->type, &image->allocator);
     quern__release(&image->allocator, type, sizeof *type, _Alignof(quern__archived_type));

@@ -30,9 +30,9 @@ typedef struct quern__archived_type {
 
 /* Who is whose child in one relation, by slots. */
 typedef struct quern__archived_links {
-    quern__relation *relation; /* the world's */
-    uint32_t *targets;         /* by slot; QUERN__SLOT_NONE: none */
-    uint8_t *levels;           /* by slot, as rows have them */
+    quern__relation *relation;         /* the world's */
+    uint32_t *targets;                 /* by slot; QUERN__SLOT_NONE: none */
+    uint8_t *levels;                   /* by slot, as rows have them */
     uint32_t link_count, source_count; /* by LINKS, and by rows */
 } quern__archived_links;
 
@@ -41,8 +41,8 @@ typedef struct quern__archived_set {
     uint32_t row_count;
     uint32_t taken_count; /* by ROWS so far */
     uint64_t empty_since;
-    uint32_t values_bytes; /* of a row: handle and values */
-    uint32_t plane_count;  /* types that can be disabled */
+    uint32_t values_bytes;                                       /* of a row: handle and values */
+    uint32_t plane_count;                                        /* types that can be disabled */
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS + 1]; /* in the world, ascending */
     uint32_t component_count;
     quern__archetype *archetype; /* found when it is loaded */
@@ -53,7 +53,7 @@ typedef struct quern__archived_resource {
     quern__type type;
     quern__resource *resource; /* the world's, or NULL */
     quern__conversion conversion;
-    char *value; /* size_bytes of the type, NULL unless the world has it */
+    char *value;          /* size_bytes of the type, NULL unless the world has it */
     uint32_t value_bytes; /* that have been taken */
 } quern__archived_resource;
 
@@ -71,9 +71,9 @@ typedef struct quern__image {
     QUERN__ARRAY(quern__archived_resource *) resources;
     QUERN__ARRAY(quern__archived_set) sets;
     QUERN__ARRAY(uint32_t) type_numbers;
-    QUERN__ARRAY(uint32_t) free_slots;  /* in the order in which they are taken */
-    QUERN__ARRAY(uint32_t) lives;       /* by slot; 0: no section has said anything of it yet */
-    QUERN__ARRAY(uint8_t) states;       /* by slot: quern__archived_state */
+    QUERN__ARRAY(uint32_t) free_slots; /* in the order in which they are taken */
+    QUERN__ARRAY(uint32_t) lives;      /* by slot; 0: no section has said anything of it yet */
+    QUERN__ARRAY(uint8_t) states;      /* by slot: quern__archived_state */
     uint32_t retired_count;
     quern__names names; /* by slots of the archive */
 } quern__image;

@@ -17,8 +17,7 @@ static quern_result begin_links(quern__image *image, quern__archived_type *type)
     if (links == NULL) return quern__image_fail_memory();
     *links = (quern__archived_links){
         .relation = components->list.items[type->component_index]->managed.relation,
-        .targets =
-            quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES),
+        .targets = quern__allocate(allocator, count * sizeof *links->targets, QUERN__ARRAY_ALIGNMENT_BYTES),
         .levels = quern__allocate(allocator, count, QUERN__ARRAY_ALIGNMENT_BYTES)};
     type->links = links;
     if (links->targets == NULL || links->levels == NULL) return quern__image_fail_memory();
@@ -106,18 +105,20 @@ static bool has_good_levels(const quern__image *image, const quern__archived_set
 
 static quern_result take_set_type(quern__image *image, quern__archived_set *set, uint32_t number)
 {
-    if (number >= image->types.count) return quern__image_fail("an archetype of it has a type that is none");
+    if (number >= image->types.count)
+        return quern__image_fail("an archetype of it has a type that is none");
     const quern__archived_type *type = image->types.items[number];
     image->type_numbers.items[image->type_numbers.count++] = number;
     set->type_count++;
     set->values_bytes += type->type.size_bytes;
     set->plane_count += (type->flags & QUERN__ARCHIVED_CAN_DISABLE) != 0;
     if (type->component_index == QUERN__NO_COMPONENT || insert(set, type->component_index)) return QUERN_OK;
-    return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                       "an entity of the archive would have component '%s' of this world twice: '%s' becomes it, "
-                       "and another one",
-                       quern__components_type(&image->world->storage.components, type->component_index)->name,
-                       type->type.name);
+    return quern__fail(
+        QUERN_ERROR_LAYOUT_MISMATCH,
+        "an entity of the archive would have component '%s' of this world twice: '%s' becomes it, "
+        "and another one",
+        quern__components_type(&image->world->storage.components, type->component_index)->name,
+        type->type.name);
 }
 
 /* Rows of the set before, if any, are complete. */
@@ -287,7 +288,8 @@ static quern_result check_links(const quern__image *image, const quern__archived
         return quern__image_fail("its links have other sources than its rows");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         if (!is_good_link(image, links, slot))
-            return quern__image_fail("a link of it leads to nobody, to another level, or round in a circle");
+            return quern__image_fail(
+                "a link of it leads to nobody, to another level, or round in a circle");
     for (uint32_t slot = 0; slot < image->head.slot_count; slot++)
         links->levels[slot] &= (uint8_t)~MARKS;
     return QUERN_OK;

@@ -80,12 +80,13 @@ static quern_result settle_conversion(const quern__image *image, quern__archived
     quern_load_report *report = image->report;
     if (migration != NULL && migration->migrate != NULL) {
         if (migration->source_bytes != type->type.size_bytes)
-            return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                               "the migration of '%s' is for values of %u bytes, and the archive has values of "
-                               "%u bytes",
-                               type->type.name, migration->source_bytes, type->type.size_bytes);
-        type->conversion = (quern__conversion){
-            .source = &type->type, .target = target, .kind = QUERN__CONVERT_BY_USER};
+            return quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "the migration of '%s' is for values of %u bytes, and the archive has values of "
+                "%u bytes",
+                type->type.name, migration->source_bytes, type->type.size_bytes);
+        type->conversion =
+            (quern__conversion){.source = &type->type, .target = target, .kind = QUERN__CONVERT_BY_USER};
         report->converted_count++;
         return QUERN_OK;
     }
@@ -104,12 +105,12 @@ static quern_result settle_value(const quern__image *image, quern__archived_type
     if (found.bits == 0) return QUERN_OK;
     const uint32_t index = quern__component_index(found);
     if (quern__components_is_managed(components, index) || index == image->world->storage.disabled_index)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "'%s' was a component when it was saved, and '%s' is kept by this world itself, for "
-                           "a relation or the like: say by a migration what becomes of it",
-                           type->type.name, quern__components_type(components, index)->name);
-    const quern_result result =
-        settle_conversion(image, type, quern__components_type(components, index));
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "'%s' was a component when it was saved, and '%s' is kept by this world itself, for "
+            "a relation or the like: say by a migration what becomes of it",
+            type->type.name, quern__components_type(components, index)->name);
+    const quern_result result = settle_conversion(image, type, quern__components_type(components, index));
     if (result == QUERN_OK) type->component_index = index;
     return result;
 }
@@ -138,10 +139,11 @@ static quern_result settle_relation(const quern__image *image, quern__archived_t
     const quern__relation *relation = quern__relation_of(storage, (quern_relation){known.bits});
     if (relation == NULL || relation->policy != type->policy || relation->has_levels != has_levels ||
         relation->is_ordered != is_ordered)
-        return quern__fail(QUERN_ERROR_LAYOUT_MISMATCH,
-                           "'%s' was a relation when it was saved; in this world it is none, or has another "
-                           "policy, levels or order",
-                           name);
+        return quern__fail(
+            QUERN_ERROR_LAYOUT_MISMATCH,
+            "'%s' was a relation when it was saved; in this world it is none, or has another "
+            "policy, levels or order",
+            name);
     type->component_index = relation->component_index;
     return quern__conversion_find(&type->conversion, &type->type,
                                   quern__components_type(&storage->components, type->component_index));
@@ -173,12 +175,17 @@ static quern_result settle_disabled(const quern__image *image, quern__archived_t
 static quern_result settle_type(const quern__image *image, quern__archived_type *type)
 {
     switch (type->role) {
-        case QUERN__ROLE_VALUE: return settle_value(image, type);
-        case QUERN__ROLE_RELATION: return settle_relation(image, type);
-        case QUERN__ROLE_LEVEL: return settle_level(image, type);
-        case QUERN__ROLE_DISABLED:
-        case QUERN__ROLE_OFF_BY_PARENT: return settle_disabled(image, type);
-        default: return quern__image_fail("a type of it has a role that is none");
+    case QUERN__ROLE_VALUE:
+        return settle_value(image, type);
+    case QUERN__ROLE_RELATION:
+        return settle_relation(image, type);
+    case QUERN__ROLE_LEVEL:
+        return settle_level(image, type);
+    case QUERN__ROLE_DISABLED:
+    case QUERN__ROLE_OFF_BY_PARENT:
+        return settle_disabled(image, type);
+    default:
+        return quern__image_fail("a type of it has a role that is none");
     }
 }
 
@@ -263,8 +270,7 @@ quern_result quern__image_take_value(quern__image *image, quern__parser *payload
     const size_t bytes = (size_t)(payload->end - payload->at);
     if (bytes > resource->type.size_bytes - resource->value_bytes)
         return quern__image_fail("a resource of it has more bytes than its size");
-    quern_result result =
-        resource->resource != NULL ? append_piece(image, resource, payload) : QUERN_OK;
+    quern_result result = resource->resource != NULL ? append_piece(image, resource, payload) : QUERN_OK;
     resource->value_bytes += (uint32_t)bytes;
     if (result == QUERN_OK && resource->resource != NULL &&
         resource->value_bytes == resource->type.size_bytes)

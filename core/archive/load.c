@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Loading: an archive is read and checked as a whole (image.h), then room is made for all of it, and then it
- * is put into the world, where nothing can fail. */
+/* Loading: an archive is read and checked as a whole (image.h), then room is made for all of it, and then
+ * it is put into the world, where nothing can fail. */
 
 #include "core/archive/image.h"
 #include "core/storage/change.h"
@@ -96,8 +96,8 @@ static quern_result reserve_names(const loading *load)
 {
     const quern__image *image = load->image;
     quern__names *names = &load->storage->names;
-    bool has_room = image->names.count == 0 ||
-                    quern__names_reserve_count(names, &image->allocator, image->names.count);
+    bool has_room =
+        image->names.count == 0 || quern__names_reserve_count(names, &image->allocator, image->names.count);
     for (uint32_t slot = 0; has_room && slot < image->head.slot_count && image->names.count > 0; slot++)
         if (quern__names_number(&image->names, slot) != QUERN__NAME_NONE)
             has_room = quern__names_reserve_page(names, &image->allocator,
@@ -112,7 +112,8 @@ static quern_result reserve(loading *load)
     quern_result result = choose_handles(load);
     if (result == QUERN_OK) result = reserve_rows(load);
     for (uint32_t i = 0; i < image->types.count && result == QUERN_OK; i++)
-        if (image->types.items[i]->links != NULL) result = reserve_links(load, image->types.items[i]->links);
+        if (image->types.items[i]->links != NULL)
+            result = reserve_links(load, image->types.items[i]->links);
     return result == QUERN_OK ? reserve_names(load) : result;
 }
 
@@ -172,7 +173,7 @@ typedef struct row_piece {
     const char *handles; /* in the section, of all its rows; columns follow */
     uint32_t row_count;  /* of the section */
     uint32_t first, count;
-    uintptr_t location;
+    uintptr_t place; /* of the first one */
 } row_piece;
 
 static void put_columns(const loading *load, const row_piece *piece)
@@ -183,7 +184,7 @@ static void put_columns(const loading *load, const row_piece *piece)
         const quern__archived_type *type = quern__image_type(load->image, set, i);
         const size_t size_bytes = type->type.size_bytes;
         void *targets = type->component_index != QUERN__NO_COMPONENT
-                            ? quern__storage_value(set->archetype, piece->location, type->component_index)
+                            ? quern__storage_value(set->archetype, piece->place, type->component_index)
                             : NULL;
         if (targets != NULL)
             put_values(load, type, targets, column + piece->first * size_bytes, piece->count);
@@ -201,7 +202,7 @@ static void put_plane(const loading *load, const row_piece *piece, uint32_t comp
         uint64_t word;
         memcpy(&word, words + (piece->first + i) / 64 * sizeof word, sizeof word);
         if ((word >> (piece->first + i) % 64 & 1) != 0)
-            quern__row_enable(archetype, piece->location + i, plane, false);
+            quern__row_enable(archetype, piece->place + i, plane, false);
     }
 }
 
@@ -230,7 +231,7 @@ static void put_handles(const loading *load, const row_piece *piece)
         memcpy(&entity, piece->handles + (piece->first + i) * sizeof entity, sizeof entity);
         handles[i] = load->handles[quern_entity_index(entity)];
     }
-    quern__rows_arrive(load->storage, piece->set->archetype, piece->location, handles, piece->count);
+    quern__rows_arrive(load->storage, piece->set->archetype, piece->place, handles, piece->count);
 }
 
 static void put_rows(const loading *load, const quern__archived_set *set, quern__parser *payload)
@@ -240,17 +241,19 @@ static void put_rows(const loading *load, const quern__archived_set *set, quern_
     row_piece piece = {.set = set, .handles = payload->at, .row_count = section.row_count};
     const char *planes = piece.handles + (size_t)section.row_count * set->values_bytes;
     for (; piece.first < section.row_count; piece.first += piece.count) {
-        piece.location =
-            quern__rows_append(load->storage, set->archetype, section.row_count - piece.first, &piece.count);
+        piece.place = quern__rows_append(load->storage, set->archetype, section.row_count - piece.first,
+                                         &piece.count);
         put_columns(load, &piece);
         put_handles(load, &piece);
         if (set->plane_count > 0) put_planes(load, &piece, planes);
     }
 }
 
-/* ------------------------------------------------------------------------------------ what hangs on them */
+/* ------------------------------------------------------------------------------------ what hangs on them
+ * */
 
-static void put_link(const loading *load, const quern__archived_links *from, uint32_t child, uint32_t target)
+static void put_link(const loading *load, const quern__archived_links *from, uint32_t child,
+                     uint32_t target)
 {
     quern__relation *relation = from->relation;
     const quern_entity source = load->handles[child], to = load->handles[target];
@@ -287,8 +290,8 @@ static void put_names(const loading *load)
     for (uint32_t slot = 0; slot < load->image->head.slot_count && names->count > 0; slot++) {
         const quern__name *name = quern__names_of(names, slot);
         if (name == NULL) continue;
-        quern__names_put(&load->storage->names, slot_in_world(load, slot), slot_in_world(load, name->parent),
-                         name->text, (uint32_t)strlen(name->text));
+        quern__names_put(&load->storage->names, slot_in_world(load, slot),
+                         slot_in_world(load, name->parent), name->text, (uint32_t)strlen(name->text));
         load->storage->has_attachments = true;
     }
 }
@@ -381,7 +384,8 @@ static quern_result check_migrations(const quern_world *world, const quern_load_
 /* So that the archetypes of the archive are the first ones, in its order. */
 static quern_result clear_archetypes(quern_world *world)
 {
-    return world->storage.archetypes.count > 1 ? quern_world_remove_empty_archetypes(world, NULL) : QUERN_OK;
+    return world->storage.archetypes.count > 1 ? quern_world_remove_empty_archetypes(world, NULL)
+                                               : QUERN_OK;
 }
 
 static quern_result load_image(quern__image *image)

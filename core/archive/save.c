@@ -24,9 +24,10 @@ static quern_result check_left_out(const quern_world *world, const quern_save_de
         result = quern__components_check(components, def->leave_out[i]);
         if (result == QUERN_OK &&
             quern__components_is_managed(components, quern__component_index(def->leave_out[i])))
-            result = quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                                 "'%s' cannot be left out: the world keeps it itself, for a relation or the like",
-                                 quern__components_type(components, quern__component_index(def->leave_out[i]))->name);
+            result = quern__fail(
+                QUERN_ERROR_INVALID_ARGUMENT,
+                "'%s' cannot be left out: the world keeps it itself, for a relation or the like",
+                quern__components_type(components, quern__component_index(def->leave_out[i]))->name);
     }
     return result;
 }
@@ -44,9 +45,10 @@ quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern
     quern_result result = check_left_out(world, saving->def);
     if (result != QUERN_OK) return result;
     if (quern__world_has_commands(world))
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "commands of this world wait to be applied, and an archive cannot hold them: call "
-                           "quern_world_flush before");
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "commands of this world wait to be applied, and an archive cannot hold them: call "
+            "quern_world_flush before");
     const quern_allocator *allocator = &world->storage.allocator;
     saving->numbers = quern__allocate(allocator, numbers_bytes(saving), QUERN__ARRAY_ALIGNMENT_BYTES);
     if (saving->numbers == NULL)
@@ -85,10 +87,11 @@ quern_result quern__saving_add(quern__saving *saving, quern__saved_set *set, uin
     const quern__component *component = saving->world->storage.components.list.items[component_index];
     const quern_hooks *hooks = &component->type.hooks;
     if (hooks->copy != NULL || hooks->move != NULL || hooks->destroy != NULL)
-        return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
-                           "component '%s' has hooks, and what its values own is unknown to an archive: name it "
-                           "in leave_out of quern_save_def",
-                           component->type.name);
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "component '%s' has hooks, and what its values own is unknown to an archive: name it "
+            "in leave_out of quern_save_def",
+            component->type.name);
     /* the number itself comes when types are written */
     if (saving->numbers[component_index] == QUERN__NO_TYPE) saving->numbers[component_index] = 0;
     set->component_indices[set->component_count++] = (uint16_t)component_index;
@@ -106,8 +109,8 @@ static char *put_type(char *at, quern__type_section section, const quern__type *
     at = quern__put_name(at, type->name);
     for (uint32_t i = 0; i < type->field_count; i++) {
         const quern__field_section field = {.type = (uint32_t)type->fields[i].type,
-                                           .offset_bytes = type->fields[i].offset_bytes,
-                                           .count = type->fields[i].count};
+                                            .offset_bytes = type->fields[i].offset_bytes,
+                                            .count = type->fields[i].count};
         at = quern__put_name(at, type->fields[i].name);
         at = quern__put(at, &field, sizeof field);
     }
@@ -135,7 +138,7 @@ static quern__type_section describe_component(const quern__saving *saving, uint3
         section.role = QUERN__ROLE_RELATION;
         section.policy = (uint32_t)relation->policy;
         section.flags |= (relation->has_levels ? QUERN__ARCHIVED_HAS_LEVELS : 0u) |
-                        (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
+                         (relation->is_ordered ? QUERN__ARCHIVED_IS_ORDERED : 0u);
     } else if (disabled != QUERN__NO_COMPONENT && (index == disabled || index == disabled + 1)) {
         section.role = index == disabled ? QUERN__ROLE_DISABLED : QUERN__ROLE_OFF_BY_PARENT;
     }
@@ -153,8 +156,8 @@ void quern__saving_begin(quern__saving *saving, const quern__world_section *sect
         if (saving->numbers[i] == QUERN__NO_TYPE) continue;
         saving->numbers[i] = count++;
         at = quern__section_begin(writer, QUERN__SECTION_TYPE, TYPE_BYTES);
-        quern__section_end(writer,
-                          put_type(at, describe_component(saving, i), quern__components_type(components, i)));
+        quern__section_end(
+            writer, put_type(at, describe_component(saving, i), quern__components_type(components, i)));
     }
 }
 
@@ -207,7 +210,7 @@ void quern__saving_children(quern__saving *saving, const quern__relation *relati
     uint32_t child = quern__links_first(&relation->links, target);
     while (child != QUERN__SLOT_NONE && to != QUERN__SLOT_NONE) {
         char *begin = quern__section_begin(&saving->writer, QUERN__SECTION_LINKS,
-                                          sizeof section + (2 + MOST) * sizeof(uint32_t));
+                                           sizeof section + (2 + MOST) * sizeof(uint32_t));
         char *counted = quern__put_u32(quern__put(begin, &section, sizeof section), to);
         char *at = quern__put_u32(counted, 0);
         uint32_t count = 0;
@@ -244,7 +247,7 @@ void quern__saving_set(quern__saving *saving, const quern__saved_set *set, uint3
     const quern__archetype_section section = {
         .empty_since = empty_since, .row_count = row_count, .type_count = set->component_count};
     char *at = quern__section_begin(&saving->writer, QUERN__SECTION_ARCHETYPE,
-                                   sizeof section + set->component_count * sizeof(uint32_t));
+                                    sizeof section + set->component_count * sizeof(uint32_t));
     at = quern__put(at, &section, sizeof section);
     for (uint32_t i = 0; i < set->component_count; i++)
         at = quern__put_u32(at, saving->numbers[set->component_indices[i]]);
@@ -366,7 +369,8 @@ static char *piece_begin(open_section *section)
         section->begin = NULL;
     }
     if (section->begin == NULL)
-        section->begin = section->at = quern__section_begin(section->writer, section->kind, QUERN__SECTION_BYTES / 2);
+        section->begin = section->at =
+            quern__section_begin(section->writer, section->kind, QUERN__SECTION_BYTES / 2);
     return section->at;
 }
 
@@ -396,7 +400,8 @@ static void save_free_slots(quern__saving *saving)
     }
     for (uint32_t page = 0; page < entities->pages.count; page++)
         for (uint32_t i = 0;
-             quern__entities_is_absent(entities, page) && i < quern__entities_page_slots(entities, page); i++)
+             quern__entities_is_absent(entities, page) && i < quern__entities_page_slots(entities, page);
+             i++)
             save_free_slot(&section, entities, page * QUERN__PAGE_RECORDS + i,
                            entities->absent_highs.items[page]);
     pieces_end(&section);
@@ -421,8 +426,7 @@ static void save_retired_slots(quern__saving *saving)
     const quern__entities *entities = &saving->world->storage.entities;
     open_section section = {&saving->writer, QUERN__SECTION_RETIRED, sizeof(uint32_t), NULL, NULL};
     for (uint32_t i = 0; i < entities->slot_count && entities->retired_count > 0; i++)
-        if (is_retired(entities, i))
-            section.at = quern__put_u32(piece_begin(&section), i);
+        if (is_retired(entities, i)) section.at = quern__put_u32(piece_begin(&section), i);
     pieces_end(&section);
 }
 
@@ -431,7 +435,7 @@ void quern__saving_name(quern__saving *saving, uint32_t slot)
     const quern__name *name = quern__names_of(&saving->world->storage.names, slot);
     if (name == NULL) return;
     char *at = quern__section_begin(&saving->writer, QUERN__SECTION_NAMES,
-                                   sizeof(uint32_t) + 1 + QUERN_MAX_ENTITY_NAME_BYTES);
+                                    sizeof(uint32_t) + 1 + QUERN_MAX_ENTITY_NAME_BYTES);
     at = quern__put_u32(at, quern__saving_slot(saving, slot));
     quern__section_end(&saving->writer, quern__put_name(at, name->text));
 }
@@ -442,12 +446,12 @@ static quern__world_section describe_world(const quern_world *world)
 {
     const quern__entities *entities = &world->storage.entities;
     return (quern__world_section){.first_handle_high = entities->first_handle_high,
-                                 .slot_count = entities->slot_count,
-                                 .row_count = quern__entities_alive_count(entities),
-                                 .free_count = entities->free_count + entities->absent_count,
-                                 .retired_count = entities->retired_count,
-                                 .next_visit = world->next_visit,
-                                 .visit_count = world->visit_count};
+                                  .slot_count = entities->slot_count,
+                                  .row_count = quern__entities_alive_count(entities),
+                                  .free_count = entities->free_count + entities->absent_count,
+                                  .retired_count = entities->retired_count,
+                                  .next_visit = world->next_visit,
+                                  .visit_count = world->visit_count};
 }
 
 static quern_result save_world(quern__saving *saving)

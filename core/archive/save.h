@@ -28,8 +28,8 @@ typedef struct quern__saved_set {
     uint16_t component_indices[QUERN_MAX_ENTITY_COMPONENTS];
 } quern__saved_set;
 
-/* Checks what the two calls share. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT, UNKNOWN_COMPONENT,
- * OUT_OF_MEMORY, UNAVAILABLE; then nothing is open. */
+/* Checks what the two calls share. Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT,
+ * UNKNOWN_COMPONENT, OUT_OF_MEMORY, UNAVAILABLE; then nothing is open. */
 quern_result quern__saving_open(quern__saving *saving, quern_world *world, quern_sink sink,
                                 const quern_save_def *def);
 

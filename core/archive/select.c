@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* Archives of some entities. In the archive these have the slots 0, 1, 2 ... in the order of the list, so it is
- * a small world of its own: what they know of others is taken out while it is written, and who loads it need
- * not ask. Entities that then have the same components are written together. */
+/* Archives of some entities. In the archive these have the slots 0, 1, 2 ... in the order of the list, so
+ * it is a small world of its own: what they know of others is taken out while it is written, and who loads
+ * it need not ask. Entities that then have the same components are written together. */
 
 #include "core/archive/save.h"
+#include "core/base/printer.h"
 #include "core/world/query.h"
 
 struct quern_archive {
@@ -94,7 +95,8 @@ static quern_result check_call(const quern_archive *archive, const void *what, c
 quern_result quern_archive_append(quern_archive *archive, const quern_entity *entities, uint32_t count)
 {
     static const char function[] = "quern_archive_append";
-    quern_result result = check_call(archive, count > 0 ? entities : (const void *)"", "entities", function);
+    quern_result result =
+        check_call(archive, count > 0 ? entities : (const void *)"", "entities", function);
     if (result != QUERN_OK) return result;
     for (uint32_t i = 0; i < count && result == QUERN_OK; i++) {
         result = quern__entities_check(&archive->world->storage.entities, entities[i]);
@@ -124,8 +126,9 @@ quern_result quern_archive_append_query(quern_archive *archive, quern_query *que
             put(archive, it.view.entities[i]);
     if (it.result != QUERN_OK)
         while (archive->entities.count > count)
-            quern__map_remove(&archive->slots,
-                              (uint64_t)quern_entity_index(archive->entities.items[--archive->entities.count]) + 1);
+            quern__map_remove(
+                &archive->slots,
+                (uint64_t)quern_entity_index(archive->entities.items[--archive->entities.count]) + 1);
     return quern__in_call(it.result, function);
 }
 
@@ -156,8 +159,9 @@ quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root
     result = reserve(archive, count);
     for (uint32_t slot = top; slot != QUERN__SLOT_NONE && result == QUERN_OK;
          slot = next_below(links, top, slot))
-        put(archive, (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |
-                                    slot});
+        put(archive,
+            (quern_entity){(uint64_t)quern__entities_record(&storage->entities, slot)->handle_high << 32 |
+                           slot});
     return quern__in_call(result, function);
 }
 
@@ -253,7 +257,8 @@ static quern_result group_one(selecting *it, uint32_t place)
     quern__saved_set set;
     quern_result result = make_set(it, quern_entity_index(it->archive->entities.items[place]), &set);
     if (result != QUERN_OK) return result;
-    const uint64_t hash = quern__hash_bytes(set.component_count, set.component_indices, set_bytes(&set)) | 1;
+    const uint64_t hash =
+        quern__hash_bytes(set.component_count, set.component_indices, set_bytes(&set)) | 1;
     selected_group *group = find_group(it, &set, hash);
     if (group == NULL) group = add_group(it, &set, hash);
     if (group == NULL || !quern__array_reserve(allocator, &group->places, group->places.count + 1))
@@ -299,7 +304,8 @@ static char *put_column(selecting *it, char *at, uint32_t index, const uint32_t 
     return at;
 }
 
-static char *put_plane(const selecting *it, char *at, uint32_t index, const uint32_t *places, uint32_t count)
+static char *put_plane(const selecting *it, char *at, uint32_t index, const uint32_t *places,
+                       uint32_t count)
 {
     const quern__storage *storage = &it->saving.world->storage;
     uint64_t words[QUERN__PLANE_ROW_WORDS] = {0}, found = 0;

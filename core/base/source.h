@@ -20,10 +20,11 @@ static inline quern_result quern__check_source(quern_source source, const char *
 {
     return source.read != NULL || source.memory != NULL
                ? QUERN_OK
-               : quern__fail(QUERN_ERROR_NULL_ARGUMENT,
-                             "%s: the source has no function to read and no memory: the file or memory that "
-                             "it was made from is NULL",
-                             function);
+               : quern__fail(
+                     QUERN_ERROR_NULL_ARGUMENT,
+                     "%s: the source has no function to read and no memory: the file or memory that "
+                     "it was made from is NULL",
+                     function);
 }
 
 static inline void quern__reader_open(quern__reader *reader, quern_source source)

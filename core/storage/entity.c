@@ -331,7 +331,8 @@ void quern__entities_take_many(quern__entities *entities, uint32_t count, quern_
 void quern__entities_restore(quern__entities *entities, const uint32_t *highs, uint32_t slot_count,
                              const uint32_t *free_slots, uint32_t free_count, uint32_t retired_count)
 {
-    assert(entities->slot_count == 0 && (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS >= slot_count);
+    assert(entities->slot_count == 0 &&
+           (uint64_t)entities->pages.count * QUERN__PAGE_RECORDS >= slot_count);
     entities->slot_count = slot_count;
     entities->free_count = free_count;
     entities->retired_count = retired_count;

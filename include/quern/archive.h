@@ -9,10 +9,10 @@
  *     quern_world_save(world, quern_sink_file(file), NULL);
  *     quern_world_load(other, quern_source_file(file), NULL, NULL);
  *
- * An archive knows components by name and fields by name. Loading looks for the components that the world has
- * under these names; where one has other fields now, values are converted field by field, and definitions of
- * migrations say what else is to be done. A world must therefore register its components, relations and
- * resources before it loads.
+ * An archive knows components by name and fields by name. Loading looks for the components that the world
+ * has under these names; where one has other fields now, values are converted field by field, and
+ * definitions of migrations say what else is to be done. A world must therefore register its components,
+ * relations and resources before it loads.
  *
  * Saved are entities with their components, which of them are disabled, relations with levels and the order
  * of siblings, names, and the described fields of resources. Not saved is what is no entity: prefabs,
@@ -20,8 +20,8 @@
  *
  * A component without described fields is saved as bytes, and needs the same size where it is loaded. Where
  * the fields are the same as well, whole values are copied, with the bytes that no field describes. So a
- * pointer in a component is as good afterwards as its address is: leave such components out, or describe what
- * is worth saving.
+ * pointer in a component is as good afterwards as its address is: leave such components out, or describe
+ * what is worth saving.
  *
  * Loading does all of it or nothing. An archive that is damaged, cut off or made up is refused
  * (QUERN_ERROR_BAD_ARCHIVE), and the world is as it was.
@@ -56,14 +56,14 @@ typedef struct quern_save_def {
 
 /** Saves a world. def may be NULL for the defaults.
  *
- * Loaded into a world that never had an entity, and registered the same components in the same order, it gives
- * the same world: the same handles (index and life, see quern_entity), the same row order, the same
+ * Loaded into a world that never had an entity, and registered the same components in the same order, it
+ * gives the same world: the same handles (index and life, see quern_entity), the same row order, the same
  * quern_world_hash, and what is done with both has the same results. What hooks own cannot be saved: a
  * component with a copy, move or destroy hook is refused, unless it is left out or no entity has it.
  *
  * Errors: NULL_ARGUMENT, WORLD_LOCKED, INVALID_ARGUMENT (hooks; commands wait to be applied by
- * quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY, FILE. Threads:
- * main, between frames. */
+ * quern_world_flush), UNKNOWN_COMPONENT, UNAVAILABLE (compress, without zstd), OUT_OF_MEMORY, FILE.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_world_save(quern_world *world, quern_sink sink, const quern_save_def *def);
 
 /** Entities of a world that are to be saved together. */
@@ -76,9 +76,9 @@ QUERN_API quern_result quern_archive_create(quern_world *world, quern_archive **
 /** Destroys the list. NULL is allowed. Threads: main, between frames. */
 QUERN_API void quern_archive_destroy(quern_archive *archive);
 
-/** Appends entities; one that is in the list already stays where it is. Their values are read when the list is
- * saved. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of handles, OUT_OF_MEMORY; then none is appended. Threads:
- * main, between frames. */
+/** Appends entities; one that is in the list already stays where it is. Their values are read when the list
+ * is saved. Errors: NULL_ARGUMENT, WORLD_LOCKED, those of handles, OUT_OF_MEMORY; then none is appended.
+ * Threads: main, between frames. */
 QUERN_API quern_result quern_archive_append(quern_archive *archive, const quern_entity *entities,
                                             uint32_t count);
 
@@ -87,19 +87,20 @@ QUERN_API quern_result quern_archive_append(quern_archive *archive, const quern_
  * main, between frames. */
 QUERN_API quern_result quern_archive_append_query(quern_archive *archive, quern_query *query);
 
-/** Appends an entity and all that are below it in the built-in hierarchy (quern_world_parent), parents before
- * children. Errors and threads: as quern_archive_append. */
+/** Appends an entity and all that are below it in the built-in hierarchy (quern_world_parent), parents
+ * before children. Errors and threads: as quern_archive_append. */
 QUERN_API quern_result quern_archive_append_tree(quern_archive *archive, quern_entity root);
 
 /** Returns how many entities are in the list; 0 for NULL. Threads: main, between frames. */
 QUERN_API uint32_t quern_archive_count(const quern_archive *archive);
 
-/** Saves the entities of the list, without resources: quern_world_load adds them to a world. def may be NULL.
+/** Saves the entities of the list, without resources: quern_world_load adds them to a world. def may be
+ * NULL.
  *
- * What they know of each other stays: parents and other targets, siblings in their order, handles in described
- * fields. What they know of entities that are not in the list does not: a target there is taken away, with the
- * level that came of it, and a handle becomes null. Errors: as quern_world_save, and STALE_ENTITY, when one of
- * them has been destroyed. Threads: main, between frames. */
+ * What they know of each other stays: parents and other targets, siblings in their order, handles in
+ * described fields. What they know of entities that are not in the list does not: a target there is taken
+ * away, with the level that came of it, and a handle becomes null. Errors: as quern_world_save, and
+ * STALE_ENTITY, when one of them has been destroyed. Threads: main, between frames. */
 QUERN_API quern_result quern_archive_save(const quern_archive *archive, quern_sink sink,
                                           const quern_save_def *def);
 
@@ -129,8 +130,8 @@ typedef struct quern_load_def {
     bool leave_out_missing QUERN__ZERO;
     bool no_resources QUERN__ZERO;     /**< Leave the world's resources as they are. */
     bool drop_taken_names QUERN__ZERO; /**< Roots whose names are taken come without; refused otherwise. */
-    /** Gets the loaded entities, in the order of their slots or of the list that was saved; as many as there
-     * is room for. */
+    /** Gets the loaded entities, in the order of their slots or of the list that was saved; as many as
+     * there is room for. */
     quern_entity *entities QUERN__ZERO;
     uint32_t entity_capacity QUERN__ZERO; /**< Of entities. */
 } quern_load_def;
@@ -155,8 +156,8 @@ typedef struct quern_load_report {
  *
  * Fields are matched by name. One that the archive does not have is constructed, or zero. Numbers are
  * converted: to a floating-point number the nearest; to an integer the same without its fraction, refused
- * where it does not fit; to a bool whether it is not 0. Of arrays, as many elements are taken as both have. An
- * entity is never made of a number, nor the other way round.
+ * where it does not fit; to a bool whether it is not 0. Of arrays, as many elements are taken as both have.
+ * An entity is never made of a number, nor the other way round.
  *
  * Reactions are told of the entities as of any that are created. Values of resources are replaced, each as
  * fields of an entity are.

@@ -27,7 +27,9 @@ static void register_types(scene *it)
     must(quern_component_register(it->world, &(quern_component_def){.name = "shield", .can_disable = true},
                                   &it->shield));
     it->parent = quern_world_parent(it->world);
-    must(quern_relation_register(it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES}, &it->owner));
+    must(quern_relation_register(
+        it->world, &(quern_relation_def){.name = "owner", .on_target_destroyed = QUERN_TARGET_UNRELATES},
+        &it->owner));
     must(quern_resource_register(
         it->world,
         &(quern_resource_def){QUERN_TYPE(scene_clock), .fields = QUERN_FIELDS(scene_clock, ticks, focus)},
@@ -46,7 +48,8 @@ void scene_open(scene *it, const quern_allocator *allocator)
 static quern_entity create(const scene *it, uint32_t i)
 {
     const scene_place place = {(float)i, -(float)i};
-    const scene_health health = {.points = (int32_t)i - 20, .armour = (uint16_t)(i * 7), .is_poisoned = i % 3 == 0};
+    const scene_health health = {
+        .points = (int32_t)i - 20, .armour = (uint16_t)(i * 7), .is_poisoned = i % 3 == 0};
     const uint32_t raw[3] = {i, i * i, ~i};
     const quern_component all[] = {it->place, it->health, it->raw, it->tag};
     const void *const values[] = {&place, &health, raw, NULL};
@@ -63,7 +66,8 @@ static void relate(const scene *it, const quern_entity *entities, uint32_t count
         must(quern_entity_relate(it->world, entities[i], it->owner, entities[(i * 5 + 1) % count]));
     must(quern_entity_unrelate(it->world, entities[count - 1], it->parent));
     /* siblings in another order than they came */
-    must(quern_entity_place(it->world, entities[26], it->parent, quern_entity_first_child(it->world, entities[8], it->parent)));
+    must(quern_entity_place(it->world, entities[26], it->parent,
+                            quern_entity_first_child(it->world, entities[8], it->parent)));
 }
 
 static void aim(const scene *it, const quern_entity *entities, uint32_t count, quern_entity dead)

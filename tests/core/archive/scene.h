@@ -4,8 +4,8 @@
 #define QUERN_TESTS_SCENE_H
 
 /* A small world with all that an archive knows: plain and described components, tags, relations with levels
- * and without, names, components that are disabled, entities that are off, slots that are free, instances of
- * a prefab, handles of the living and the dead in fields, resources. */
+ * and without, names, components that are disabled, entities that are off, slots that are free, instances
+ * of a prefab, handles of the living and the dead in fields, resources. */
 
 #include <quern/archive.h>
 #include <quern/relation.h>

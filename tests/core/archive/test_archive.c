@@ -158,7 +158,8 @@ Test(archive, in_a_world_with_others_all_are_new_and_know_each_other_as_before)
     cr_assert_leq(count, 256);
     quern_memory memory = scene_save(&from);
     quern_load_report report;
-    must(scene_load(&to, &memory, &(quern_load_def){.entities = entities, .entity_capacity = 256}, &report));
+    must(
+        scene_load(&to, &memory, &(quern_load_def){.entities = entities, .entity_capacity = 256}, &report));
     cr_assert_not(report.keeps_handles);
     cr_assert_eq(report.entity_count, count);
     cr_assert_eq(stats_of_world(to.world).entity_count, count + 1);
@@ -195,7 +196,8 @@ Test(archive, calls_without_what_they_need_are_refused)
 {
     quern_memory memory = {0};
     const quern_source nothing = quern_source_memory(NULL, 0);
-    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_save(NULL, quern_sink_memory(&memory), NULL));
+    assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,
+                   quern_world_save(NULL, quern_sink_memory(&memory), NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_save(to.world, (quern_sink){0}, NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT, quern_world_load(to.world, nothing, NULL, NULL));
     assert_refused(to.world, QUERN_ERROR_NULL_ARGUMENT,

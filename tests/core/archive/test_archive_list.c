@@ -40,7 +40,8 @@ static void carry(quern_entity *entities, uint32_t capacity)
 {
     quern_memory memory = save();
     quern_load_report report;
-    const quern_load_def def = {.entities = entities, .entity_capacity = capacity, .drop_taken_names = true};
+    const quern_load_def def = {
+        .entities = entities, .entity_capacity = capacity, .drop_taken_names = true};
     must(scene_load(&to, &memory, &def, &report));
     cr_assert_eq(report.entity_count, quern_archive_count(archive));
     assert_valid(to.world);
@@ -55,7 +56,8 @@ Test(archive_list, a_tree_comes_with_its_levels_names_and_order_wherever_it_was)
     must(quern_entity_create_with(to.world, &to.tag, NULL, 1, NULL));
     carry(loaded, 256);
     cr_assert_str_eq(quern_entity_name(to.world, loaded[0]), "same");
-    cr_assert_eq(quern_entity_target(to.world, loaded[0], to.parent).bits, 0, "its parent was not in the list");
+    cr_assert_eq(quern_entity_target(to.world, loaded[0], to.parent).bits, 0,
+                 "its parent was not in the list");
     cr_assert_eq(quern_entity_child_count(to.world, loaded[0], to.parent),
                  quern_entity_child_count(from.world, root, from.parent));
     quern_entity a = quern_entity_first_child(from.world, root, from.parent);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_TESTS_RESEAL_H
+#define QUERN_TESTS_RESEAL_H
+
+/* Puts right the checksums of an archive that was changed, so that what reads it comes to what lies behind
+ * them. Bytes that are no archive stay as they are, from where they are none. */
+
+#include "core/archive/checksum.h"
+#include "core/archive/format.h"
+
+static inline void reseal(char *bytes, size_t size)
+{
+    quern__archive_head head;
+    if (size < sizeof head) return;
+    memcpy(&head, bytes, sizeof head);
+    head.checksum = quern__checksum(0, &head, offsetof(quern__archive_head, checksum));
+    memcpy(bytes, &head, sizeof head);
+    quern__block_head block;
+    for (size_t at = sizeof head; size - at >= sizeof block; at += block.stored_bytes) {
+        memcpy(&block, bytes + at, sizeof block);
+        char *stored = bytes + at + sizeof block;
+        if (block.stored_bytes > size - at - sizeof block) return;
+        block.checksum = quern__checksum(0, &block, offsetof(quern__block_head, checksum));
+        block.checksum = quern__checksum(block.checksum, stored, block.stored_bytes);
+        memcpy(bytes + at, &block, sizeof block);
+        at += sizeof block;
+    }
+}
+
+#endif

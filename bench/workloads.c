@@ -29,6 +29,8 @@ const bench_workload *const bench_workloads[] = {
     &workload_walk_enabled,
     &workload_walk_all_enabled,
     &workload_spawn,
+    &workload_archive_save,
+    &workload_archive_load,
     &workload_prefab_spawn,
     &workload_tree_create,
     &workload_tree_destroy,

@@ -33,6 +33,8 @@ extern const bench_workload workload_toggle;
 extern const bench_workload workload_walk_enabled;
 extern const bench_workload workload_walk_all_enabled;
 extern const bench_workload workload_spawn;
+extern const bench_workload workload_archive_save;
+extern const bench_workload workload_archive_load;
 extern const bench_workload workload_prefab_spawn;
 extern const bench_workload workload_tree_create;
 extern const bench_workload workload_tree_destroy;

@@ -290,18 +290,18 @@ static bool follow_levels(quern__storage *storage, const quern__relation *relati
 {
     const quern__links *links = &relation->links;
     uint32_t i = storage->relinkings.count - 1;
-    quern__kin *moved = quern__links_at(links, storage->relinkings.items[i].slot);
-    if (moved->level == level) return true;
-    moved->level = level;
+    const uint32_t moved = storage->relinkings.items[i].slot;
+    if (quern__links_at(links, moved)->level == level) return true;
+    quern__links_set_level(links, moved, level);
     for (; i < storage->relinkings.count; i++) {
         const quern__kin *above = quern__links_at(links, storage->relinkings.items[i].slot);
         const uint32_t below =
             above->level < QUERN_MAX_RELATION_LEVEL ? above->level + 1 : QUERN_MAX_RELATION_LEVEL;
         for (uint32_t child = above->first; child != QUERN__SLOT_NONE;) {
-            quern__kin *kin = quern__links_at(links, child);
+            const quern__kin *kin = quern__links_at(links, child);
             if (kin->level != below) {
                 if (!note_link(storage, child, kin, true)) return false;
-                kin->level = below;
+                quern__links_set_level(links, child, below);
             }
             child = kin->next;
         }
@@ -370,7 +370,7 @@ static void take_links_back(quern__storage *storage, quern__relation *relation)
     quern__links *links = &relation->links;
     for (uint32_t i = storage->relinkings.count; i-- > 0;) {
         const quern__relinking *before = &storage->relinkings.items[i];
-        quern__links_at(links, before->slot)->level = before->level;
+        quern__links_set_level(links, before->slot, before->level);
         if (before->is_level_alone) continue;
         quern__links_unlink(links, before->slot);
         if (before->target != QUERN__SLOT_NONE)

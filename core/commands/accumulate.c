@@ -200,43 +200,49 @@ static void remap_streams(const quern__accumulating *it, const quern__gathered *
 
 /* ------------------------------------------------------------------------------------------- combining */
 
-/* Where the value of an item goes, or NULL; then the item says why. */
-static inline char *find_value(const quern__storage *storage, quern__item *item, uintptr_t *out_location)
+/* Where the value of an item goes. */
+typedef struct goal {
+    char *value;   /* NULL: nowhere */
+    uintptr_t row; /* where the entity is */
+    const quern__archetype *archetype;
+} goal;
+
+/* Where it is nowhere, the item says why. */
+static inline goal find_goal(const quern__storage *storage, quern__item *item)
 {
-    if (QUERN__UNLIKELY(item->location == QUERN__ACCUMULATED_DEAD)) return NULL;
+    goal found = {.value = NULL};
+    if (QUERN__UNLIKELY(item->location == QUERN__ACCUMULATED_DEAD)) return found;
     const quern__accumulation *accumulation = (const quern__accumulation *)item->location;
     const quern__record *record = quern__entities_find(&storage->entities, item->entity);
-    char *value = NULL;
     if (record != NULL) {
-        *out_location = record->location;
-        value = quern__storage_value(quern__storage_archetype_of(storage, record), record->location,
-                                     accumulation->component_index);
+        found.row = record->location;
+        found.archetype = quern__storage_archetype_of(storage, record);
+        found.value = quern__storage_value(found.archetype, found.row, accumulation->component_index);
     }
-    if (QUERN__UNLIKELY(value == NULL))
+    if (QUERN__UNLIKELY(found.value == NULL))
         mark(item, record != NULL ? QUERN__ACCUMULATED_NOWHERE : QUERN__ACCUMULATED_DESTROYED);
-    return value;
+    return found;
 }
 
-/* In order; how many came to nothing. */
+/* In order; how many came to nothing. The headers of chunks are left alone: see chunk.h. */
 static inline uint32_t combine_batch(const quern__storage *storage, const entry *entries, uint32_t count)
 {
-    char *values[BATCH_ITEMS];
-    uintptr_t locations[BATCH_ITEMS];
+    goal goals[BATCH_ITEMS];
     uint32_t dropped_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        values[i] = find_value(storage, entries[i].item, &locations[i]);
-        __builtin_prefetch(values[i], 1);
+        goals[i] = find_goal(storage, entries[i].item);
+        __builtin_prefetch(goals[i].value, 1);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (QUERN__UNLIKELY(values[i] == NULL)) {
+        const goal *at = &goals[i];
+        if (QUERN__UNLIKELY(at->value == NULL)) {
             dropped_count++;
             continue;
         }
         const quern__accumulation *accumulation = (const quern__accumulation *)entries[i].item->location;
-        quern__combine_values(&accumulation->combiner, accumulation->type, values[i],
+        quern__combine_values(&accumulation->combiner, accumulation->type, at->value,
                               (const char *)entries[i].item + accumulation->offset_bytes);
-        quern__rows_written(quern__chunk_of(locations[i])->archetype, locations[i], 1,
-                            accumulation->component_index);
+        quern__rows_written(at->archetype, at->row, 1, accumulation->component_index);
     }
     return dropped_count;
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "core/world/world.h"
+#include "tests/flow/flow_setup.h"
+#include "tests/flow/flow_subject.h"
+
+#include <quern/archive.h>
+
+#include <criterion/criterion.h>
+
+/* Random worlds are saved and loaded: the loaded one has the hash of the other, and the frames that follow are
+ * the same at every thread count. Saved before the first frame, they are those of the world that was saved. */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { FRAME_COUNT = 4, SEED_COUNT = 2, ENTITY_COUNT = 300 };
+#else
+enum { FRAME_COUNT = 5, SEED_COUNT = 5, ENTITY_COUNT = 900 };
+#endif
+
+static flow_plan plan;
+static uint64_t expected[FRAME_COUNT];
+
+static quern_memory save(const flow_subject *subject)
+{
+    quern_memory memory = {0};
+    must(quern_world_save(subject->world, quern_sink_memory(&memory), NULL));
+    return memory;
+}
+
+/* A subject without entities gets those of the archive. */
+static void open_from(flow_subject *subject, const quern_memory *memory, uint64_t frame, uint64_t hash)
+{
+    const uint32_t entity_count = plan.entity_count;
+    quern_load_report report;
+    plan.entity_count = 0;
+    flow_subject_open(subject, &plan, NULL);
+    plan.entity_count = entity_count;
+    must(quern_world_load(subject->world, quern_source_memory(memory->bytes, memory->size_bytes), NULL,
+                          &report));
+    cr_assert(report.keeps_handles);
+    cr_assert_eq(quern_world_hash(subject->world), hash, "seed %llu", (unsigned long long)plan.seed);
+    assert_valid(subject->world);
+    subject->first = (quern_entity){(uint64_t)subject->world->storage.entities.first_handle_high << 32};
+    subject->frame_index = frame;
+}
+
+static void play(flow_subject *subject, uint32_t thread_count, bool notes)
+{
+    quern_jobs *jobs = setup_jobs(thread_count);
+    for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
+        flow_subject_call(subject, jobs);
+        flow_subject_must_run(subject, jobs);
+        const uint64_t hash = quern_world_hash(subject->world);
+        if (notes) expected[frame] = hash;
+        cr_assert_eq(hash, expected[frame], "seed %llu, frame %u, %u threads",
+                     (unsigned long long)plan.seed, frame, thread_count);
+    }
+    assert_valid(subject->world);
+    flow_subject_close(subject);
+    quern_jobs_destroy(jobs);
+}
+
+Test(archived, a_world_that_was_loaded_plays_the_frames_of_the_one_that_was_saved, .timeout = 600)
+{
+    for (uint64_t seed = 701; seed <= 700 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
+        flow_subject subject, loaded;
+        flow_subject_open(&subject, &plan, NULL);
+        quern_memory memory = save(&subject);
+        const uint64_t hash = quern_world_hash(subject.world);
+        play(&subject, 0, true);
+        for (uint32_t i = 0; i < POOL_COUNT; i++) {
+            open_from(&loaded, &memory, 0, hash);
+            play(&loaded, pool_threads[i], false);
+        }
+        quern_memory_release(&memory);
+    }
+}
+
+/* Schedules begin anew, so the world that was saved does not count here. */
+Test(archived, a_world_with_a_past_plays_the_same_at_every_thread_count, .timeout = 600)
+{
+    for (uint64_t seed = 801; seed <= 800 + SEED_COUNT; seed++) {
+        flow_plan_make(&plan, seed, seed % 2 == 0 ? 40 : ENTITY_COUNT);
+        flow_subject subject, loaded;
+        flow_subject_open(&subject, &plan, NULL);
+        for (uint32_t frame = 0; frame < FRAME_COUNT; frame++) {
+            flow_subject_call(&subject, NULL);
+            flow_subject_must_run(&subject, NULL);
+        }
+        quern_memory memory = save(&subject);
+        const uint64_t hash = quern_world_hash(subject.world);
+        flow_subject_close(&subject);
+        for (uint32_t i = 0; i < POOL_COUNT; i++) {
+            open_from(&loaded, &memory, FRAME_COUNT, hash);
+            play(&loaded, pool_threads[i], i == 0);
+        }
+        quern_memory_release(&memory);
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Built twice: as the library was, and, where there is zstd, with blocks that can be compressed. */
+
+#include "core/archive/block.h"
+#include "tests/core/archive/scene.h"
+#include "tests/support/setup.h"
+
+#include <criterion/criterion.h>
+
+static const quern_save_def compressed = {.compress = true};
+
+Test(archive_compress, a_compressed_archive_is_smaller_and_the_same_world)
+{
+    if (!quern__blocks_can_compress()) return;
+    scene from, to;
+    scene_open(&from, NULL);
+    scene_open(&to, NULL);
+    scene_fill(&from, 20000);
+    quern_memory plain = scene_save(&from), memory = {0};
+    must(quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+    cr_assert_lt(memory.size_bytes, plain.size_bytes * 3 / 4);
+    must(scene_load(&to, &memory, NULL, NULL));
+    cr_assert_eq(quern_world_hash(to.world), quern_world_hash(from.world));
+    assert_valid(to.world);
+    quern_memory_release(&plain);
+    quern_memory_release(&memory);
+    scene_close(&from);
+    scene_close(&to);
+}
+
+Test(archive_compress, damage_is_refused)
+{
+    if (!quern__blocks_can_compress()) return;
+    scene from, to;
+    scene_open(&from, NULL);
+    scene_open(&to, NULL);
+    scene_fill(&from, 0);
+    quern_memory memory = {0};
+    must(quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+    for (size_t i = 0; i < memory.size_bytes; i++) {
+        ((char *)memory.bytes)[i] ^= 16;
+        cr_assert_eq(scene_load(&to, &memory, NULL, NULL), QUERN_ERROR_BAD_ARCHIVE, "byte %zu", i);
+        ((char *)memory.bytes)[i] ^= 16;
+    }
+    must(scene_load(&to, &memory, NULL, NULL));
+    quern_memory_release(&memory);
+    scene_close(&from);
+    scene_close(&to);
+}
+
+Test(archive_compress, without_zstd_it_is_refused_clearly)
+{
+    if (quern__blocks_can_compress()) return;
+    scene from;
+    scene_open(&from, NULL);
+    quern_memory memory = {0};
+    assert_refused(from.world, QUERN_ERROR_UNAVAILABLE,
+                   quern_world_save(from.world, quern_sink_memory(&memory), &compressed));
+    cr_assert_eq(memory.size_bytes, 0);
+    scene_close(&from);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "canvas.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CELL = 128, CELLS_ACROSS = 4, CELLS_DOWN = 3 };
+
+/* ------------------------------------------------------------------------------------------- sprites */
+
+/* How bright and how opaque a sprite is at (x, y), each -1 to 1. */
+typedef struct Texel {
+    float light, alpha;
+} Texel;
+
+static float clamp01(float x)
+{
+    return fminf(fmaxf(x, 0), 1);
+}
+
+/* From 1 inside to 0 outside of an edge; distance in units of the sprite. */
+static float edge(float distance)
+{
+    return clamp01(0.5f - distance * (CELL / 2) * 0.6f);
+}
+
+static float octagon(float x, float y)
+{
+    x = fabsf(x);
+    y = fabsf(y);
+    return fmaxf(fmaxf(x, y), (x + y) * 0.7071f);
+}
+
+static Texel base_texel(float x, float y)
+{
+    const float far = octagon(x, y);
+    const float rim = clamp01((far - 0.68f) * 12) * clamp01((0.92f - far) * 12);
+    return (Texel){0.62f + 0.5f * rim - 0.16f * y * rim - 0.1f * (x + y), edge(far - 0.92f)};
+}
+
+static Texel knob_texel(float x, float y)
+{
+    const float far = hypotf(x, y), lit = clamp01(1 - hypotf(x + 0.35f, y + 0.4f));
+    return (Texel){0.55f + 0.55f * lit - 0.25f * clamp01((far - 0.72f) * 6), edge(far - 0.92f)};
+}
+
+static Texel bar_texel(float x, float y)
+{
+    const float dx = fmaxf(fabsf(x) - 0.62f, 0), dy = fmaxf(fabsf(y) - 0.5f, 0);
+    const float band = clamp01((x - 0.5f) * 20) * clamp01((0.85f - x) * 20);
+    return (Texel){0.95f - 0.55f * fabsf(y + 0.25f) - 0.25f * band, edge(hypotf(dx, dy) - 0.3f)};
+}
+
+static Texel crystal_texel(float x, float y)
+{
+    const float far = fabsf(x) + fabsf(y), facet = x > 0 ? (y < 0 ? 1.0f : 0.75f) : (y < 0 ? 0.85f : 0.55f);
+    return (Texel){facet + 0.3f * clamp01(1 - 3 * far), edge((far - 0.92f) * 0.7f)};
+}
+
+/* A drop that is round before and pointed behind, with a dark rim and a light back. */
+static Texel bug_texel(float x, float y)
+{
+    const float half = x > 0 ? 0.62f : 0.62f * (1 - 0.72f * x * x);
+    const float far = hypotf(x * 0.98f, y / fmaxf(half, 0.05f));
+    const float eyes = clamp01((0.14f - hypotf(x - 0.5f, fabsf(y) - 0.26f)) * 20);
+    return (Texel){1 - 0.55f * clamp01((far - 0.55f) * 2.4f) + 0.5f * eyes, edge((far - 0.9f) * half)};
+}
+
+static Texel spiky_texel(float x, float y)
+{
+    const float far = hypotf(x, y), spike = 0.74f + 0.18f * cosf(9 * atan2f(y, x));
+    const float core = clamp01((0.3f - far) * 8);
+    return (Texel){0.95f - 0.6f * clamp01((far - 0.35f) * 2) + 0.4f * core, edge((far - spike) * 0.7f)};
+}
+
+static Texel texel_of(Sprite sprite, float x, float y)
+{
+    const float far = hypotf(x, y);
+    switch (sprite) {
+    case SPRITE_DISC:
+        return (Texel){1, edge(far - 0.95f)};
+    case SPRITE_GLOW:
+        return (Texel){1, powf(clamp01(1 - far), 2.2f)};
+    case SPRITE_SHADOW:
+        return (Texel){1, powf(clamp01(1 - far * far), 1.5f)};
+    case SPRITE_RING:
+        return (Texel){1,
+                       edge(fabsf(far - 0.9f) - 0.035f) + 0.25f * powf(clamp01(far), 6) * edge(far - 0.9f)};
+    case SPRITE_LINE:
+        return (Texel){1, clamp01((1 - fabsf(y)) * 1.8f)};
+    case SPRITE_BASE:
+        return base_texel(x, y);
+    case SPRITE_KNOB:
+        return knob_texel(x, y);
+    case SPRITE_BAR:
+        return bar_texel(x, y);
+    case SPRITE_CRYSTAL:
+        return crystal_texel(x, y);
+    case SPRITE_BUG:
+        return bug_texel(x, y);
+    case SPRITE_SPIKY:
+        return spiky_texel(x, y);
+    default:
+        return (Texel){1, 1};
+    }
+}
+
+static void paint_cell(uint32_t *pixels, Sprite sprite)
+{
+    const int left = (int)sprite % CELLS_ACROSS * CELL, top = (int)sprite / CELLS_ACROSS * CELL;
+    for (int y = 0; y < CELL; y++)
+        for (int x = 0; x < CELL; x++) {
+            const float half = CELL / 2.0f;
+            const Texel texel =
+                texel_of(sprite, ((float)x + 0.5f) / half - 1, ((float)y + 0.5f) / half - 1);
+            const uint32_t light = (uint32_t)(255 * clamp01(texel.light));
+            const uint32_t alpha = (uint32_t)(255 * clamp01(texel.alpha));
+            pixels[(top + y) * CELL * CELLS_ACROSS + left + x] =
+                light << 24 | light << 16 | light << 8 | alpha;
+        }
+}
+
+static SDL_Texture *make_sprites(SDL_Renderer *renderer)
+{
+    static uint32_t pixels[CELL * CELLS_ACROSS * CELL * CELLS_DOWN];
+    const int width = CELL * CELLS_ACROSS, height = CELL * CELLS_DOWN;
+    for (uint32_t sprite = 0; sprite < SPRITE_COUNT; sprite++)
+        paint_cell(pixels, (Sprite)sprite);
+    SDL_Texture *texture =
+        SDL_CreateTexture(renderer, SDL_PIXELFORMAT_RGBA8888, SDL_TEXTUREACCESS_STATIC, width, height);
+    if (texture == NULL) return NULL;
+    SDL_UpdateTexture(texture, NULL, pixels, width * (int)sizeof *pixels);
+    SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear);
+    return texture;
+}
+
+/* -------------------------------------------------------------------------------------------- batches */
+
+bool canvas_create(Canvas *canvas, SDL_Renderer *renderer)
+{
+    static const int corners[6] = {0, 1, 2, 2, 1, 3};
+    canvas->renderer = renderer;
+    canvas->blend = SDL_BLENDMODE_BLEND;
+    canvas->quad_count = canvas->drawn_count = 0;
+    for (int i = 0; i < CANVAS_QUADS * 6; i++)
+        canvas->indices[i] = i / 6 * 4 + corners[i % 6];
+    canvas->sprites = make_sprites(renderer);
+    return canvas->sprites != NULL;
+}
+
+void canvas_destroy(Canvas *canvas)
+{
+    SDL_DestroyTexture(canvas->sprites);
+}
+
+void canvas_flush(Canvas *canvas)
+{
+    if (canvas->quad_count == 0) return;
+    SDL_SetTextureBlendMode(canvas->sprites, canvas->blend);
+    SDL_RenderGeometry(canvas->renderer, canvas->sprites, canvas->vertices, (int)canvas->quad_count * 4,
+                       canvas->indices, (int)canvas->quad_count * 6);
+    canvas->drawn_count += canvas->quad_count;
+    canvas->quad_count = 0;
+}
+
+void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
+{
+    if (blend == canvas->blend) return;
+    canvas_flush(canvas);
+    canvas->blend = blend;
+}
+
+/* Where a sprite is in the texture; half a texel in, so that its neighbours do not shine through. */
+static SDL_FPoint corner_of(Sprite sprite, int right, int down)
+{
+    const float in = 0.5f / CELL;
+    const float x = (float)((int)sprite % CELLS_ACROSS) + (right ? 1 - in : in);
+    const float y = (float)((int)sprite / CELLS_ACROSS) + (down ? 1 - in : in);
+    return (SDL_FPoint){x / CELLS_ACROSS, y / CELLS_DOWN};
+}
+
+/* (ax, ay) and (bx, by) lead from the middle to the right and to the lower side. */
+static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, float ay, float bx,
+                     float by, uint32_t color)
+{
+    if (canvas->quad_count == CANVAS_QUADS) canvas_flush(canvas);
+    SDL_Vertex *corners = &canvas->vertices[canvas->quad_count++ * 4];
+    const SDL_Color shade = {(uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8),
+                             (uint8_t)color};
+    for (int i = 0; i < 4; i++) {
+        const float along = i & 1 ? 1.0f : -1.0f, across = i & 2 ? 1.0f : -1.0f;
+        corners[i].position = (SDL_FPoint){x + ax * along + bx * across, y + ay * along + by * across};
+        corners[i].color = shade;
+        corners[i].tex_coord = corner_of(sprite, i & 1, i & 2);
+    }
+}
+
+void canvas_turned(Canvas *canvas, Sprite sprite, float x, float y, float along_x, float along_y,
+                   float length, float width, uint32_t color)
+{
+    const float a = length / 2, b = width / 2;
+    add_quad(canvas, sprite, x, y, along_x * a, along_y * a, -along_y * b, along_x * b, color);
+}
+
+void canvas_sprite(Canvas *canvas, Sprite sprite, float x, float y, float width, float height,
+                   uint32_t color)
+{
+    add_quad(canvas, sprite, x, y, width / 2, 0, 0, height / 2, color);
+}
+
+void canvas_box(Canvas *canvas, float x, float y, float width, float height, uint32_t color)
+{
+    add_quad(canvas, SPRITE_SOLID, x + width / 2, y + height / 2, width / 2, 0, 0, height / 2, color);
+}
+
+void canvas_line(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
+{
+    const float dx = x1 - x0, dy = y1 - y0, far = fmaxf(hypotf(dx, dy), 0.001f);
+    canvas_turned(canvas, SPRITE_LINE, (x0 + x1) / 2, (y0 + y1) / 2, dx / far, dy / far, far + width * 0.5f,
+                  width, color);
+}

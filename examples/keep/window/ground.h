@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_GROUND_H
+#define KEEP_GROUND_H
+
+/* The field without anything on it, painted once: meadows at night, and the roads of the level. */
+
+#include "../game/game.h"
+
+#include <SDL2/SDL.h>
+
+/* NULL when SDL refuses; SDL_GetError says why. */
+SDL_Texture *ground_paint(SDL_Renderer *renderer, const Game *game);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_OPTIONS_H
+#define KEEP_OPTIONS_H
+
+/* The command line of the game in a window. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Options {
+    const char *level;
+    const char *input;      /* a recorded game to watch, or NULL */
+    const char *record;     /* where to write what is played, or NULL */
+    const char *screenshot; /* a picture to make instead of playing, or NULL */
+    uint32_t frame_count;   /* steps until the picture */
+    uint32_t thread_count;
+    bool overlay, title;
+} Options;
+
+Options options_parse(int argc, char **argv);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "sound.h"
+
+#include "../game/check.h"
+#include "../game/random.h"
+
+#include <math.h>
+
+/* A tone that falls or rises, with some noise in it, and dies away. */
+typedef struct Tone {
+    float hertz, glide; /* octaves per second */
+    float seconds, noise, loud;
+} Tone;
+
+static const Tone tones[CUE_KINDS] = {
+    [CUE_SHOT] = {520, -9, 0.06f, 0.5f, 0.10f},    [CUE_MORTAR] = {120, -3, 0.2f, 0.4f, 0.25f},
+    [CUE_BLAST] = {70, -2, 0.45f, 0.8f, 0.4f},     [CUE_BELL] = {880, -0.2f, 0.5f, 0, 0.14f},
+    [CUE_DEATH] = {300, -6, 0.09f, 0.3f, 0.07f},   [CUE_LEAK] = {160, -1, 0.4f, 0.2f, 0.35f},
+    [CUE_CURSE] = {240, 2, 0.4f, 0.1f, 0.2f},      [CUE_WAVE] = {196, 1.2f, 0.5f, 0, 0.3f},
+    [CUE_BUILD] = {330, 2.5f, 0.15f, 0.1f, 0.25f}, [CUE_SELL] = {440, -2.5f, 0.15f, 0.1f, 0.25f},
+    [CUE_WON] = {392, 1.5f, 0.5f, 0, 0.4f},        [CUE_LOST] = {130, -1, 0.5f, 0.1f, 0.4f}};
+
+static void make_tone(const Tone *tone, float *samples)
+{
+    float phase = 0;
+    for (uint32_t i = 0; i < SOUND_SAMPLES; i++) {
+        const float seconds = (float)i / SOUND_RATE, part = seconds / tone->seconds;
+        phase += 6.2831853f * tone->hertz * exp2f(tone->glide * seconds) / SOUND_RATE;
+        const float wave = sinf(phase) * (1 - tone->noise) + random_signed(random_hash(3, i)) * tone->noise;
+        const float rise = fminf(seconds * 400, 1), fall = fmaxf(1 - part, 0);
+        samples[i] = wave * tone->loud * rise * fall * fall;
+    }
+}
+
+/* On a thread of SDL's. */
+static void mix(void *user_data, Uint8 *stream, int bytes)
+{
+    Sound *sound = user_data;
+    float *out = (float *)(void *)stream;
+    const int count = bytes / (int)(2 * sizeof(float));
+    for (int i = 0; i < count; i++) {
+        out[2 * i] = out[2 * i + 1] = 0;
+        for (uint32_t v = 0; v < SOUND_VOICES; v++) {
+            Voice *voice = &sound->voices[v];
+            if (voice->samples == NULL) continue;
+            out[2 * i] += voice->samples[voice->next] * voice->left;
+            out[2 * i + 1] += voice->samples[voice->next] * voice->right;
+            if (++voice->next == SOUND_SAMPLES) voice->samples = NULL;
+        }
+    }
+}
+
+void sound_open(Sound *sound)
+{
+    *sound = (Sound){.device = 0};
+    for (uint32_t cue = 0; cue < CUE_KINDS; cue++)
+        make_tone(&tones[cue], sound->tones[cue]);
+    if (SDL_InitSubSystem(SDL_INIT_AUDIO) != 0) return;
+    const SDL_AudioSpec wish = {.freq = SOUND_RATE,
+                                .format = AUDIO_F32SYS,
+                                .channels = 2,
+                                .samples = 512,
+                                .callback = mix,
+                                .userdata = sound};
+    sound->device = SDL_OpenAudioDevice(NULL, 0, &wish, NULL, 0);
+    if (sound->device != 0) SDL_PauseAudioDevice(sound->device, 0);
+}
+
+void sound_close(Sound *sound)
+{
+    if (sound->device != 0) SDL_CloseAudioDevice(sound->device);
+}
+
+void sound_follow(Sound *sound, Game *game)
+{
+    const quern_event_reader_def def = {.event = game->types.cue, .name = "sounds"};
+    check(quern_event_reader_create(game->world, &def, &sound->cues));
+}
+
+void sound_leave(Sound *sound)
+{
+    quern_event_reader_destroy(sound->cues);
+    sound->cues = NULL;
+}
+
+static void start_voice(Sound *sound, uint32_t cue, float side)
+{
+    SDL_LockAudioDevice(sound->device);
+    sound->voices[sound->next_voice] =
+        (Voice){.samples = sound->tones[cue], .left = 1 - side, .right = side};
+    SDL_UnlockAudioDevice(sound->device);
+    sound->next_voice = (sound->next_voice + 1) % SOUND_VOICES;
+}
+
+/* At most one of each kind in a picture: a thousand shots at once would be mere noise. */
+void sound_play(Sound *sound, const Game *game)
+{
+    quern_event_block block;
+    bool has_played[CUE_KINDS] = {false};
+    while (quern_event_reader_next(sound->cues, &block)) {
+        const Cue *cues = block.values;
+        for (uint32_t i = 0; i < block.count; i++) {
+            if (has_played[cues[i].kind] || sound->device == 0) continue;
+            has_played[cues[i].kind] = true;
+            start_voice(sound, cues[i].kind, fminf(fmaxf(cues[i].x / game->level.width, 0.1f), 0.9f));
+        }
+    }
+}

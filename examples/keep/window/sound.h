@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef KEEP_SOUND_H
+#define KEEP_SOUND_H
+
+/* Plays what the game's cues ask for, as short tones that are made when the program starts. Where there is
+ * no sound to be had, everything is silent. */
+
+#include "../game/game.h"
+
+#include <SDL2/SDL.h>
+
+enum { SOUND_RATE = 22050, SOUND_SAMPLES = SOUND_RATE / 2, SOUND_VOICES = 24 };
+
+typedef struct Voice {
+    const float *samples; /* SOUND_SAMPLES of them; NULL: silent */
+    uint32_t next;
+    float left, right;
+} Voice;
+
+typedef struct Sound {
+    SDL_AudioDeviceID device; /* 0: there is none */
+    quern_event_reader *cues;
+    uint32_t next_voice;
+    Voice voices[SOUND_VOICES];
+    float tones[CUE_KINDS][SOUND_SAMPLES];
+} Sound;
+
+void sound_open(Sound *sound);
+void sound_close(Sound *sound);
+
+/* Listens to a game, until it is told to stop. */
+void sound_follow(Sound *sound, Game *game);
+void sound_leave(Sound *sound);
+
+/* Plays the cues since the last call. */
+void sound_play(Sound *sound, const Game *game);
+
+#endif

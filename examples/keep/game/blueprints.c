@@ -37,7 +37,7 @@ static quern_entity make_base(Game *game, quern_entity folder, TowerKind kind)
 {
     const TowerRules *rules = &tower_rules[kind];
     const Tower tower = {kind, rules->cost};
-    const Shape shape = {SHAPE_BASE, 0, 1.8f, 1.8f, 0x2B3A4AFF};
+    const Shape shape = {SHAPE_BASE, 0, 1.95f, 1.95f, 0x4A6076FF};
     const quern_entity base = make_part(game, folder, rules->name, 0, 0, shape);
     check(quern_entity_add(game->world, base, game->types.tower, &tower));
     return base;
@@ -71,7 +71,7 @@ static quern_entity make_gun(Game *game, quern_entity folder)
     const quern_entity base = make_base(game, folder, TOWER_GUN);
     const Turret turret = {.range = rules->range, .shot_speed = 22, .turn_speed = 9};
     const quern_entity top =
-        make_turret(game, base, turret, (Shape){SHAPE_DISC, 2, 1.05f, 1.05f, 0x5B6B7AFF});
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 2, 1.15f, 1.15f, 0x8A9CADFF});
     const Gun gun = {.damage = 5, .speed = 22, .spread = 0.06f, .range = rules->range + 1};
     const Shape shape = {SHAPE_BAR, 1, 0.9f, 0.24f, rules->color};
     for (int side = 0; side < 2; side++) {
@@ -89,7 +89,7 @@ static quern_entity make_mortar(Game *game, quern_entity folder)
     const quern_entity base = make_base(game, folder, TOWER_MORTAR);
     const Turret turret = {.range = rules->range, .least_range = 2.5f, .shot_speed = 9, .turn_speed = 3};
     const quern_entity top =
-        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 1.25f, 1.25f, 0x5A4A45FF});
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 1.35f, 1.35f, 0x8A7068FF});
     const Mortar mortar = {.damage = 26, .radius = 1.7f, .speed = 9};
     const quern_entity barrel =
         make_barrel(game, top, "barrel", 0.3f, 0, (Shape){SHAPE_BAR, 2, 0.95f, 0.5f, rules->color}, 1.1f);
@@ -103,7 +103,7 @@ static quern_entity make_prism(Game *game, quern_entity folder)
     const quern_entity base = make_base(game, folder, TOWER_PRISM);
     const Turret turret = {.range = rules->range, .turn_speed = 7};
     const quern_entity top =
-        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 0.95f, 0.95f, 0x3F5B6BFF});
+        make_turret(game, base, turret, (Shape){SHAPE_DISC, 1, 1.1f, 1.1f, 0x557C92FF});
     const Prism prism = {.damage_per_second = 75};
     const Beam beam = {.from_x = 0};
     const quern_entity barrel =
@@ -120,7 +120,7 @@ static quern_entity make_bell(Game *game, quern_entity folder)
     const quern_entity base = make_base(game, folder, TOWER_BELL);
     const Turret turret = {.range = rules->range, .turn_speed = 1.5f};
     const quern_entity top =
-        make_turret(game, base, turret, (Shape){SHAPE_RING, 1, 1.3f, 1.3f, 0x8296D8FF});
+        make_turret(game, base, turret, (Shape){SHAPE_RING, 1, 1.3f, 1.3f, 0xA8BAFFFF});
     const Bell bell = {.damage = 2, .radius = rules->range, .chill_seconds = 1.6f};
     const quern_entity barrel =
         make_barrel(game, top, "bell", 0, 0, (Shape){SHAPE_DISC, 2, 0.62f, 0.62f, rules->color}, 1.25f);

@@ -93,7 +93,7 @@ static void strike(quern_context *context, const quern_view *view)
         check(quern_commands_destroy(commands, view->entities[i]));
         quern_emit(quern_context_emitter(context, types->burst), &(Burst){.x = places[i].x,
                                                                           .y = places[i].y,
-                                                                          .speed = 3,
+                                                                          .speed = 5,
                                                                           .span = 0.9f,
                                                                           .size = 0.12f,
                                                                           .count = 16,

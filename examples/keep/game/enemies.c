@@ -116,7 +116,7 @@ static void tell_death(quern_context *context, const Game *game, const Enemy *en
                           .y = place.y,
                           .push_x = enemy->drift_x * 0.4f,
                           .push_y = enemy->drift_y * 0.4f,
-                          .speed = 2.2f + rules->radius * 4,
+                          .speed = 4.5f + rules->radius * 5,
                           .span = 2.2f,
                           .size = 0.11f + rules->radius * 0.12f,
                           .count = (uint32_t)(48 + 160 * rules->radius),

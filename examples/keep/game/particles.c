@@ -74,7 +74,7 @@ enum { DRIFT_PLACE, DRIFT_VELOCITY, DRIFT_PARTICLE };
 
 /* What is left of the velocity after a step. */
 static const float drag[] = {
-    [PARTICLE_SPARK] = 0.945f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
+    [PARTICLE_SPARK] = 0.965f, [PARTICLE_SMOKE] = 0.96f, [PARTICLE_RING] = 0, [PARTICLE_EMBER] = 0.97f};
 
 static void drift(quern_context *context, const quern_view *view)
 {
@@ -122,9 +122,11 @@ static void flicker(quern_context *context, const quern_view *view)
     const uint32_t count = view->count;
     for (uint32_t i = 0; i < count; i++) {
         fireflies[i].phase = wrapped(fireflies[i].phase + step_seconds * 0.5f, circle);
-        const float turn = 2 * sinf(fireflies[i].phase) + 0.21f * places[i].x + 0.13f * places[i].y;
-        places[i].x = wrapped(places[i].x + cosf(turn) * 0.35f * step_seconds, game->level.width);
-        places[i].y = wrapped(places[i].y + sinf(turn) * 0.35f * step_seconds, game->level.height);
+        /* A flow without springs or sinks: wherever there are few, there will be few. */
+        const float x = places[i].x + 0.5f * cosf(0.41f * places[i].y + fireflies[i].phase) * step_seconds;
+        const float y = places[i].y + 0.5f * sinf(0.37f * places[i].x + fireflies[i].phase) * step_seconds;
+        places[i].x = wrapped(x, game->level.width);
+        places[i].y = wrapped(y, game->level.height);
     }
 }
 

@@ -85,7 +85,7 @@ void font_draw(Canvas *canvas, float x, float y, float size, Align align, uint32
     x -= align == ALIGN_LEFT ? 0 : align == ALIGN_CENTER ? whole / 2 : whole;
     for (; *text != '\0'; text++, x += advance * unit) {
         const char *strokes = glyphs[toupper((unsigned char)*text) & 127];
-        if (strokes != NULL) draw_glyph(canvas, strokes, x, y, unit, fmaxf(size * 0.2f, 2.6f), color);
+        if (strokes != NULL) draw_glyph(canvas, strokes, x, y, unit, fmaxf(size * 0.2f, 2.0f), color);
     }
 }
 

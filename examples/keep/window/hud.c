@@ -80,10 +80,9 @@ static void draw_tower_keys(const Hud *hud, Canvas *canvas, const Keep *keep)
         const SDL_FRect box =
             draw_key(hud, canvas, (HudButton)(HUD_TOWER + kind), hud->chosen == (int)kind);
         const bool is_dear = keep->gold < tower_rules[kind].cost;
-        draw_icon(canvas, (TowerKind)kind, box.x + 28, box.y + 31, 24);
+        draw_icon(canvas, (TowerKind)kind, box.x + 21, box.y + 31, 18);
         font_print(canvas, box.x + box.w - 8, box.y + 9, 10, ALIGN_RIGHT, dim, "%u", kind + 1);
-        font_print(canvas, box.x + box.w - 8, box.y + 28, 9, ALIGN_RIGHT, ink, "%s",
-                   kind == TOWER_MORTAR ? "mrtr" : tower_rules[kind].name);
+        font_draw(canvas, box.x + box.w - 8, box.y + 27, 7.5f, ALIGN_RIGHT, ink, tower_rules[kind].name);
         font_print(canvas, box.x + box.w - 8, box.y + 44, 10, ALIGN_RIGHT, is_dear ? red : gold, "%d",
                    (int)tower_rules[kind].cost);
     }

@@ -40,8 +40,8 @@ static void draw_fireflies(quern_context *context, const quern_view *view)
     canvas_blend(scene->canvas, SDL_BLENDMODE_ADD);
     for (uint32_t i = 0; i < count; i++) {
         const float light = 0.5f + 0.5f * sinf(fireflies[i].phase * 3);
-        canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale, places[i].y * scene->scale, 5,
-                      5, faded(0xB8E07890, light * light));
+        canvas_sprite(scene->canvas, SPRITE_GLOW, places[i].x * scene->scale, places[i].y * scene->scale, 6,
+                      6, faded(0xB8E078B0, light * light * light));
     }
 }
 
@@ -116,6 +116,14 @@ static void draw_health(Scene *scene, float x, float y, float radius, float part
     canvas_box(scene->canvas, x - width / 2, top, width * part, 3, part > 0.4f ? 0x8BE08BFF : 0xF2A05AFF);
 }
 
+/* No two look quite the same. */
+static uint32_t tinted(uint32_t color, float lane)
+{
+    const uint32_t green = (color >> 16 & 0xFF) * (uint32_t)(100 + 24 * lane) / 100;
+    const uint32_t blue = (color >> 8 & 0xFF) * (uint32_t)(100 - 24 * lane) / 100;
+    return (color & 0xFF0000FFu) | (green < 255 ? green : 255) << 16 | (blue < 255 ? blue : 255) << 8;
+}
+
 static void draw_enemy(Scene *scene, const Enemy *enemy, float x, float y, bool is_chilled, float health)
 {
     const EnemyRules *rules = &enemy_rules[enemy->kind];
@@ -126,7 +134,7 @@ static void draw_enemy(Scene *scene, const Enemy *enemy, float x, float y, bool 
     canvas_sprite(scene->canvas, SPRITE_SHADOW, x + size * 0.12f, y + size * 0.18f, size * 1.25f,
                   size * 1.1f, 0x00000090);
     canvas_turned(scene->canvas, is_large ? SPRITE_SPIKY : SPRITE_BUG, x, y, along_x, along_y, size, size,
-                  is_chilled ? 0x8FB8FFFF : rules->color);
+                  is_chilled ? 0x8FB8FFFF : tinted(rules->color, enemy->lane));
     if (is_large && health < 1) draw_health(scene, x, y, rules->radius, health < 0 ? 0 : health);
 }
 
@@ -217,7 +225,7 @@ static void draw_particle(Scene *scene, const Particle *particle, float x, float
         break;
     default:
         canvas_sprite(scene->canvas, SPRITE_GLOW, x, y, size * (0.9f + 1.4f * left),
-                      size * (0.9f + 1.4f * left), faded(particle->color, left * left));
+                      size * (0.9f + 1.4f * left), faded(particle->color, left * left * 0.3f));
     }
 }
 

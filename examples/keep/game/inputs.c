@@ -35,6 +35,14 @@ void inputs_rewind(Inputs *inputs, uint64_t step)
         inputs->count--;
 }
 
+uint32_t inputs_before(const Inputs *inputs, uint64_t step)
+{
+    uint32_t count = 0;
+    while (count < inputs->count && inputs->list[count].step < step)
+        count++;
+    return count;
+}
+
 void inputs_free(Inputs *inputs)
 {
     free(inputs->list);

@@ -38,6 +38,9 @@ void inputs_add(Inputs *inputs, uint64_t step, const Action *action);
 /* Drops what was done from a step on: the game has been taken back to it. */
 void inputs_rewind(Inputs *inputs, uint64_t step);
 
+/* How many inputs are done before a step, and are not those of that step. */
+uint32_t inputs_before(const Inputs *inputs, uint64_t step);
+
 /* Does what is done before the next step of the game; *next is the first input that was not done yet.
  * Returns false, and says in message what the game would not do. */
 bool inputs_replay(const Inputs *inputs, uint32_t *next, Game *game, char *message, size_t message_bytes);

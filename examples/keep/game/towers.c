@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
 
-/* Towers: barrels are loaded and come to rest, turrets are stunned by curses and recover (phase "move"),
- * choose targets and turn to them (phase "aim"). */
+/* Towers: barrels are loaded and come to rest, turrets recover (phase "move"), choose targets and turn to
+ * them (phase "aim"), and are stunned by curses (phase "tell"). */
 
 #include "check.h"
 #include "systems.h"
@@ -120,7 +120,7 @@ static void add_stun(Game *game)
     stunned.enabled = QUERN_IF_DISABLED;
     const quern_system_def stunning = {
         .name = "stun",
-        .phase = PHASE_MOVE,
+        .phase = PHASE_TELL,
         .run = stun,
         .condition = are_curses,
         .user_data = game,

@@ -6,6 +6,7 @@
 
 #include "../game/check.h"
 #include "../game/inputs.h"
+#include "../game/rewind.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -16,21 +17,23 @@
 
 enum { MESSAGE_BYTES = 512, FRAMES_MAX = 1000000, HEAVY_ENTITIES = 50000 };
 
-static const char usage[] = "Usage: keep_headless [options]\n"
-                            "Replays a recorded game of keep without a window.\n"
-                            "\n"
-                            "  --level FILE    the level (default: the one that is shipped)\n"
-                            "  --input FILE    the recorded game (default: the one that is shipped)\n"
-                            "  --frames N      steps to make; 0 = as many as were recorded (default 0)\n"
-                            "  --threads N     threads; 0 = all processors (default 0)\n"
-                            "  --profile       say at the end where the time went\n"
-                            "  --json          end the output with one line of JSON\n"
-                            "  --help          this text\n";
+static const char usage[] =
+    "Usage: keep_headless [options]\n"
+    "Replays a recorded game of keep without a window.\n"
+    "\n"
+    "  --level FILE    the level (default: the one that is shipped)\n"
+    "  --input FILE    the recorded game (default: the one that is shipped)\n"
+    "  --frames N      steps to make; 0 = as many as were recorded (default 0)\n"
+    "  --threads N     threads; 0 = all processors (default 0)\n"
+    "  --profile       say at the end where the time went\n"
+    "  --rewind        at the end, go back in time as far as that goes, and play again\n"
+    "  --json          end the output with one line of JSON\n"
+    "  --help          this text\n";
 
 typedef struct Options {
     const char *level, *input;
     uint32_t frame_count, thread_count;
-    bool json, profile;
+    bool json, profile, rewind;
 } Options;
 
 /* The times of all steps, and of those in which very much was there. */
@@ -55,15 +58,12 @@ static uint32_t parse_number(const char *option, const char *text, uint32_t most
 
 static Options parse_options(int argc, char **argv)
 {
-    static const struct option list[] = {{"level", required_argument, NULL, 'l'},
-                                         {"input", required_argument, NULL, 'i'},
-                                         {"frames", required_argument, NULL, 'f'},
-                                         {"threads", required_argument, NULL, 't'},
-                                         {"headless", no_argument, NULL, 'w'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"profile", no_argument, NULL, 'p'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option list[] = {
+        {"level", required_argument, NULL, 'l'},  {"input", required_argument, NULL, 'i'},
+        {"frames", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
+        {"headless", no_argument, NULL, 'w'},     {"json", no_argument, NULL, 'j'},
+        {"profile", no_argument, NULL, 'p'},      {"rewind", no_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     Options options = {.level = KEEP_LEVELS "/ford.json", .input = KEEP_LEVELS "/ford.txt"};
     for (int option; (option = getopt_long(argc, argv, "", list, NULL)) != -1;) {
         if (option == 'l') options.level = optarg;
@@ -72,6 +72,7 @@ static Options parse_options(int argc, char **argv)
         if (option == 't') options.thread_count = parse_number("threads", optarg, QUERN_MAX_THREADS);
         if (option == 'j') options.json = true;
         if (option == 'p') options.profile = true;
+        if (option == 'r') options.rewind = true;
         if (option == 'h') {
             fputs(usage, stdout);
             exit(EXIT_SUCCESS);
@@ -108,17 +109,41 @@ static void note_frame(Record *record, const Game *game, uint64_t start_ns)
     if (stats.entity_count > record->entities_most) record->entities_most = stats.entity_count;
 }
 
-static void replay(Game *game, const Inputs *inputs, uint32_t frame_count, quern_jobs *jobs, Record *record)
+/* A game that is replayed, and whether its past is kept. */
+typedef struct Replay {
+    Game game;
+    Inputs inputs;
+    Rewind rewind;
+    quern_jobs *jobs;
+    bool keeps_past;
+} Replay;
+
+/* Goes on until the game has made so many steps. */
+static void replay_until(Replay *replay, uint32_t step_count, Record *record)
 {
     char message[MESSAGE_BYTES];
-    record->frame_ns = check_memory(calloc(frame_count + 1, sizeof *record->frame_ns));
-    record->heavy_ns = check_memory(calloc(frame_count + 1, sizeof *record->heavy_ns));
-    for (uint32_t next = 0; record->frame_count < frame_count;) {
-        if (!inputs_replay(inputs, &next, game, message, sizeof message)) refuse(message);
+    Game *game = &replay->game;
+    uint32_t next = inputs_before(&replay->inputs, game_state(game)->step);
+    while (game_state(game)->step < step_count) {
+        if (!inputs_replay(&replay->inputs, &next, game, message, sizeof message)) refuse(message);
         const uint64_t start_ns = clock_ns();
-        game_step(game, jobs);
-        note_frame(record, game, start_ns);
+        game_step(game, replay->jobs);
+        if (record != NULL) note_frame(record, game, start_ns);
+        if (replay->keeps_past) rewind_note(&replay->rewind, game, replay->jobs);
     }
+}
+
+/* Goes back as far as the past is kept, and plays the same steps again: they must come to the same end. */
+static void play_again(Replay *replay, uint32_t step_count)
+{
+    const uint64_t hash = quern_world_hash(replay->game.world);
+    while (rewind_back(&replay->rewind, &replay->game, replay->jobs))
+        continue;
+    const uint64_t step = game_state(&replay->game)->step;
+    replay_until(replay, step_count, NULL);
+    if (quern_world_hash(replay->game.world) != hash)
+        refuse("the same steps come to another end the second time");
+    printf("back in step %" PRIu64 ", and played again: the same end\n", step);
 }
 
 /* ---------------------------------------------------------------------------------------------- report */
@@ -168,23 +193,28 @@ int main(int argc, char **argv)
     const Options options = parse_options(argc, argv);
     char message[MESSAGE_BYTES];
     Level level;
-    Inputs inputs;
-    Game game;
-    quern_jobs *jobs;
+    Replay *replay = check_memory(calloc(1, sizeof *replay));
+    Game *game = &replay->game;
     if (!level_load(&level, options.level, message, sizeof message)) refuse(message);
-    if (!inputs_load(&inputs, options.input, message, sizeof message)) refuse(message);
-    if (!game_create(&game, &level, message, sizeof message)) refuse(message);
-    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &jobs));
-    check(quern_schedule_set_profiling(game.schedule, options.profile));
-    const uint32_t frame_count = options.frame_count > 0 ? options.frame_count : (uint32_t)inputs.end;
-    Record record = {.frame_count = 0};
-    replay(&game, &inputs, frame_count, jobs, &record);
-    if (options.profile) check(quern_schedule_write_profile(game.schedule, quern_sink_file(stdout)));
-    report(&options, &game, jobs, &record);
+    if (!inputs_load(&replay->inputs, options.input, message, sizeof message)) refuse(message);
+    if (!game_create(game, &level, message, sizeof message)) refuse(message);
+    check(quern_jobs_create(&(quern_jobs_def){.thread_count = options.thread_count}, &replay->jobs));
+    check(quern_schedule_set_profiling(game->schedule, options.profile));
+    const uint32_t count = options.frame_count > 0 ? options.frame_count : (uint32_t)replay->inputs.end;
+    Record record = {.frame_ns = check_memory(calloc(count + 1, sizeof *record.frame_ns)),
+                     .heavy_ns = check_memory(calloc(count + 1, sizeof *record.heavy_ns))};
+    replay->keeps_past = options.rewind;
+    if (options.rewind) rewind_create(&replay->rewind, game);
+    replay_until(replay, count, &record);
+    if (options.rewind) play_again(replay, count);
+    if (options.profile) check(quern_schedule_write_profile(game->schedule, quern_sink_file(stdout)));
+    report(&options, game, replay->jobs, &record);
     free(record.frame_ns);
     free(record.heavy_ns);
-    inputs_free(&inputs);
-    quern_jobs_destroy(jobs);
-    game_destroy(&game);
+    rewind_destroy(&replay->rewind);
+    inputs_free(&replay->inputs);
+    quern_jobs_destroy(replay->jobs);
+    game_destroy(game);
+    free(replay);
     return EXIT_SUCCESS;
 }

@@ -22,7 +22,7 @@ static float clamp01(float x)
 /* From 1 inside to 0 outside of an edge; distance in units of the sprite. */
 static float edge(float distance)
 {
-    return clamp01(0.5f - distance * (CELL / 2) * 0.6f);
+    return clamp01(0.5f - distance * (CELL / 2.0f) * 0.6f);
 }
 
 static float octagon(float x, float y)
@@ -175,8 +175,8 @@ void canvas_blend(Canvas *canvas, SDL_BlendMode blend)
 static SDL_FPoint corner_of(Sprite sprite, int right, int down)
 {
     const float in = 0.5f / CELL;
-    const float x = (float)((int)sprite % CELLS_ACROSS) + (right ? 1 - in : in);
-    const float y = (float)((int)sprite / CELLS_ACROSS) + (down ? 1 - in : in);
+    const int column = (int)sprite % CELLS_ACROSS, row = (int)sprite / CELLS_ACROSS;
+    const float x = (float)column + (right ? 1 - in : in), y = (float)row + (down ? 1 - in : in);
     return (SDL_FPoint){x / CELLS_ACROSS, y / CELLS_DOWN};
 }
 
@@ -185,7 +185,7 @@ static void add_quad(Canvas *canvas, Sprite sprite, float x, float y, float ax, 
                      float by, uint32_t color)
 {
     if (canvas->quad_count == CANVAS_QUADS) canvas_flush(canvas);
-    SDL_Vertex *corners = &canvas->vertices[canvas->quad_count++ * 4];
+    SDL_Vertex *corners = &canvas->vertices[(size_t)canvas->quad_count++ * 4];
     const SDL_Color shade = {(uint8_t)(color >> 24), (uint8_t)(color >> 16), (uint8_t)(color >> 8),
                              (uint8_t)color};
     for (int i = 0; i < 4; i++) {
@@ -217,6 +217,6 @@ void canvas_box(Canvas *canvas, float x, float y, float width, float height, uin
 void canvas_line(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
 {
     const float dx = x1 - x0, dy = y1 - y0, far = fmaxf(hypotf(dx, dy), 0.001f);
-    canvas_turned(canvas, SPRITE_LINE, (x0 + x1) / 2, (y0 + y1) / 2, dx / far, dy / far, far + width * 0.5f,
-                  width, color);
+    canvas_turned(canvas, SPRITE_LINE, (x0 + x1) / 2, (y0 + y1) / 2, dx / far, dy / far,
+                  width < 6 ? far + width * 0.5f : far, width, color);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 256 };
+enum { TEXT_BYTES = 256, ROUND_WIDTH = 6 };
 
 static const float advance = 6; /* from letter to letter; a letter is 4 wide and 6 high */
 
@@ -66,13 +66,22 @@ static const char *const glyphs[128] = {
     ['='] = "1232 1434",
 };
 
+/* Large lines have round ends. */
+static void draw_stroke(Canvas *canvas, float x0, float y0, float x1, float y1, float width, uint32_t color)
+{
+    canvas_line(canvas, x0, y0, x1, y1, width, color);
+    if (width < ROUND_WIDTH) return;
+    canvas_sprite(canvas, SPRITE_DISC, x0, y0, width * 0.92f, width * 0.92f, color);
+    canvas_sprite(canvas, SPRITE_DISC, x1, y1, width * 0.92f, width * 0.92f, color);
+}
+
 static void draw_glyph(Canvas *canvas, const char *strokes, float x, float y, float unit, float width,
                        uint32_t color)
 {
     for (; strokes[0] != '\0' && strokes[1] != '\0'; strokes++) {
         if (strokes[0] == ' ') continue;
         if (strokes[2] != '\0' && strokes[2] != ' ')
-            canvas_line(canvas, x + (float)(strokes[0] - '0') * unit, y + (float)(strokes[1] - '0') * unit,
+            draw_stroke(canvas, x + (float)(strokes[0] - '0') * unit, y + (float)(strokes[1] - '0') * unit,
                         x + (float)(strokes[2] - '0') * unit, y + (float)(strokes[3] - '0') * unit, width,
                         color);
         strokes++;

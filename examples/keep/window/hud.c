@@ -133,10 +133,18 @@ static void draw_bar(const Hud *hud, Canvas *canvas, const Keep *keep, const Lev
 
 /* ------------------------------------------------------------------------------------- under the mouse */
 
+enum { SEGMENTS = 72 };
+
+static const float circle = 6.2831853f;
+
 static void draw_reach(Canvas *canvas, SDL_FPoint at, float radius, uint32_t color)
 {
     canvas_sprite(canvas, SPRITE_DISC, at.x, at.y, radius * 2, radius * 2, faded(color, 0.10f));
-    canvas_sprite(canvas, SPRITE_RING, at.x, at.y, radius * 2.2f, radius * 2.2f, faded(color, 0.5f));
+    for (int i = 0; i < SEGMENTS; i++) {
+        const float from = circle * (float)i / SEGMENTS, to = circle * (float)(i + 1) / SEGMENTS;
+        canvas_line(canvas, at.x + cosf(from) * radius, at.y + sinf(from) * radius,
+                    at.x + cosf(to) * radius, at.y + sinf(to) * radius, 2.5f, faded(color, 0.6f));
+    }
 }
 
 static void draw_plot(const Hud *hud, Scene *scene)

@@ -24,6 +24,7 @@ void play_begin(Play *play)
     char message[MESSAGE_BYTES];
     if (!game_create(&play->game, &play->level, message, sizeof message)) stop(message);
     if (!scene_create(&play->scene, &play->game, &play->canvas)) stop(SDL_GetError());
+    rewind_create(&play->rewind, &play->game);
     sound_follow(&play->sound, &play->game);
     overlay_switch(&play->overlay, &play->game, play->overlay.is_on);
     inputs_free(&play->played);
@@ -36,6 +37,7 @@ void play_begin(Play *play)
 void play_end(Play *play)
 {
     sound_leave(&play->sound);
+    rewind_destroy(&play->rewind);
     scene_destroy(&play->scene);
     game_destroy(&play->game);
 }
@@ -48,13 +50,34 @@ void play_step(Play *play)
     if (!inputs_replay(&play->recorded, &play->next_input, &play->game, message, sizeof message))
         stop(message);
     game_step(&play->game, play->jobs);
+    sound_hear(&play->sound);
+    rewind_note(&play->rewind, &play->game, play->jobs);
     overlay_note(&play->overlay, &play->game, play->jobs);
     play->played.end = game_state(&play->game)->step;
+}
+
+/* Time runs back three times as fast as forth. What was done since belongs to what never was. */
+static void go_back(Play *play, float seconds)
+{
+    play->owed_steps += seconds * STEPS_PER_SECOND * 3;
+    for (; play->owed_steps >= REWIND_STRIDE; play->owed_steps -= REWIND_STRIDE) {
+        if (!rewind_back(&play->rewind, &play->game, play->jobs)) {
+            play->owed_steps = 0;
+            return;
+        }
+        const uint64_t step = game_state(&play->game)->step;
+        inputs_rewind(&play->played, step);
+        play->next_input = inputs_before(&play->recorded, step);
+    }
 }
 
 void play_advance(Play *play, float seconds)
 {
     play->hud.notice_seconds -= seconds;
+    if (play->hud.page == PAGE_GAME && play->hud.is_rewinding) {
+        go_back(play, seconds);
+        return;
+    }
     if (play->hud.page != PAGE_GAME || play->hud.is_paused) return;
     play->owed_steps += seconds * STEPS_PER_SECOND * (float)play->hud.speed;
     play->owed_steps = fminf(play->owed_steps, STEPS_AT_ONCE); /* who is late stays late */
@@ -69,7 +92,7 @@ void play_draw(Play *play, float seconds)
     play->canvas.drawn_count = 0;
     scene_draw(&play->scene, seconds);
     hud_draw(&play->hud, &play->scene);
-    overlay_draw(&play->overlay, &play->scene, seconds * 1000);
+    if (play->hud.page == PAGE_GAME) overlay_draw(&play->overlay, &play->scene, seconds * 1000);
     canvas_flush(&play->canvas);
     sound_play(&play->sound, &play->game);
 }

@@ -6,6 +6,7 @@
 /* A game that is being played or watched, with all that shows it. */
 
 #include "../game/inputs.h"
+#include "../game/rewind.h"
 #include "hud.h"
 #include "options.h"
 #include "overlay.h"
@@ -13,6 +14,7 @@
 
 typedef struct Play {
     Game game;
+    Rewind rewind;
     Scene scene;
     Canvas canvas;
     Hud hud;

@@ -39,13 +39,13 @@ static void mix(void *user_data, Uint8 *stream, int bytes)
     Sound *sound = user_data;
     float *out = (float *)(void *)stream;
     const int count = bytes / (int)(2 * sizeof(float));
-    for (int i = 0; i < count; i++) {
-        out[2 * i] = out[2 * i + 1] = 0;
+    for (int i = 0; i < count; i++, out += 2) {
+        out[0] = out[1] = 0;
         for (uint32_t v = 0; v < SOUND_VOICES; v++) {
             Voice *voice = &sound->voices[v];
             if (voice->samples == NULL) continue;
-            out[2 * i] += voice->samples[voice->next] * voice->left;
-            out[2 * i + 1] += voice->samples[voice->next] * voice->right;
+            out[0] += voice->samples[voice->next] * voice->left;
+            out[1] += voice->samples[voice->next] * voice->right;
             if (++voice->next == SOUND_SAMPLES) voice->samples = NULL;
         }
     }
@@ -93,17 +93,24 @@ static void start_voice(Sound *sound, uint32_t cue, float side)
     sound->next_voice = (sound->next_voice + 1) % SOUND_VOICES;
 }
 
+void sound_hear(Sound *sound)
+{
+    quern_event_block block;
+    while (quern_event_reader_next(sound->cues, &block)) {
+        const Cue *cues = block.values;
+        for (uint32_t i = 0; i < block.count; i++)
+            sound->heard[cues[i].kind] = (Heard){true, cues[i].x};
+    }
+}
+
 /* At most one of each kind in a picture: a thousand shots at once would be mere noise. */
 void sound_play(Sound *sound, const Game *game)
 {
-    quern_event_block block;
-    bool has_played[CUE_KINDS] = {false};
-    while (quern_event_reader_next(sound->cues, &block)) {
-        const Cue *cues = block.values;
-        for (uint32_t i = 0; i < block.count; i++) {
-            if (has_played[cues[i].kind] || sound->device == 0) continue;
-            has_played[cues[i].kind] = true;
-            start_voice(sound, cues[i].kind, fminf(fmaxf(cues[i].x / game->level.width, 0.1f), 0.9f));
-        }
+    sound_hear(sound);
+    for (uint32_t cue = 0; cue < CUE_KINDS; cue++) {
+        const float side = sound->heard[cue].x / game->level.width;
+        if (sound->heard[cue].is_new && sound->device != 0)
+            start_voice(sound, cue, fminf(fmaxf(side, 0.1f), 0.9f));
+        sound->heard[cue].is_new = false;
     }
 }

@@ -18,9 +18,16 @@ typedef struct Voice {
     float left, right;
 } Voice;
 
+/* The last cue of a kind. */
+typedef struct Heard {
+    bool is_new;
+    float x;
+} Heard;
+
 typedef struct Sound {
     SDL_AudioDeviceID device; /* 0: there is none */
     quern_event_reader *cues;
+    Heard heard[CUE_KINDS];
     uint32_t next_voice;
     Voice voices[SOUND_VOICES];
     float tones[CUE_KINDS][SOUND_SAMPLES];
@@ -33,7 +40,10 @@ void sound_close(Sound *sound);
 void sound_follow(Sound *sound, Game *game);
 void sound_leave(Sound *sound);
 
-/* Plays the cues since the last call. */
+/* Takes note of the cues since the last call. */
+void sound_hear(Sound *sound);
+
+/* Plays what was heard since the last call. */
 void sound_play(Sound *sound, const Game *game);
 
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "rewind.h"
+
+#include "check.h"
+
+#include <quern/history.h>
+
+void rewind_create(Rewind *rewind, Game *game)
+{
+    const quern_history_def def = {.schedules = {game->schedule},
+                                   .frame_count = REWIND_SECONDS * STEPS_PER_SECOND / REWIND_STRIDE};
+    check(quern_history_create(game->world, &def, &rewind->history));
+}
+
+void rewind_destroy(Rewind *rewind)
+{
+    quern_history_destroy(rewind->history);
+}
+
+void rewind_note(Rewind *rewind, Game *game, quern_jobs *jobs)
+{
+    const uint64_t step = game_state(game)->step;
+    if (step % REWIND_STRIDE == 0) check(quern_history_save(rewind->history, step, jobs));
+}
+
+bool rewind_back(Rewind *rewind, Game *game, quern_jobs *jobs)
+{
+    uint64_t oldest;
+    const uint64_t step = game_state(game)->step;
+    if (step == 0 || !quern_history_frames(rewind->history, &oldest, NULL)) return false;
+    const uint64_t back = (step - 1) / REWIND_STRIDE * REWIND_STRIDE;
+    if (back < oldest) return false;
+    check(quern_history_restore(rewind->history, back, jobs));
+    return true;
+}

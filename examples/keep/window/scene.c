@@ -225,7 +225,7 @@ static void draw_particle(Scene *scene, const Particle *particle, float x, float
         break;
     default:
         canvas_sprite(scene->canvas, SPRITE_GLOW, x, y, size * (0.9f + 1.4f * left),
-                      size * (0.9f + 1.4f * left), faded(particle->color, left * left * 0.3f));
+                      size * (0.9f + 1.4f * left), faded(particle->color, left * left * 0.2f));
     }
 }
 

@@ -120,7 +120,8 @@ static void create_schedule(Game *game)
                                                [PHASE_MOVE] = "move",
                                                [PHASE_AIM] = "aim",
                                                [PHASE_FIRE] = "fire",
-                                               [PHASE_TELL] = "tell"}};
+                                               [PHASE_TELL] = "tell",
+                                               [PHASE_HEAR] = "hear"}};
     check(quern_schedule_create(game->world, &def, &game->schedule));
     enemies_add(game);
     bullets_add(game);

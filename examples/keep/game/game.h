@@ -12,7 +12,8 @@
 
 enum { STEPS_PER_SECOND = 60 };
 
-enum { PHASE_LEAD, PHASE_MOVE, PHASE_AIM, PHASE_FIRE, PHASE_TELL };
+/* The last one is for those who show the game: nothing of it happens there. */
+enum { PHASE_LEAD, PHASE_MOVE, PHASE_AIM, PHASE_FIRE, PHASE_TELL, PHASE_HEAR };
 
 typedef struct Game {
     quern_world *world;

@@ -123,7 +123,7 @@ static void draw_bar(const Hud *hud, Canvas *canvas, const Keep *keep, const Lev
     draw_stock(canvas, keep, level);
     draw_tower_keys(hud, canvas, keep);
     if (keep->wave < level->wave_count)
-        SDL_snprintf(wave, sizeof wave, "WAVE %d", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
+        SDL_snprintf(wave, sizeof wave, "NEXT %d S", (int)ceilf(fmaxf(keep->rest_seconds, 0)));
     draw_order(hud, canvas, HUD_WAVE, keep->rest_seconds < 5 && keep->wave < level->wave_count, wave,
                "SPACE");
     draw_order(hud, canvas, HUD_SPEED, hud->speed > 1, speeds[hud->speed], "F");
@@ -223,8 +223,10 @@ static void draw_end(Scene *scene, const Keep *keep)
 
 static void draw_notice(const Hud *hud, Canvas *canvas)
 {
-    if (hud->is_rewinding) font_draw(canvas, 24, 24, 22, ALIGN_LEFT, gold, "TIME RUNS BACK");
-    if (hud->is_paused && !hud->is_rewinding) font_draw(canvas, 24, 24, 22, ALIGN_LEFT, ink, "PAUSED");
+    if (hud->is_rewinding)
+        font_draw(canvas, CANVAS_WIDTH / 2.0f, 24, 22, ALIGN_CENTER, gold, "TIME RUNS BACK");
+    if (hud->is_paused && !hud->is_rewinding)
+        font_draw(canvas, CANVAS_WIDTH / 2.0f, 24, 22, ALIGN_CENTER, ink, "PAUSED");
     if (hud->notice == NULL || hud->notice_seconds <= 0) return;
     font_draw(canvas, CANVAS_WIDTH / 2.0f, FIELD_HEIGHT - 40, 15, ALIGN_CENTER,
               faded(red, hud->notice_seconds), hud->notice);

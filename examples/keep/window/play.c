@@ -24,8 +24,8 @@ void play_begin(Play *play)
     char message[MESSAGE_BYTES];
     if (!game_create(&play->game, &play->level, message, sizeof message)) stop(message);
     if (!scene_create(&play->scene, &play->game, &play->canvas)) stop(SDL_GetError());
-    rewind_create(&play->rewind, &play->game);
     sound_follow(&play->sound, &play->game);
+    rewind_create(&play->rewind, &play->game);
     overlay_switch(&play->overlay, &play->game, play->overlay.is_on);
     inputs_free(&play->played);
     play->next_input = 0;
@@ -36,7 +36,6 @@ void play_begin(Play *play)
 
 void play_end(Play *play)
 {
-    sound_leave(&play->sound);
     rewind_destroy(&play->rewind);
     scene_destroy(&play->scene);
     game_destroy(&play->game);
@@ -50,7 +49,6 @@ void play_step(Play *play)
     if (!inputs_replay(&play->recorded, &play->next_input, &play->game, message, sizeof message))
         stop(message);
     game_step(&play->game, play->jobs);
-    sound_hear(&play->sound);
     rewind_note(&play->rewind, &play->game, play->jobs);
     overlay_note(&play->overlay, &play->game, play->jobs);
     play->played.end = game_state(&play->game)->step;
@@ -59,7 +57,7 @@ void play_step(Play *play)
 /* Time runs back three times as fast as forth. What was done since belongs to what never was. */
 static void go_back(Play *play, float seconds)
 {
-    play->owed_steps += seconds * STEPS_PER_SECOND * 3;
+    play->owed_steps = fminf(play->owed_steps + seconds * STEPS_PER_SECOND * 3, STEPS_AT_ONCE * 3);
     for (; play->owed_steps >= REWIND_STRIDE; play->owed_steps -= REWIND_STRIDE) {
         if (!rewind_back(&play->rewind, &play->game, play->jobs)) {
             play->owed_steps = 0;

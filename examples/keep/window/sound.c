@@ -72,16 +72,30 @@ void sound_close(Sound *sound)
     if (sound->device != 0) SDL_CloseAudioDevice(sound->device);
 }
 
-void sound_follow(Sound *sound, Game *game)
+/* Takes note of the cues of a step. */
+static void hear(quern_context *context, const quern_view *view)
 {
-    const quern_event_reader_def def = {.event = game->types.cue, .name = "sounds"};
-    check(quern_event_reader_create(game->world, &def, &sound->cues));
+    (void)view;
+    Sound *sound = quern_context_user_data(context);
+    quern_event_iterator it;
+    quern_context_events(context, sound->cue, &it);
+    while (quern_event_next(&it)) {
+        const Cue *cues = it.block.values;
+        for (uint32_t i = 0; i < it.block.count; i++)
+            sound->heard[cues[i].kind] = (Heard){true, cues[i].x};
+    }
 }
 
-void sound_leave(Sound *sound)
+void sound_follow(Sound *sound, Game *game)
 {
-    quern_event_reader_destroy(sound->cues);
-    sound->cues = NULL;
+    const quern_system_def def = {.name = "hear",
+                                  .phase = PHASE_HEAR,
+                                  .run = hear,
+                                  .user_data = sound,
+                                  .reads_events = {game->types.cue},
+                                  .flags = QUERN_SYSTEM_MAIN_THREAD};
+    sound->cue = game->types.cue;
+    check(quern_schedule_add_system(game->schedule, &def, NULL));
 }
 
 static void start_voice(Sound *sound, uint32_t cue, float side)
@@ -93,20 +107,9 @@ static void start_voice(Sound *sound, uint32_t cue, float side)
     sound->next_voice = (sound->next_voice + 1) % SOUND_VOICES;
 }
 
-void sound_hear(Sound *sound)
-{
-    quern_event_block block;
-    while (quern_event_reader_next(sound->cues, &block)) {
-        const Cue *cues = block.values;
-        for (uint32_t i = 0; i < block.count; i++)
-            sound->heard[cues[i].kind] = (Heard){true, cues[i].x};
-    }
-}
-
 /* At most one of each kind in a picture: a thousand shots at once would be mere noise. */
 void sound_play(Sound *sound, const Game *game)
 {
-    sound_hear(sound);
     for (uint32_t cue = 0; cue < CUE_KINDS; cue++) {
         const float side = sound->heard[cue].x / game->level.width;
         if (sound->heard[cue].is_new && sound->device != 0)

@@ -26,7 +26,7 @@ typedef struct Heard {
 
 typedef struct Sound {
     SDL_AudioDeviceID device; /* 0: there is none */
-    quern_event_reader *cues;
+    quern_event cue;
     Heard heard[CUE_KINDS];
     uint32_t next_voice;
     Voice voices[SOUND_VOICES];
@@ -36,12 +36,8 @@ typedef struct Sound {
 void sound_open(Sound *sound);
 void sound_close(Sound *sound);
 
-/* Listens to a game, until it is told to stop. */
+/* Adds the system that listens to a game. */
 void sound_follow(Sound *sound, Game *game);
-void sound_leave(Sound *sound);
-
-/* Takes note of the cues since the last call. */
-void sound_hear(Sound *sound);
 
 /* Plays what was heard since the last call. */
 void sound_play(Sound *sound, const Game *game);

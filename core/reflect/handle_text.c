@@ -26,8 +26,8 @@ static void print_path(const quern__storage *storage, uint32_t slot, quern__prin
     }
 }
 
-/* Names lead to an entity where it lives, and it and all above it have one. The way is walked again for each
- * name, so deep ones are left to the number. */
+/* Names lead to an entity where it lives, and it and all above it have one. The way is walked again for
+ * each name, so deep ones are left to the number. */
 static bool has_path(const quern__storage *storage, quern_entity entity)
 {
     enum { MAX_DEPTH = 64 };

@@ -224,7 +224,8 @@ static void write_special(quern_field_type type, uint64_t bits, char text[QUERN_
         snprintf(text, QUERN__NUMBER_BYTES, "nan(0x%0*" PRIx64 ")", is_f32 ? 8 : 16, bits);
 }
 
-/* With as few digits as lead back; whole numbers that have no more digits than are exact, without exponent. */
+/* With as few digits as lead back; whole numbers that have no more digits than are exact, without
+ * exponent. */
 static void write_float(quern_field_type type, uint64_t bits, char text[QUERN__NUMBER_BYTES])
 {
     const bool is_f32 = type == QUERN_FIELD_F32;

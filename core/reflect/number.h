@@ -4,8 +4,8 @@
 #define QUERN_CORE_REFLECT_NUMBER_H
 
 /* Numbers from and to text that no locale changes. The C library prints and reads floats, exactly, with the
- * decimal point of the locale; here that is put in and taken out. Values are their bits, so that a NaN stays
- * the one that it is. */
+ * decimal point of the locale; here that is put in and taken out. Values are their bits, so that a NaN
+ * stays the one that it is. */
 
 #include "core/base/base.h"
 

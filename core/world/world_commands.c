@@ -201,6 +201,24 @@ quern_result quern_world_flush(quern_world *world)
     return quern__world_left(world, flush(world));
 }
 
+static quern_result discard(quern_world *world)
+{
+    const quern_result result = quern__world_check_unlocked(world, "quern_world_discard_commands");
+    if (result != QUERN_OK || world->commands == NULL) return result;
+    quern__world_end_recording(world);
+    quern__commands_reset(&world->commands->recorder);
+    for (uint32_t i = 0; i < world->commands->worker_count; i++)
+        quern__commands_reset(&world->commands->worker_recorders[i]);
+    return QUERN_OK;
+}
+
+quern_result quern_world_discard_commands(quern_world *world)
+{
+    if (world == NULL) return quern__fail_null("quern_world_discard_commands", "world");
+    if (!quern__world_enter(world, "quern_world_discard_commands")) return QUERN_ERROR_WORLD_LOCKED;
+    return quern__world_left(world, discard(world));
+}
+
 quern_result quern_world_get_flush_stats(const quern_world *world, quern_flush_stats *out_stats)
 {
     if (world == NULL) return quern__fail_null("quern_world_get_flush_stats", "world");

@@ -123,8 +123,8 @@ QUERN_API quern_result quern_commands_set(quern_commands *commands, quern_entity
                                           quern_component component, const void *value);
 
 /** Enables or disables a component that can be disabled, as quern_entity_enable does, in the order of
- * commands. Does nothing if the entity does not have it by then. Components that are added are enabled, also
- * one that is removed and added again. Further errors: INVALID_ARGUMENT (it cannot be disabled). */
+ * commands. Does nothing if the entity does not have it by then. Components that are added are enabled,
+ * also one that is removed and added again. Further errors: INVALID_ARGUMENT (it cannot be disabled). */
 QUERN_API quern_result quern_commands_enable(quern_commands *commands, quern_entity entity,
                                              quern_component component, bool enabled);
 
@@ -220,6 +220,11 @@ QUERN_API quern_commands *quern_world_commands(quern_world *world);
  * could not be recorded; TOO_MANY_COMPONENTS, COMPONENT_TOO_LARGE or LIMIT, as in quern_schedule_run.
  * Threads: main, between frames and in exclusive systems. */
 QUERN_API quern_result quern_world_flush(quern_world *world);
+
+/** Forgets the commands of quern_world_commands that wait, and destroys their values: for who has recorded
+ * a part of what belongs together, and cannot record the rest. Errors: NULL_ARGUMENT, WORLD_LOCKED.
+ * Threads: main, between frames and in exclusive systems. */
+QUERN_API quern_result quern_world_discard_commands(quern_world *world);
 
 /** What the last sync point outside of a frame did: that of quern_world_flush, the same before the first
  * system of a frame, or that of quern_query_parallel_for. */

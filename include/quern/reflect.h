@@ -10,9 +10,9 @@
  *
  *     quern_entity_set_text(world, entity, "Position.x", "3.5");
  *
- * A path names a component or resource, a dot, and a field, as it was described: `Position.x`, `Body.place.x`.
- * With `[2]` behind it, it is the element of an array. Where names of components have dots, the longest that
- * the path begins with counts.
+ * A path names a component or resource, a dot, and a field, as it was described: `Position.x`,
+ * `Body.place.x`. With `[2]` behind it, it is the element of an array. Where names of components have
+ * dots, the longest that the path begins with counts.
  *
  * Text of a value, which no locale changes:
  *
@@ -21,19 +21,20 @@
  * | bool | `true` or `false`; `1` and `0` are read, too |
  * | integer | decimal; hexadecimal such as `0x1F` is read, too |
  * | integer with named values | the name; for a value without one, and to set any, the number |
- * | float, double | as few digits as lead back to the same bits; `inf`, `-inf`, `nan`; a NaN of other bits is `nan(0x7fa00001)` |
- * | entity | `/arena/gun` where names lead to it, `index:generation` of any other of this world, `none` of null; the bits in hexadecimal of one that is not of this world |
+ * | float, double | as few digits as lead back to the same bits; `inf`, `nan`, `nan(0x7fa00001)` |
+ * | entity | `/arena/gun` where names lead to it, or `index:generation`; `none` |
  * | array | `[1, 2, 3]`; of an entity in an array, the path is not written and not read |
  * | text | itself |
  *
- * What is written is read back as the same bytes, except behind the end of a text. A text that is set must be
- * valid as a whole, in the range of the field where it has one, and not read only; otherwise nothing changes,
- * and the message says what is expected.
+ * `nan` is the usual one, and of another NaN the bits are written; so are those of a handle that is not of
+ * this world, as `0x` and 16 digits. What is written is read back as the same bytes, except behind the end
+ * of a text. A text that is set must be valid as a whole, in the range of the field where it has one, and
+ * not read only; otherwise nothing changes, and the message says what is expected.
  *
  * Errors of all calls: NULL_ARGUMENT; those that name something say UNKNOWN_COMPONENT or UNKNOWN_RESOURCE.
  * Threads: the lists and quern_value_ calls any, while nobody registers and no change of the world runs
- * beside; the others main, between frames and in exclusive systems. Nothing here is of a cost for who does not
- * call it. */
+ * beside; the others main, between frames and in exclusive systems. Nothing here is of a cost for who does
+ * not call it. */
 
 #include <quern/base.h>
 #include <quern/component.h>
@@ -50,8 +51,8 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------- lists */
 
-/** What is known of the type of a component, resource or event. Pointers are the world's, valid until something
- * is registered. */
+/** What is known of the type of a component, resource or event. Pointers are the world's, valid until
+ * something is registered. */
 typedef struct quern_type_info {
     const char *name;          /**< As registered. */
     const char *type_name;     /**< Of the C type; "": not known. */
@@ -108,8 +109,8 @@ QUERN_API quern_result quern_relation_get_def(const quern_world *world, quern_re
                                               quern_relation_def *out_def);
 
 /** Writes all living entities in the order of their slots, at most capacity of them, and returns how many
- * there are. out_entities may be NULL when capacity is 0. Costs a walk over all slots. Returns 0 with a message
- * when the call is wrong. */
+ * there are. out_entities may be NULL when capacity is 0. Costs a walk over all slots. Returns 0 with a
+ * message when the call is wrong. */
 QUERN_API uint32_t quern_world_entities(const quern_world *world, quern_entity *out_entities,
                                         uint32_t capacity);
 
@@ -117,17 +118,17 @@ QUERN_API uint32_t quern_world_entities(const quern_world *world, quern_entity *
  * message for a wrong handle. */
 QUERN_API uint32_t quern_entity_component_count(const quern_world *world, quern_entity entity);
 
-/** Writes the components of an entity in the order of registration, at most capacity of them, and returns how
- * many it has. out_components may be NULL when capacity is 0. Returns 0 with a message when the call is
+/** Writes the components of an entity in the order of registration, at most capacity of them, and returns
+ * how many it has. out_components may be NULL when capacity is 0. Returns 0 with a message when the call is
  * wrong. */
 QUERN_API uint32_t quern_entity_components(const quern_world *world, quern_entity entity,
                                            quern_component *out_components, uint32_t capacity);
 
 /* ------------------------------------------------------------------------------------ values as text */
 
-/** Writes a field of a value. type is what a get_info call gave; path is the field alone, without the name of
- * the component. world is the one whose entities the value may name. Errors: INVALID_ARGUMENT (no such field),
- * FILE. */
+/** Writes a field of a value. type is what a get_info call gave; path is the field alone, without the name
+ * of the component. world is the one whose entities the value may name. Errors: INVALID_ARGUMENT (no such
+ * field), FILE. */
 QUERN_API quern_result quern_value_get_text(const quern_world *world, const quern_type_info *type,
                                             const void *value, const char *path, quern_sink sink);
 
@@ -136,8 +137,8 @@ QUERN_API quern_result quern_value_get_text(const quern_world *world, const quer
 QUERN_API quern_result quern_value_set_text(const quern_world *world, const quern_type_info *type,
                                             void *value, const char *path, const char *text);
 
-/** Writes a field of a component of an entity. Errors: as quern_value_get_text, those of the calls on entities,
- * COMPONENT_ABSENT. */
+/** Writes a field of a component of an entity. Errors: as quern_value_get_text, those of the calls on
+ * entities, COMPONENT_ABSENT. */
 QUERN_API quern_result quern_entity_get_text(const quern_world *world, quern_entity entity,
                                              const char *path, quern_sink sink);
 
@@ -156,8 +157,8 @@ QUERN_API quern_result quern_resource_set_text(quern_world *world, const char *p
 
 /* ----------------------------------------------------------------------------------------- by name */
 
-/** Adds a component, constructed, as quern_entity_add does. Errors: as there, and INVALID_ARGUMENT for the name
- * of a relation, which needs a target. */
+/** Adds a component, constructed, as quern_entity_add does. Errors: as there, and INVALID_ARGUMENT for the
+ * name of a relation, which needs a target. */
 QUERN_API quern_result quern_entity_add_by_name(quern_world *world, quern_entity entity, const char *name);
 
 /** Removes a component, as quern_entity_remove does; that of a relation unrelates. Errors: as there. */

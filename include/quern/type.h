@@ -61,17 +61,18 @@ typedef struct quern_named_value {
  * Name, type, offset and count are what the layout of a type is, where two are compared; the rest is for
  * tools and files (<quern/reflect.h>), and is that of the first registration. */
 typedef struct quern_field {
-    /** 1 to QUERN_MAX_NAME_BYTES bytes. That of a field of a struct inside has dots, `place.x`, and that of an
-     * element of an array of structs brackets, `slots[2].count`. */
+    /** 1 to QUERN_MAX_NAME_BYTES bytes. That of a field of a struct inside has dots, `place.x`, and that
+     * of an element of an array of structs brackets, `slots[2].count`. */
     const char *name;
     quern_field_type type; /**< Required. */
     uint32_t offset_bytes; /**< From the start of the value. */
     uint32_t count;        /**< Elements of an array; 0 means 1. */
-    /** Names of values, of an integer that is an enum. Ends with an element whose name is NULL, after at most
-     * QUERN_MAX_NAMED_VALUES. NULL: values have no names. */
+    /** Names of values, of an integer that is an enum. Ends with an element whose name is NULL, after at
+     * most QUERN_MAX_NAMED_VALUES. NULL: values have no names. */
     const quern_named_value *values QUERN__ZERO;
     const char *unit QUERN__ZERO; /**< Such as "m/s"; up to QUERN_MAX_NAME_BYTES bytes. NULL: none. */
-    /** Least value that may be set by text or from JSON, of a number. Of both 0: any. Compared as double. */
+    /** Least value that may be set by text or from JSON, of a number. Of both 0: any. Compared as double.
+     * */
     double minimum QUERN__ZERO;
     double maximum QUERN__ZERO;    /**< Greatest value, as minimum. */
     bool is_hidden QUERN__ZERO;    /**< Tools should not show it. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include <quern/quern.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A tiny inspector: it knows none of the types below, lists an entity, and changes a field by text. */
+
+typedef enum Mood { MOOD_CALM, MOOD_ANGRY } Mood;
+
+typedef struct Agent {
+    char title[16];
+    Mood mood;
+    float speed;
+    struct {
+        float x, y;
+    } place;
+    quern_entity target;
+} Agent;
+
+static void check(quern_result result)
+{
+    if (result == QUERN_OK) return;
+    fprintf(stderr, "%s: %s\n", quern_result_string(result), quern_error_message());
+    exit(EXIT_FAILURE);
+}
+
+static void register_agent(quern_world *world)
+{
+    static const quern_named_value moods[] = {{"calm", MOOD_CALM}, {"angry", MOOD_ANGRY}, {NULL, 0}};
+    quern_component agent;
+    check(quern_component_register(
+        world,
+        &(quern_component_def){QUERN_TYPE(Agent),
+                               .fields = {QUERN_TEXT(Agent, title),
+                                          QUERN_FIELD_WITH(Agent, mood, .values = moods),
+                                          QUERN_FIELD_WITH(Agent, speed, .unit = "m/s", .maximum = 10),
+                                          QUERN_FIELD(Agent, place.x), QUERN_FIELD(Agent, place.y),
+                                          QUERN_FIELD(Agent, target)}},
+        &agent));
+}
+
+static void print_fields(const quern_world *world, quern_entity entity, const quern_type_info *type)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const quern_field *field = &type->fields[i];
+        char path[2 * QUERN_MAX_NAME_BYTES + 2];
+        if (field->is_hidden) continue;
+        snprintf(path, sizeof path, "%s.%s", type->name, field->name);
+        printf("  %s = ", path);
+        check(quern_entity_get_text(world, entity, path, quern_sink_file(stdout)));
+        printf("%s%s\n", field->unit != NULL ? " " : "", field->unit != NULL ? field->unit : "");
+    }
+}
+
+static void print_entity(const quern_world *world, quern_entity entity)
+{
+    quern_component components[QUERN_MAX_ENTITY_COMPONENTS];
+    const uint32_t count = quern_entity_components(world, entity, components, QUERN_MAX_ENTITY_COMPONENTS);
+    check(quern_entity_get_path(world, entity, quern_sink_file(stdout)));
+    printf(":\n");
+    for (uint32_t i = 0; i < count; i++) {
+        quern_type_info type;
+        check(quern_component_get_info(world, components[i], &type));
+        if (!type.is_hidden) print_fields(world, entity, &type);
+    }
+}
+
+/* What somebody has typed: a console tells what is wrong, and goes on. */
+static void set_field(quern_world *world, quern_entity entity, const char *path, const char *text)
+{
+    if (quern_entity_set_text(world, entity, path, text) != QUERN_OK) printf("%s\n", quern_error_message());
+}
+
+int main(void)
+{
+    quern_world *world;
+    quern_entity guard, gate;
+    check(quern_world_create(NULL, &world));
+    register_agent(world);
+    check(quern_entity_create(world, &gate));
+    check(quern_entity_set_name(world, gate, "gate"));
+    check(quern_entity_create(world, &guard));
+    check(quern_entity_set_name(world, guard, "guard"));
+    check(quern_entity_add_by_name(world, guard, "Agent"));
+    set_field(world, guard, "Agent.title", "Sergeant");
+    set_field(world, guard, "Agent.mood", "angry");
+    set_field(world, guard, "Agent.target", "/gate");
+    set_field(world, guard, "Agent.place.x", "2.5");
+    set_field(world, guard, "Agent.speed", "11");
+    print_entity(world, guard);
+    quern_world_destroy(world);
+    return EXIT_SUCCESS;
+}

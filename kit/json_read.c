@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Entities and worlds from JSON. All of it is read once to see that it fits, and then again to record
+ * commands for entities that were created meanwhile; the flush does all of them or nothing. What a flush
+ * would drop, and not refuse (cycles, names that are taken), is looked for before. */
+
+#include "kit/json_parts.h"
+
+#include <quern/active.h>
+#include <quern/bulk.h>
+#include <quern/commands.h>
+#include <quern/name.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_TARGET UINT32_MAX
+
+typedef struct id_index {
+    uint64_t id;
+    uint32_t index;
+} id_index;
+
+/* Names are unique among the children of an entity. */
+typedef struct named {
+    const char *name;
+    uint32_t parent; /* or NO_TARGET */
+} named;
+
+typedef struct loader {
+    quern__json_reader reader;
+    quern_commands *commands; /* NULL: it is only looked whether all fits */
+    uint32_t count;           /* entities */
+    const cJSON *entities;
+    const cJSON **items;
+    id_index *sorted;
+    uint64_t *ids;
+    uint32_t *indices;
+    quern_entity *made;
+    uint32_t *targets; /* of one relation */
+    named *names;
+    char *block; /* all of these arrays */
+    size_t block_bytes;
+} loader;
+
+/* -------------------------------------------------------------------------------------- components */
+
+static void construct(const quern_type_info *type, char *value)
+{
+    if (type->hooks.construct != NULL)
+        type->hooks.construct(value, 1, type->hooks.user_data);
+    else
+        memset(value, 0, type->size_bytes);
+}
+
+static void destroy(const quern_type_info *type, char *value)
+{
+    if (type->hooks.destroy != NULL) type->hooks.destroy(value, 1, type->hooks.user_data);
+}
+
+static quern_result record(const loader *from, quern_entity entity, quern_component component,
+                           const quern_type_info *type)
+{
+    if (type->size_bytes == 0) return quern_commands_add(from->commands, entity, component, NULL);
+    return quern_commands_set(from->commands, entity, component, from->reader.scratch);
+}
+
+/* A value that is made anew. What is recorded of a type that cannot be copied is handed over. */
+static quern_result load_new(loader *from, quern_entity entity, quern_component component,
+                             const quern_type_info *type, const cJSON *item)
+{
+    char *value = from->reader.scratch;
+    if (type->size_bytes > 0) construct(type, value);
+    quern_result result = quern__json_read_fields(&from->reader, type, item, value);
+    const bool is_recorded = result == QUERN_OK && from->commands != NULL;
+    if (is_recorded) result = record(from, entity, component, type);
+    const bool is_handed_over = is_recorded && result == QUERN_OK && type->hooks.copy == NULL;
+    if (type->size_bytes > 0 && !is_handed_over) destroy(type, value);
+    return result;
+}
+
+/* A value that the entity has, with the fields that are given. */
+static quern_result load_known(loader *from, quern_entity entity, quern_component component,
+                               const quern_type_info *type, const cJSON *item)
+{
+    if (type->hooks.destroy != NULL && type->hooks.copy == NULL)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "'%s' has a destroy hook and no copy hook: set its fields by "
+                                "quern_entity_set_text",
+                                type->name);
+    if (type->size_bytes > 0)
+        memcpy(from->reader.scratch, quern_entity_get(from->reader.world, entity, component),
+               type->size_bytes);
+    const quern_result result = quern__json_read_fields(&from->reader, type, item, from->reader.scratch);
+    return result == QUERN_OK && from->commands != NULL ? record(from, entity, component, type) : result;
+}
+
+/* entity: null where it is not made yet. */
+static quern_result load_component(loader *from, quern_entity entity, const cJSON *item)
+{
+    quern_world *world = from->reader.world;
+    quern_type_info type;
+    const quern_component component = quern_component_find(world, item->string);
+    if (quern_component_is_null(component))
+        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_COMPONENT, "component", item->string,
+                                   NULL);
+    quern_result result = quern_component_get_info(world, component, &type);
+    if (result != QUERN_OK) return result;
+    if (type.is_managed)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "'%s' is a component that the world keeps itself: relations are read from "
+                                "'children'",
+                                type.name);
+    result = quern__json_reader_reserve(&from->reader, type.size_bytes);
+    if (result != QUERN_OK) return result;
+    const bool is_known = from->made == NULL && quern_entity_has(world, entity, component);
+    return is_known ? load_known(from, entity, component, &type, item)
+                    : load_new(from, entity, component, &type, item);
+}
+
+static quern_result load_disabled(loader *from, quern_entity entity, const cJSON *components,
+                                  const cJSON *item)
+{
+    const char *name = cJSON_IsString(item) ? item->valuestring : "";
+    const quern_component component = quern_component_find(from->reader.world, name);
+    quern_type_info type;
+    if (cJSON_GetObjectItemCaseSensitive(components, name) == NULL)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "'disabled' names '%.63s', which is no component of it", name);
+    if (quern_component_is_null(component)) return QUERN_OK; /* it was left out */
+    const quern_result result = quern_component_get_info(from->reader.world, component, &type);
+    if (result != QUERN_OK) return result;
+    if (!type.can_disable)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "component '%s' cannot be disabled", name);
+    return from->commands != NULL ? quern_commands_enable(from->commands, entity, component, false)
+                                  : QUERN_OK;
+}
+
+static quern_result load_entity(loader *from, quern_entity entity, const cJSON *object)
+{
+    const cJSON *components = cJSON_GetObjectItemCaseSensitive(object, "components"), *item;
+    const cJSON *disabled = cJSON_GetObjectItemCaseSensitive(object, "disabled");
+    if (!cJSON_IsObject(components) || (disabled != NULL && !cJSON_IsArray(disabled)))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "an entity has an object 'components', and may have an array 'disabled'");
+    cJSON_ArrayForEach(item, components)
+    {
+        const quern_result result = load_component(from, entity, item);
+        if (result != QUERN_OK) return result;
+    }
+    cJSON_ArrayForEach(item, disabled)
+    {
+        const quern_result result = load_disabled(from, entity, components, item);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* Puts the entity before what is wrong with it. */
+static quern_result in_entity(quern_result result, const cJSON *object)
+{
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(object, "id");
+    char said[400];
+    if (result == QUERN_OK) return QUERN_OK;
+    strncpy(said, quern_error_message(), sizeof said - 1);
+    said[sizeof said - 1] = '\0';
+    return quern__json_fail(result, "entity with id %.0f: %s", cJSON_IsNumber(id) ? id->valuedouble : -1.0,
+                            said);
+}
+
+static quern_result load_entities(loader *from)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        const quern_entity entity = from->commands != NULL ? from->made[i] : quern_entity_null();
+        const quern_result result = in_entity(load_entity(from, entity, from->items[i]), from->items[i]);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------- resources */
+
+/* While commands are there, all has been seen to fit, and values are put in place. */
+static quern_result load_resource(loader *from, const cJSON *item, bool is_put)
+{
+    quern_world *world = from->reader.world;
+    const quern_resource resource = quern_resource_find(world, item->string);
+    quern_type_info type;
+    if (resource.bits == 0)
+        return quern__json_unknown(&from->reader, QUERN_ERROR_UNKNOWN_RESOURCE, "resource", item->string,
+                                   NULL);
+    void *value = quern_resource_get(world, resource);
+    quern_result result = quern_resource_get_info(world, resource, &type);
+    if (result == QUERN_OK && type.field_count == 0)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "resource '%s' has no described fields",
+                                type.name);
+    if (result == QUERN_OK) result = quern__json_reader_reserve(&from->reader, type.size_bytes);
+    if (result != QUERN_OK) return result;
+    memcpy(from->reader.scratch, value, type.size_bytes);
+    result = quern__json_read_fields(&from->reader, &type, item, from->reader.scratch);
+    if (result == QUERN_OK && is_put) memcpy(value, from->reader.scratch, type.size_bytes);
+    return result;
+}
+
+static quern_result load_resources(loader *from, const cJSON *root, bool is_put)
+{
+    const cJSON *resources = cJSON_GetObjectItemCaseSensitive(root, "resources"), *item;
+    if (resources != NULL && !cJSON_IsObject(resources))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'resources' must be an object");
+    cJSON_ArrayForEach(item, resources)
+    {
+        const quern_result result = load_resource(from, item, is_put);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* --------------------------------------------------------------------------------------- relations */
+
+static const cJSON *children_of(const cJSON *object, const char *relation)
+{
+    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "children"), relation);
+}
+
+static quern_result check_child(loader *from, uint32_t target, const cJSON *item, const char *relation)
+{
+    uint32_t child;
+    if (!quern__json_find_id(&from->reader.handles, item, &child))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "children by '%s' are ids of entities that are in the JSON", relation);
+    if (child == target || from->targets[child] != NO_TARGET)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "entity with id %.0f is named as a child by '%s' twice, or of itself",
+                                item->valuedouble, relation);
+    from->targets[child] = target;
+    return QUERN_OK;
+}
+
+static quern_result collect_targets(loader *from, const char *relation)
+{
+    for (uint32_t i = 0; i < from->count; i++)
+        from->targets[i] = NO_TARGET;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const cJSON *children = children_of(from->items[i], relation), *child;
+        if (children != NULL && !cJSON_IsArray(children))
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                    "children by '%s' must be an array of ids", relation);
+        cJSON_ArrayForEach(child, children)
+        {
+            const quern_result result = in_entity(check_child(from, i, child, relation), from->items[i]);
+            if (result != QUERN_OK) return result;
+        }
+    }
+    return QUERN_OK;
+}
+
+/* Everybody comes to somebody without target in fewer steps than there are entities; each way is walked
+ * until it meets one that was walked before, which is noted in what is not needed until later. */
+static quern_result check_cycles(loader *from, const char *relation)
+{
+    uint32_t *walks = from->indices + from->count;
+    for (uint32_t i = 0; i < from->count; i++)
+        walks[i] = NO_TARGET;
+    for (uint32_t i = 0; i < from->count; i++) {
+        uint32_t at = i;
+        while (at != NO_TARGET && walks[at] == NO_TARGET) {
+            walks[at] = i;
+            at = from->targets[at];
+        }
+        if (at != NO_TARGET && walks[at] == i)
+            return quern__json_fail(QUERN_ERROR_CYCLE, "entity with id %llu is its own ancestor by '%s'",
+                                    (unsigned long long)from->sorted[at].id, relation);
+    }
+    return QUERN_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+    if (x->parent != y->parent) return x->parent < y->parent ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static const char *name_of(const cJSON *object)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "name");
+    return name != NULL ? cJSON_GetStringValue(name) : NULL;
+}
+
+/* targets are those of the hierarchy. */
+static quern_result check_names(loader *from)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(from->items[i], "name");
+        if (name == NULL) continue;
+        if (!cJSON_IsString(name))
+            return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'name' must be a string"),
+                             from->items[i]);
+        from->names[count++] = (named){name->valuestring, from->targets[i]};
+    }
+    if (count > 0) qsort(from->names, count, sizeof *from->names, compare_names);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0 && compare_names(&from->names[i - 1], &from->names[i]) == 0)
+            return quern__json_fail(QUERN_ERROR_NAME_TAKEN, "two siblings in the JSON are named '%.63s'",
+                                    from->names[i].name);
+        if (from->names[i].parent == NO_TARGET &&
+            !quern_entity_is_null(quern_entity_find(from->reader.world, from->names[i].name)))
+            return quern__json_fail(QUERN_ERROR_NAME_TAKEN, "a root of the world is named '%.63s' already",
+                                    from->names[i].name);
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_relation_names(loader *from)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        const cJSON *children = cJSON_GetObjectItemCaseSensitive(from->items[i], "children"), *item;
+        if (children != NULL && !cJSON_IsObject(children))
+            return in_entity(quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'children' must be an object"),
+                             from->items[i]);
+        cJSON_ArrayForEach(item, children)
+        {
+            if (!quern_relation_is_null(quern_relation_find(from->reader.world, item->string))) continue;
+            const quern_result result = quern__json_unknown(&from->reader, QUERN_ERROR_INVALID_ARGUMENT,
+                                                            "relation", item->string, NULL);
+            if (result != QUERN_OK) return result;
+        }
+    }
+    return QUERN_OK;
+}
+
+static quern_result check_relations(loader *from)
+{
+    quern_world *world = from->reader.world;
+    quern_result result = check_relation_names(from);
+    for (uint32_t i = 0; i < quern_relation_count(world) && result == QUERN_OK; i++) {
+        quern_relation_def def;
+        result = quern_relation_get_def(world, quern_relation_at(world, i), &def);
+        if (result == QUERN_OK) result = collect_targets(from, def.name);
+        if (result == QUERN_OK && def.levels) result = check_cycles(from, def.name);
+    }
+    if (result == QUERN_OK) result = collect_targets(from, "parent");
+    return result == QUERN_OK ? check_names(from) : result;
+}
+
+/* A child becomes the last of its siblings, or the first where they have no order. */
+static quern_result record_children(loader *from, uint32_t target, quern_relation relation, bool is_ordered,
+                                    const cJSON *children)
+{
+    const cJSON *first = children->child;
+    for (const cJSON *item = is_ordered || first == NULL ? first : first->prev; item != NULL;) {
+        uint32_t child = 0;
+        (void)quern__json_find_id(&from->reader.handles, item, &child);
+        const quern_result result =
+            quern_commands_relate(from->commands, from->made[child], relation, from->made[target]);
+        if (result != QUERN_OK) return result;
+        item = is_ordered ? item->next : item == first ? NULL : item->prev;
+    }
+    return QUERN_OK;
+}
+
+/* Names come last: they are unique among those who are siblings then. */
+static quern_result record_links(loader *from)
+{
+    quern_world *world = from->reader.world;
+    for (uint32_t k = 0; k < quern_relation_count(world); k++) {
+        quern_relation_def def;
+        const quern_relation relation = quern_relation_at(world, k);
+        quern_result result = quern_relation_get_def(world, relation, &def);
+        for (uint32_t i = 0; i < from->count && result == QUERN_OK; i++) {
+            const cJSON *children = children_of(from->items[i], def.name);
+            if (children != NULL) result = record_children(from, i, relation, def.ordered, children);
+        }
+        if (result != QUERN_OK) return result;
+    }
+    for (uint32_t i = 0; i < from->count; i++) {
+        const char *name = name_of(from->items[i]);
+        const quern_result result =
+            name != NULL ? quern_commands_set_name(from->commands, from->made[i], name) : QUERN_OK;
+        if (result != QUERN_OK) return in_entity(result, from->items[i]);
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- world */
+
+static int compare_ids(const void *a, const void *b)
+{
+    const id_index *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static quern_result list_ids(loader *from)
+{
+    const cJSON *item;
+    uint32_t i = 0;
+    cJSON_ArrayForEach(item, from->entities)
+    {
+        const cJSON *id = cJSON_GetObjectItemCaseSensitive(item, "id");
+        const double number = cJSON_IsNumber(id) ? id->valuedouble : -1;
+        if (!(number >= 0 && number < QUERN__JSON_EXACT) || number != floor(number))
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                    "entity %u of the list has no 'id' that is a whole number from 0 on",
+                                    i);
+        from->sorted[i] = (id_index){(uint64_t)number, i};
+        from->items[i++] = item;
+    }
+    if (i > 0) qsort(from->sorted, i, sizeof *from->sorted, compare_ids);
+    for (i = 0; i < from->count; i++) {
+        from->ids[i] = from->sorted[i].id;
+        from->indices[i] = from->sorted[i].index;
+        if (i > 0 && from->ids[i] == from->ids[i - 1])
+            return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "two entities have the id %llu",
+                                    (unsigned long long)from->ids[i]);
+    }
+    for (i = 0; i < from->count; i++) /* from here on by index, for messages */
+        from->sorted[from->indices[i]].id = from->ids[i];
+    from->reader.handles = (quern__json_handles){from->ids, from->indices, NULL, from->count};
+    return QUERN_OK;
+}
+
+/* Arrays of count + 1 elements each, the widest first. */
+static quern_result reserve_lists(loader *from)
+{
+    const size_t count = from->count + (size_t)1;
+    const size_t bytes = sizeof(named) + sizeof(id_index) + sizeof(quern_entity) + sizeof(uint64_t) +
+                         sizeof(const cJSON *) + 3 * sizeof(uint32_t);
+    const quern_allocator *allocator = &from->reader.allocator;
+    from->block_bytes = count * bytes;
+    from->block = allocator->allocate(allocator->user_data, from->block_bytes, _Alignof(max_align_t));
+    if (from->block == NULL)
+        return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for lists of %u entities",
+                                from->count);
+    from->names = (named *)(void *)from->block;
+    from->sorted = (id_index *)(from->names + count);
+    from->made = (quern_entity *)(from->sorted + count);
+    from->ids = (uint64_t *)(from->made + count);
+    from->items = (const cJSON **)(from->ids + count);
+    from->targets = (uint32_t *)(from->items + count);
+    from->indices = from->targets + count; /* twice as long: see check_cycles */
+    return QUERN_OK;
+}
+
+/* What the world registers itself when it is first asked for. */
+static quern_result register_own(loader *from)
+{
+    quern_world *world = from->reader.world;
+    bool needs_disabled = false, needs_parent = false;
+    for (uint32_t i = 0; i < from->count; i++) {
+        needs_parent |= children_of(from->items[i], "parent") != NULL;
+        needs_disabled |=
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(from->items[i], "components"),
+                                             "disabled") != NULL;
+    }
+    const bool has_parent = !needs_parent ||
+                            !quern_component_is_null(quern_component_find(world, "parent")) ||
+                            !quern_relation_is_null(quern_world_parent(world));
+    const bool has_disabled = !needs_disabled ||
+                              !quern_component_is_null(quern_component_find(world, "disabled")) ||
+                              !quern_component_is_null(quern_world_disabled(world));
+    return has_parent && has_disabled ? QUERN_OK : QUERN_ERROR_OUT_OF_MEMORY;
+}
+
+static quern_result check_world(loader *from, const cJSON *root)
+{
+    const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "quern");
+    from->entities = cJSON_GetObjectItemCaseSensitive(root, "entities");
+    if (!cJSON_IsNumber(version) || !cJSON_IsArray(from->entities))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "a world is an object with a number 'quern' and an array 'entities'");
+    if (version->valuedouble != QUERN__JSON_VERSION)
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "the JSON has version %g; this library reads %d", version->valuedouble,
+                                QUERN__JSON_VERSION);
+    from->count = (uint32_t)cJSON_GetArraySize(from->entities);
+    quern_result result = reserve_lists(from);
+    if (result == QUERN_OK) result = list_ids(from);
+    if (result == QUERN_OK) result = register_own(from);
+    if (result == QUERN_OK) result = load_entities(from);
+    if (result == QUERN_OK) result = load_resources(from, root, false);
+    return result == QUERN_OK ? check_relations(from) : result;
+}
+
+/* In the reverse order, so that slots come back in the order in which they were. */
+static void undo(loader *from)
+{
+    char said[512];
+    strncpy(said, quern_error_message(), sizeof said - 1);
+    said[sizeof said - 1] = '\0';
+    (void)quern_world_discard_commands(from->reader.world);
+    for (uint32_t i = from->count; i-- > 0;)
+        if (quern_entity_is_alive(from->reader.world, from->made[i]))
+            (void)quern_entity_destroy(from->reader.world, from->made[i]);
+    (void)quern_error_set(QUERN_OK, "%s", said);
+}
+
+/* The flush of what was recorded, which is all there is. */
+static quern_result flush(quern_world *world)
+{
+    quern_flush_stats stats;
+    quern_result result = quern_world_flush(world);
+    if (result == QUERN_OK) result = quern_world_get_flush_stats(world, &stats);
+    if (result != QUERN_OK || stats.dropped_count == 0) return result;
+    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                            "%llu changes that the JSON asks for cannot be made",
+                            (unsigned long long)stats.dropped_count);
+}
+
+static quern_result make_world(loader *from, const cJSON *root)
+{
+    quern_world *world = from->reader.world;
+    quern_result result = from->count > 0
+                              ? quern_entity_create_many(world, NULL, NULL, 0, from->count, from->made)
+                              : QUERN_OK;
+    if (result != QUERN_OK) return result;
+    from->reader.handles.made = from->made;
+    from->reader.is_quiet = true;
+    from->commands = quern_world_commands(world);
+    result = from->commands != NULL ? load_entities(from) : QUERN_ERROR_OUT_OF_MEMORY;
+    if (result == QUERN_OK) result = record_links(from);
+    if (result == QUERN_OK) result = flush(world);
+    if (result != QUERN_OK) {
+        undo(from);
+        return result;
+    }
+    from->commands = NULL;
+    return load_resources(from, root, true);
+}
+
+static quern_result read_world(loader *from, const char *text, size_t bytes)
+{
+    cJSON *root = NULL;
+    const quern_json_options *options = from->reader.options;
+    quern_result result = quern_world_flush(from->reader.world);
+    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
+    if (result == QUERN_OK) result = check_world(from, root);
+    if (result == QUERN_OK) result = make_world(from, root);
+    for (uint32_t i = 0; i < from->count && result == QUERN_OK && options->loaded != NULL; i++)
+        options->loaded(options->user_data, from->sorted[i].id, from->made[i]);
+    cJSON_Delete(root);
+    if (from->block != NULL)
+        from->reader.allocator.release(from->reader.allocator.user_data, from->block, from->block_bytes,
+                                       _Alignof(max_align_t));
+    return result;
+}
+
+quern_result quern_json_read_world(quern_world *world, const char *text, size_t bytes,
+                                   const quern_json_options *options)
+{
+    loader from = {.count = 0};
+    quern_result result = quern__json_reader_open(&from.reader, world, options, "quern_json_read_world");
+    if (result != QUERN_OK) return result;
+    result = read_world(&from, text, bytes);
+    quern__json_reader_close(&from.reader);
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------- an entity */
+
+static quern_result read_entity(loader *from, quern_entity entity, const char *text, size_t bytes)
+{
+    cJSON *root = NULL;
+    quern_world *world = from->reader.world;
+    quern_result result = quern_world_flush(world);
+    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
+    if (result == QUERN_OK) result = load_entity(from, entity, root);
+    if (result == QUERN_OK) {
+        from->reader.is_quiet = true;
+        from->commands = quern_world_commands(world);
+        result = from->commands != NULL ? load_entity(from, entity, root) : QUERN_ERROR_OUT_OF_MEMORY;
+        if (result == QUERN_OK) result = flush(world);
+        if (result != QUERN_OK) undo(from);
+    }
+    cJSON_Delete(root);
+    return result;
+}
+
+quern_result quern_json_read_entity(quern_world *world, quern_entity entity, const char *text, size_t bytes,
+                                    const quern_json_options *options)
+{
+    static const char function[] = "quern_json_read_entity";
+    loader from = {.count = 0};
+    quern_result result = quern__json_reader_open(&from.reader, world, options, function);
+    if (result != QUERN_OK) return result;
+    if (!quern_entity_is_alive(world, entity))
+        return quern__json_fail(QUERN_ERROR_STALE_ENTITY, "%s: entity %u:%u does not live in this world",
+                                function, quern_entity_index(entity), quern_entity_generation(entity));
+    result = read_entity(&from, entity, text, bytes);
+    quern__json_reader_close(&from.reader);
+    return result;
+}

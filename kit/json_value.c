@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "kit/json_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SCRATCH_ALIGNMENT_BYTES = 64 };
+
+/* ------------------------------------------------------------------------------------------ reader */
+
+quern_result quern__json_reader_open(quern__json_reader *reader, const quern_world *world,
+                                     const quern_json_options *options, const char *function)
+{
+    static const quern_json_options none;
+    *reader =
+        (quern__json_reader){.world = (quern_world *)world, .options = options != NULL ? options : &none};
+    if (world == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: 'world' is NULL", function);
+    const quern_allocator *given = &reader->options->allocator;
+    if ((given->allocate == NULL) != (given->release == NULL))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                                "%s: the allocator has only one of its two functions", function);
+    const quern_allocator standard = quern_allocator_default();
+    const bool is_given = given->allocate != NULL;
+    reader->allocator = (quern_allocator){.allocate = is_given ? given->allocate : standard.allocate,
+                                          .release = is_given ? given->release : standard.release,
+                                          .user_data = is_given ? given->user_data : standard.user_data};
+    return QUERN_OK;
+}
+
+quern_result quern__json_reader_reserve(quern__json_reader *reader, size_t bytes)
+{
+    if (bytes <= reader->scratch_bytes) return QUERN_OK;
+    const size_t rounded = (bytes + SCRATCH_ALIGNMENT_BYTES - 1) & ~(size_t)(SCRATCH_ALIGNMENT_BYTES - 1);
+    char *scratch =
+        reader->allocator.allocate(reader->allocator.user_data, rounded, SCRATCH_ALIGNMENT_BYTES);
+    if (scratch == NULL)
+        return quern__json_fail(QUERN_ERROR_OUT_OF_MEMORY, "no memory for a value of %zu bytes", bytes);
+    quern__json_reader_close(reader);
+    reader->scratch = scratch;
+    reader->scratch_bytes = rounded;
+    return QUERN_OK;
+}
+
+void quern__json_reader_close(quern__json_reader *reader)
+{
+    if (reader->scratch != NULL)
+        reader->allocator.release(reader->allocator.user_data, reader->scratch, reader->scratch_bytes,
+                                  SCRATCH_ALIGNMENT_BYTES);
+    reader->scratch = NULL;
+    reader->scratch_bytes = 0;
+}
+
+/* cJSON ends at what follows a value; here that may be nothing but white space. */
+quern_result quern__json_parse(const char *text, size_t bytes, cJSON **out_root)
+{
+    const char *end = NULL;
+    if (text == NULL) return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "'text' is NULL");
+    *out_root = bytes > 0 ? cJSON_ParseWithLengthOpts(text, bytes, &end, false) : NULL;
+    size_t at = end != NULL ? (size_t)(end - text) : 0;
+    while (*out_root != NULL && at < bytes &&
+           (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
+        at++;
+    if (*out_root != NULL && at == bytes) return QUERN_OK;
+    cJSON_Delete(*out_root);
+    *out_root = NULL;
+    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                            "this is no JSON, at byte %zu of %zu (or there was no memory to read it)", at,
+                            bytes);
+}
+
+quern_result quern__json_unknown(const quern__json_reader *reader, quern_result code, const char *what,
+                                 const char *name, const char *owner)
+{
+    const quern_sink *sink = &reader->options->left_out;
+    char line[256];
+    if (!reader->options->leaves_out_unknown)
+        return quern__json_fail(
+            code, "%s%s%sthere is no %s '%.63s' (leaves_out_unknown would leave it out)",
+            owner != NULL ? "'" : "", owner != NULL ? owner : "", owner != NULL ? "': " : "", what, name);
+    if (reader->is_quiet || sink->write == NULL) return QUERN_OK;
+    const int bytes = snprintf(line, sizeof line, "%s '%.63s'%s%.63s\n", what, name,
+                               owner != NULL ? " of " : "", owner != NULL ? owner : "");
+    if (bytes > 0 && sink->write(sink->user_data, line, (size_t)bytes)) return QUERN_OK;
+    return quern__json_fail(QUERN_ERROR_FILE, "the sink could not write what is left out");
+}
+
+bool quern__json_find_id(const quern__json_handles *handles, const cJSON *item, uint32_t *out_index)
+{
+    const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    if (!(number >= 0 && number < QUERN__JSON_EXACT) || number != floor(number)) return false;
+    const uint64_t id = (uint64_t)number;
+    uint32_t first = 0, end = handles->count;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (handles->ids[middle] < id)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first == handles->count || handles->ids[first] != id) return false;
+    *out_index = handles->indices[first];
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------ fields */
+
+static quern_result fail_kind(const quern_type_info *type, const char *path, const char *expected)
+{
+    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' of '%s' must be %s", path, type->name,
+                            expected);
+}
+
+static quern_result read_handle(const quern__json_reader *reader, const quern_type_info *type,
+                                const cJSON *item, const char *path, char *at)
+{
+    quern_entity entity = quern_entity_null();
+    uint32_t index;
+    if (!cJSON_IsNull(item)) {
+        if (!quern__json_find_id(&reader->handles, item, &index))
+            return fail_kind(type, path, "null or the id of an entity that is in the JSON");
+        if (reader->handles.made != NULL) entity = reader->handles.made[index];
+    }
+    memcpy(at, &entity, sizeof entity);
+    return QUERN_OK;
+}
+
+/* A number as text that no locale changes; whole ones without a point, since that is what integers are. */
+static void write_number(const quern_world *world, double number, char text[64])
+{
+    const quern_field field = {.name = "x", .type = QUERN_FIELD_F64, .count = 1};
+    const quern_type_info type = {
+        .name = "double", .size_bytes = sizeof number, .fields = &field, .field_count = 1};
+    quern_buffer buffer = {text, 64, 0};
+    if (fabs(number) < QUERN__JSON_EXACT && number == floor(number))
+        snprintf(text, 64, "%.0f", number);
+    else
+        (void)quern_value_get_text(world, &type, &number, "x", quern_sink_buffer(&buffer));
+}
+
+/* entity: where the element is, if it is a handle. */
+static quern_result read_element(const quern__json_reader *reader, const quern__json_field *one,
+                                 const cJSON *item, const char *path, char *value, char *entity)
+{
+    char number[64] = "";
+    const char *text = number;
+    if (one->field.type == QUERN_FIELD_ENTITY && reader->handles.ids != NULL)
+        return read_handle(reader, &one->type, item, path, entity);
+    if (cJSON_IsString(item))
+        text = item->valuestring;
+    else if (cJSON_IsBool(item))
+        text = cJSON_IsTrue(item) ? "true" : "false";
+    else if (cJSON_IsNumber(item))
+        write_number(reader->world, item->valuedouble, number);
+    else if (cJSON_IsNull(item) && one->field.type == QUERN_FIELD_ENTITY)
+        text = "none";
+    else
+        return fail_kind(&one->type, path, "a number, a string or a bool");
+    return quern_value_set_text(reader->world, &one->type, value, path, text);
+}
+
+/* Text that is no text is an array of its bytes. */
+static quern_result read_text_bytes(const quern__json_field *one, const cJSON *item, char *at)
+{
+    uint32_t i = 0;
+    const cJSON *byte;
+    if (cJSON_GetArraySize(item) != (int)one->field.count)
+        return fail_kind(&one->type, one->field.name, "a string, or an array of all its bytes");
+    cJSON_ArrayForEach(byte, item)
+    {
+        if (!cJSON_IsNumber(byte) || !(byte->valuedouble >= 0 && byte->valuedouble <= 255))
+            return fail_kind(&one->type, one->field.name, "a string, or an array of bytes from 0 to 255");
+        at[i++] = (char)(unsigned char)byte->valuedouble;
+    }
+    return QUERN_OK;
+}
+
+static quern_result read_field(const quern__json_reader *reader, const quern_type_info *type, uint32_t i,
+                               const cJSON *item, char *value)
+{
+    quern__json_field one;
+    char path[QUERN_MAX_NAME_BYTES + 16];
+    uint32_t k = 0;
+    const cJSON *element;
+    quern__json_field_init(&one, type, i);
+    char *at = value + one.field.offset_bytes;
+    if (one.field.type == QUERN_FIELD_TEXT && cJSON_IsArray(item)) return read_text_bytes(&one, item, at);
+    if (one.field.type == QUERN_FIELD_TEXT && !cJSON_IsString(item))
+        return fail_kind(type, one.field.name, "a string");
+    if (one.field.type == QUERN_FIELD_TEXT || one.field.count == 1)
+        return read_element(reader, &one, item, one.field.name, value, at);
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != (int)one.field.count) {
+        snprintf(path, sizeof path, "an array of %u", one.field.count);
+        return fail_kind(type, one.field.name, path);
+    }
+    cJSON_ArrayForEach(element, item)
+    {
+        snprintf(path, sizeof path, "%s[%u]", one.field.name, k);
+        const quern_result result =
+            read_element(reader, &one, element, path, value,
+                         one.field.type == QUERN_FIELD_ENTITY ? at + k * sizeof(quern_entity) : at);
+        if (result != QUERN_OK) return result;
+        k++;
+    }
+    return QUERN_OK;
+}
+
+static uint32_t find_field(const quern_type_info *type, const char *name)
+{
+    uint32_t i = 0;
+    while (i < type->field_count && strcmp(type->fields[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static bool has_inside(const quern_type_info *type, const char *name)
+{
+    const size_t bytes = strlen(name);
+    for (uint32_t i = 0; i < type->field_count; i++)
+        if (strncmp(type->fields[i].name, name, bytes) == 0 && type->fields[i].name[bytes] == '.')
+            return true;
+    return false;
+}
+
+/* The members of an object, whose fields have the prefix. Names of fields are short, and so is what is
+ * nested. */
+static quern_result read_object(const quern__json_reader *reader, const quern_type_info *type,
+                                const cJSON *object, const char *prefix, char *value)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, object)
+    {
+        char name[QUERN_MAX_NAME_BYTES + 2];
+        quern_result result;
+        const int bytes =
+            snprintf(name, sizeof name, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", item->string);
+        const bool fits = bytes > 0 && bytes <= QUERN_MAX_NAME_BYTES;
+        const uint32_t i = fits ? find_field(type, name) : type->field_count;
+        if (i < type->field_count)
+            result = read_field(reader, type, i, item, value);
+        else if (fits && cJSON_IsObject(item) && has_inside(type, name))
+            result = read_object(reader, type, item, name, value);
+        else
+            result = quern__json_unknown(reader, QUERN_ERROR_INVALID_ARGUMENT, "field", name, type->name);
+        if (result != QUERN_OK) return result;
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- bytes */
+
+static int digit_of(char digit)
+{
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+static quern_result read_bytes(const quern_type_info *type, const cJSON *item, char *value)
+{
+    const char *digits = cJSON_IsString(item) ? item->valuestring : "";
+    bool is_good = strlen(digits) == (size_t)type->size_bytes * 2;
+    for (size_t i = 0; i < type->size_bytes && is_good; i++) {
+        const int high = digit_of(digits[2 * i]), low = digit_of(digits[2 * i + 1]);
+        is_good = high >= 0 && low >= 0;
+        if (is_good) value[i] = (char)(unsigned char)(high * 16 + low);
+    }
+    if (is_good) return QUERN_OK;
+    return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT,
+                            "'%s' must be a string of its %u bytes, two digits from 0 to f each",
+                            type->name, type->size_bytes);
+}
+
+quern_result quern__json_read_fields(const quern__json_reader *reader, const quern_type_info *type,
+                                     const cJSON *item, char *value)
+{
+    if (type->size_bytes == 0) {
+        if (cJSON_IsTrue(item)) return QUERN_OK;
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' is a tag and must be true", type->name);
+    }
+    if (type->field_count == 0 && quern__json_has_hooks(type)) return quern__json_fail_hooks(type);
+    if (type->field_count == 0) return read_bytes(type, item, value);
+    if (!cJSON_IsObject(item))
+        return quern__json_fail(QUERN_ERROR_INVALID_ARGUMENT, "'%s' must be an object with its fields",
+                                type->name);
+    return read_object(reader, type, item, "", value);
+}
+
+/* ------------------------------------------------------------------------------------- public call */
+
+static quern_result read_value(quern__json_reader *reader, const quern_type_info *type, void *value,
+                               const char *text, size_t bytes)
+{
+    cJSON *root = NULL;
+    quern_result result = quern__json_reader_reserve(reader, type->size_bytes + (size_t)1);
+    if (result == QUERN_OK) result = quern__json_parse(text, bytes, &root);
+    if (result != QUERN_OK) return result;
+    if (type->size_bytes > 0) memcpy(reader->scratch, value, type->size_bytes);
+    result = quern__json_read_fields(reader, type, root, reader->scratch);
+    if (result == QUERN_OK && type->size_bytes > 0) memcpy(value, reader->scratch, type->size_bytes);
+    cJSON_Delete(root);
+    return result;
+}
+
+quern_result quern_json_read_value(const quern_world *world, const quern_type_info *type, void *value,
+                                   const char *text, size_t bytes, const quern_json_options *options)
+{
+    static const char function[] = "quern_json_read_value";
+    quern__json_reader reader;
+    quern_result result = quern__json_reader_open(&reader, world, options, function);
+    if (result != QUERN_OK) return result;
+    if (type == NULL || (value == NULL && type->size_bytes > 0))
+        return quern__json_fail(QUERN_ERROR_NULL_ARGUMENT, "%s: '%s' is NULL", function,
+                                type == NULL ? "type" : "value");
+    result = read_value(&reader, type, value, text, bytes);
+    quern__json_reader_close(&reader);
+    return result;
+}

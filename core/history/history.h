@@ -98,7 +98,8 @@ typedef struct quern__history {
 
     QUERN__ARRAY(quern__transfer) transfers;
     QUERN__ARRAY(quern__part) parts;
-    uint64_t copied_bytes, copied_count; /* by the last call */
+    struct quern__event_block *event_blocks; /* for events that are put back */
+    uint64_t copied_bytes, copied_count;     /* by the last call */
 } quern__history;
 
 /* ------------------------------------------------------------------------------------- life cycle */
@@ -230,7 +231,9 @@ void quern__put_back_links(quern__history *history, const quern__snapshot *snaps
 quern_result quern__prepare_names(quern__history *history, const quern__snapshot *snapshot);
 void quern__put_back_names(quern__history *history, const quern__snapshot *snapshot);
 void quern__put_back_resources(quern__history *history, const quern__snapshot *snapshot);
-quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot);
+quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot,
+                                 quern__archetype *const *archetypes);
+void quern__undo_rest(quern__history *history);
 void quern__put_back_rest(quern__history *history, const quern__snapshot *snapshot);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Copyright (c) 2026 The Quern authors */
-/* The rest of a world in a snapshot: numbers, and what reactions are still to be told. On a tape, in the
- * order in which the functions below put it. */
+/* The rest of a world in a snapshot, on a tape: what reactions are still to be told, events that wait, and
+ * some numbers. */
 
 #include "core/history/history.h"
+#include "core/history/waiting.h"
 
-#include "core/world/event.h"
 #include "core/world/world_commands.h"
 
 /* ------------------------------------------------------------------------------------------- numbers */
@@ -24,82 +24,13 @@ static void take_numbers(quern_world *world, quern__tape *tape)
     world->visit_count = quern__tape_take_word(tape);
 }
 
-/* ------------------------------------------------------------------------------------------ reactions */
-
-/* Which there are; of each, whether it is pending; and of each watch, by archetype. Bits are with the planes
- * of archetypes. */
-static void put_reactions(const quern__storage *storage, quern__tape *tape)
-{
-    const quern__reactions *reactions = &storage->reactions;
-    quern__tape_put_word(tape, reactions->list.count);
-    for (uint32_t i = 0; i < reactions->list.count; i++) {
-        const quern__reaction *reaction = reactions->list.items[i];
-        const uint8_t state = (uint8_t)(reaction == NULL ? 0 : 1 + reaction->is_pending);
-        quern__tape_put(tape, &state, sizeof state);
-    }
-    for (uint32_t i = 0; i < reactions->list.count; i++) {
-        const quern__reaction *reaction = reactions->list.items[i];
-        for (uint32_t k = 0; reaction != NULL && k < reaction->watches.count; k++)
-            quern__tape_put(tape, &reaction->watches.items[k]->is_pending, sizeof(bool));
-    }
-}
-
-static quern_result check_reactions(const quern__storage *storage, quern__tape *tape)
-{
-    const quern__reactions *reactions = &storage->reactions;
-    const uint64_t count = quern__tape_take_word(tape);
-    bool is_same = count == reactions->list.count;
-    for (uint32_t i = 0; i < count && is_same; i++) {
-        uint8_t state;
-        quern__tape_take(tape, &state, sizeof state);
-        is_same = (state != 0) == (reactions->list.items[i] != NULL);
-    }
-    if (is_same) return QUERN_OK;
-    return quern__fail(
-        QUERN_ERROR_INVALID_ARGUMENT,
-        "systems with reactions were added, or their schedules destroyed, since the frame was "
-        "saved: add all systems before the first save");
-}
-
-static void take_reactions(quern__storage *storage, quern__tape *tape)
-{
-    quern__reactions *reactions = &storage->reactions;
-    (void)quern__tape_take_word(tape);
-    reactions->is_pending = false;
-    for (uint32_t i = 0; i < reactions->list.count; i++) {
-        uint8_t state;
-        quern__tape_take(tape, &state, sizeof state);
-        if (state == 0) continue;
-        reactions->list.items[i]->is_pending = state == 2;
-        reactions->is_pending |= state == 2;
-    }
-    for (uint32_t i = 0; i < reactions->list.count; i++) {
-        const quern__reaction *reaction = reactions->list.items[i];
-        for (uint32_t k = 0; reaction != NULL && k < reaction->watches.count; k++) {
-            quern__watch *watch = reaction->watches.items[k];
-            quern__removed_clear(&watch->removed);
-            quern__tape_take(tape, &watch->is_pending, sizeof(bool));
-        }
-    }
-}
-
 /* ------------------------------------------------------------------------------------------- all of it */
 
 static void put_rest(const quern_world *world, quern__tape *tape)
 {
-    put_reactions(&world->storage, tape);
+    quern__reactions_put(&world->storage, tape);
+    quern__events_put(world, tape);
     put_numbers(world, tape);
-}
-
-static quern_result check_copies(const quern__storage *storage)
-{
-    for (uint32_t i = 0; i < storage->archetypes.count; i++)
-        if (quern__watches_have_copies(storage->archetypes.items[i]))
-            return quern__fail(
-                QUERN_ERROR_INVALID_ARGUMENT,
-                "a reaction has not been told yet which entities went: run quern_world_react "
-                "or a frame first");
-    return QUERN_OK;
 }
 
 static quern_result check_world(const quern_world *world)
@@ -108,8 +39,8 @@ static quern_result check_world(const quern_world *world)
         return quern__fail(QUERN_ERROR_INVALID_ARGUMENT,
                            "commands of code between frames wait to be applied: flush them first "
                            "(quern_world_flush)");
-    if (world->waiting_event_run_count > 0) return quern__fail(QUERN_ERROR_INVALID_ARGUMENT, "events wait");
-    return check_copies(&world->storage);
+    const quern_result result = quern__reactions_check_saved(&world->storage);
+    return result == QUERN_OK ? quern__events_check_saved(world) : result;
 }
 
 quern_result quern__build_rest(quern__history *history, quern__snapshot *snapshot)
@@ -126,17 +57,26 @@ quern_result quern__build_rest(quern__history *history, quern__snapshot *snapsho
     return QUERN_OK;
 }
 
-quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot)
+quern_result quern__prepare_rest(quern__history *history, const quern__snapshot *snapshot,
+                                 quern__archetype *const *archetypes)
 {
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->rest)};
-    return check_reactions(&history->world->storage, &tape);
+    quern_result result = quern__reactions_prepare(&history->world->storage, archetypes, &tape);
+    return result == QUERN_OK ? quern__events_prepare(history->world, &history->event_blocks, &tape)
+                              : result;
+}
+
+void quern__undo_rest(quern__history *history)
+{
+    quern__events_undo(history->world, &history->event_blocks);
 }
 
 void quern__put_back_rest(quern__history *history, const quern__snapshot *snapshot)
 {
     quern_world *world = history->world;
     quern__tape tape = {.bytes = quern__page_memory(&history->store, snapshot->rest)};
-    take_reactions(&world->storage, &tape);
+    quern__reactions_take(&world->storage, &tape);
+    quern__events_take(world, &history->event_blocks, &tape);
     take_numbers(world, &tape);
     quern__world_discard_commands(world);
     world->restore_count++;

@@ -178,6 +178,16 @@ static quern_result prepare_target(const restore *it, uint32_t i)
     return QUERN_OK;
 }
 
+/* Those of the snapshot, in its order. */
+static quern__archetype **list_archetypes(const restore *it)
+{
+    quern__archetype **list =
+        (quern__archetype **)(void *)quern__page_memory(&it->history->store, it->list_page);
+    for (uint32_t i = 0; i < it->count; i++)
+        list[i] = it->targets[i].archetype;
+    return list;
+}
+
 static quern_result prepare(restore *it)
 {
     if (!take_scratch(it)) return quern__history_fail_memory("a list of archetypes");
@@ -187,7 +197,7 @@ static quern_result prepare(restore *it)
     if (result == QUERN_OK) result = quern__prepare_slots(it->history, it->snapshot);
     if (result == QUERN_OK) result = quern__prepare_links(it->history, it->snapshot);
     if (result == QUERN_OK) result = quern__prepare_names(it->history, it->snapshot);
-    if (result == QUERN_OK) result = quern__prepare_rest(it->history, it->snapshot);
+    if (result == QUERN_OK) result = quern__prepare_rest(it->history, it->snapshot, list_archetypes(it));
     return result;
 }
 
@@ -208,6 +218,7 @@ static void undo(const restore *it)
         quern__archetype_release(archetype, allocator);
     }
     quern__entities_let_go_pages(&it->storage->entities, allocator);
+    quern__undo_rest(it->history);
 }
 
 /* ----------------------------------------------------------------------------------------- putting back */
@@ -323,20 +334,11 @@ static void put_back_rows(const restore *it)
     if (history->parts.count > 0) quern__structure_changed(it->storage);
 }
 
-static void set_order(const restore *it)
-{
-    quern__archetype **list =
-        (quern__archetype **)(void *)quern__page_memory(&it->history->store, it->list_page);
-    for (uint32_t i = 0; i < it->count; i++)
-        list[i] = it->targets[i].archetype;
-    quern__world_set_archetypes(it->history->world, list, it->count);
-}
-
 static void put_back(const restore *it)
 {
     if (it->is_other_order) empty_others(it);
     quern__put_back_slots(it->history, it->snapshot);
-    if (it->is_other_order) set_order(it);
+    if (it->is_other_order) quern__world_set_archetypes(it->history->world, list_archetypes(it), it->count);
     put_back_rows(it);
     quern__put_back_links(it->history, it->snapshot);
     quern__put_back_names(it->history, it->snapshot);

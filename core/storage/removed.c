@@ -65,6 +65,23 @@ void quern__removed_release(quern__removed *removed, const quern_allocator *allo
     quern__array_release(allocator, &removed->blocks);
 }
 
+static bool hold_blocks(quern__removed *removed, const quern_allocator *allocator, uint32_t wanted)
+{
+    if (!quern__array_reserve(allocator, &removed->blocks, wanted)) return false;
+    while (removed->blocks.count < wanted) {
+        char *block = allocate_block(removed, allocator);
+        if (block == NULL) return false;
+        removed->blocks.items[removed->blocks.count++] = block;
+    }
+    return true;
+}
+
+bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count)
+{
+    return hold_blocks(removed, allocator,
+                       (uint32_t)(((uint64_t)count + removed->block_rows - 1) / removed->block_rows));
+}
+
 bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
                             uint32_t count)
 {
@@ -75,13 +92,7 @@ bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allo
     }
     const uint64_t row_count = removed->change_first + removed->promised_count + count;
     const uint64_t wanted = (row_count + removed->block_rows - 1) / removed->block_rows;
-    if (row_count > UINT32_MAX || !quern__array_reserve(allocator, &removed->blocks, (uint32_t)wanted))
-        return false;
-    while (removed->blocks.count < wanted) {
-        char *block = allocate_block(removed, allocator);
-        if (block == NULL) return false;
-        removed->blocks.items[removed->blocks.count++] = block;
-    }
+    if (row_count > UINT32_MAX || !hold_blocks(removed, allocator, (uint32_t)wanted)) return false;
     removed->promised_count += count;
     return true;
 }

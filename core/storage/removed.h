@@ -48,6 +48,9 @@ void quern__removed_release(quern__removed *removed, const quern_allocator *allo
 bool quern__removed_reserve(quern__removed *removed, const quern_allocator *allocator, uint64_t change,
                             uint32_t count);
 
+/* Blocks for so many copies in all, of no change. False when there is no memory; room that was made is kept. */
+bool quern__removed_hold(quern__removed *removed, const quern_allocator *allocator, uint32_t count);
+
 /* Copies neighbouring rows; there is room. orders_by_row: in a sync point. Several threads may do so at a
  * time if copying calls no hooks. */
 void quern__removed_copy(quern__removed *removed, uintptr_t first, uint32_t count, bool orders_by_row);

@@ -42,6 +42,19 @@ void quern__pool_give(quern__event_pool *pool, quern__event_block *block)
     pool->free.items[pool->free.count++] = block;
 }
 
+bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list)
+{
+    quern__pool_settle(pool);
+    quern__event_block *block =
+        pool->free.count > 0 ? pool->free.items[--pool->free.count] : take_block(pool, allocator);
+    quern__pool_settle(pool);
+    if (block == NULL) return false;
+    block->next = *list;
+    block->use_count = 0;
+    *list = block;
+    return true;
+}
+
 void quern__pool_drop_run(quern__event_pool *pool, const quern__event_run *run)
 {
     if (--run->block->use_count == 0) quern__pool_give(pool, run->block);
@@ -222,6 +235,12 @@ static void release_block(quern__event_pool *pool, const quern_allocator *alloca
 {
     quern__release(allocator, block, QUERN__EVENT_BLOCK_BYTES, QUERN__EVENT_BLOCK_ALIGNMENT_BYTES);
     atomic_fetch_sub_explicit(&pool->block_count, 1, memory_order_relaxed);
+}
+
+void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
+                        quern__event_block *block)
+{
+    release_block(pool, allocator, block);
 }
 
 void quern__emitter_release(quern__emitter *emitter)

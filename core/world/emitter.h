@@ -113,4 +113,11 @@ void quern__pool_drop_run(quern__event_pool *pool, const quern__event_run *run);
 
 void quern__pool_give(quern__event_pool *pool, quern__event_block *block);
 
+/* Takes one more block before those of a list; nobody emits. False: no memory. */
+bool quern__pool_take(quern__event_pool *pool, const quern_allocator *allocator, quern__event_block **list);
+
+/* A block that was taken and holds nothing: back to the allocator. */
+void quern__pool_return(quern__event_pool *pool, const quern_allocator *allocator,
+                        quern__event_block *block);
+
 #endif

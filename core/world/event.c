@@ -201,7 +201,11 @@ quern_event_reader *quern__reader_create(quern__channel *channel, const char *na
         quern__allocate(&channel->world->storage.allocator, sizeof *reader, _Alignof(quern_event_reader));
     if (reader == NULL) return NULL;
     const uint64_t end = quern__channel_end(channel);
-    *reader = (quern_event_reader){.channel = channel, .cursor = end, .end = end, .next = channel->readers};
+    *reader = (quern_event_reader){.channel = channel,
+                                   .identity = ++channel->world->events->last_identity,
+                                   .cursor = end,
+                                   .end = end,
+                                   .next = channel->readers};
     memcpy(reader->name, name, strlen(name) + 1);
     if (channel->readers != NULL) channel->readers->previous = reader;
     channel->readers = reader;
@@ -238,8 +242,9 @@ static uint64_t waiting_bytes(const quern__channel *channel, const quern__event_
     return (uint64_t)run->count * channel->stride_bytes + RUN_BYTES;
 }
 
-static void drop_first(quern_world *world, quern__channel *channel)
+void quern__channel_drop_first(quern__channel *channel)
 {
+    quern_world *world = channel->world;
     const quern__event_run *run = &channel->runs.items[channel->head++];
     channel->first_number++;
     channel->waiting_count -= run->count;
@@ -260,11 +265,11 @@ static uint64_t find_needed(const quern__channel *channel)
 
 /* Frees what all readers have seen. What is left comes to the front when it is the smaller part, so that
  * each run is moved once at most on average. */
-static void drop_seen(quern_world *world, quern__channel *channel)
+static void drop_seen(quern__channel *channel)
 {
     const uint64_t needed = find_needed(channel);
     while (channel->first_number < needed)
-        drop_first(world, channel);
+        quern__channel_drop_first(channel);
     const uint32_t left = channel->runs.count - channel->head;
     if (channel->head < left || channel->head == 0) return;
     if (left > 0)
@@ -297,8 +302,7 @@ static uint64_t find_kept(const quern__channel *channel, uint64_t first_new)
 }
 
 /* Drops the oldest runs while too much waits, for those readers that have not seen them. */
-static void keep_limit(quern_world *world, quern__channel *channel, uint64_t first_new,
-                       quern__event_loss *loss)
+static void keep_limit(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (QUERN__LIKELY(channel->waiting_bytes <= channel->limit_bytes)) return;
     const uint64_t kept = find_kept(channel, first_new), old_first = channel->first_number;
@@ -315,7 +319,7 @@ static void keep_limit(quern_world *world, quern__channel *channel, uint64_t fir
         note_loss(loss, channel, reader, count);
     }
     while (channel->first_number < first)
-        drop_first(world, channel);
+        quern__channel_drop_first(channel);
 }
 
 quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call)
@@ -384,35 +388,34 @@ void quern__events_visit_entities(const quern_world *world, const quern__emitter
     }
 }
 
-static uint64_t publish_run(quern_world *world, quern__channel *channel, const quern__event_run *run)
+uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run)
 {
     channel->runs.items[channel->runs.count++] = *run;
     channel->waiting_count += run->count;
     channel->waiting_bytes += waiting_bytes(channel, run);
-    world->waiting_event_run_count++;
+    channel->world->waiting_event_run_count++;
     return run->count;
 }
 
 /* After runs from first_new on were published. */
-static void settle_waiting(quern_world *world, quern__channel *channel, uint64_t first_new,
-                           quern__event_loss *loss)
+static void settle_waiting(quern__channel *channel, uint64_t first_new, quern__event_loss *loss)
 {
     if (channel->readers == NULL)
-        drop_seen(world, channel); /* nobody will ever see them */
+        drop_seen(channel); /* nobody will ever see them */
     else
-        keep_limit(world, channel, first_new, loss);
+        keep_limit(channel, first_new, loss);
 }
 
-static uint64_t publish_channel(quern_world *world, quern__channel *channel, quern__event_loss *loss)
+static uint64_t publish_channel(quern__channel *channel, quern__event_loss *loss)
 {
     uint64_t count = 0;
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < channel->order.count; i++) {
         const quern__event_segment *segment = channel->order.items[i].pointer;
-        count += publish_run(world, channel, &segment->run);
+        count += quern__channel_append(channel, &segment->run);
     }
     channel->order.count = 0;
-    settle_waiting(world, channel, first_new, loss);
+    settle_waiting(channel, first_new, loss);
     return count;
 }
 
@@ -422,9 +425,8 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
     quern__events *events = world->events;
     for (uint32_t i = 0; i < events->channels.count; i++) {
         quern__channel *channel = events->channels.items[i];
-        if (channel->head < channel->runs.count) drop_seen(world, channel);
-        if (i < rows->channel_count && channel->order.count > 0)
-            count += publish_channel(world, channel, loss);
+        if (channel->head < channel->runs.count) drop_seen(channel);
+        if (i < rows->channel_count && channel->order.count > 0) count += publish_channel(channel, loss);
         quern__emitter_settle(&channel->emitter);
     }
     for (uint32_t i = 0; i < rows->row_count * rows->channel_count; i++) {
@@ -445,13 +447,12 @@ bool quern__channel_reserve(quern__channel *channel, uint32_t run_count)
 
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss)
 {
-    quern_world *world = channel->world;
-    drop_seen(world, channel);
+    drop_seen(channel);
     const uint64_t first_new = quern__channel_end(channel);
     for (uint32_t i = 0; i < emitter->segments.count; i++)
-        publish_run(world, channel, &emitter->segments.items[i].run);
+        quern__channel_append(channel, &emitter->segments.items[i].run);
     emitter->segments.count = 0;
-    settle_waiting(world, channel, first_new, loss);
+    settle_waiting(channel, first_new, loss);
     quern__emitter_settle(emitter);
 }
 
@@ -485,7 +486,7 @@ void quern__events_trim(quern_world *world)
     if (quern__pool_reserve(&world->events->pool, &world->storage.allocator))
         for (uint32_t i = 0; i < world->events->channels.count; i++) {
             quern__channel *channel = world->events->channels.items[i];
-            drop_seen(world, channel);
+            drop_seen(channel);
             quern__emitter_settle(&channel->emitter);
         }
     release_free_blocks(world);

@@ -28,10 +28,11 @@
 struct quern_event_reader {
     quern__channel *channel;
     char name[QUERN_MAX_NAME_BYTES + 1];
-    uint64_t cursor; /* the number of the first run that it has not seen */
-    uint64_t end;    /* of a system that runs: it sees the runs before this one */
-    bool is_running; /* a system that runs: nothing is dropped for it meanwhile */
-    bool is_given;   /* of code between frames: it has the run at the cursor in hand */
+    uint64_t identity; /* that no other reader of the world has or had */
+    uint64_t cursor;   /* the number of the first run that it has not seen */
+    uint64_t end;      /* of a system that runs: it sees the runs before this one */
+    bool is_running;   /* a system that runs: nothing is dropped for it meanwhile */
+    bool is_given;     /* of code between frames: it has the run at the cursor in hand */
     uint64_t lost_count;
     quern_event_reader *previous, *next; /* in the channel's list */
 };
@@ -63,6 +64,7 @@ struct quern__channel {
 typedef struct quern__events {
     QUERN__ARRAY(quern__channel *) channels;
     quern__event_pool pool;
+    uint64_t last_identity; /* that a reader was given */
 } quern__events;
 
 /* What a publication has dropped: for the first reader that lost something. */
@@ -133,6 +135,10 @@ uint64_t quern__events_publish(quern_world *world, const quern__emitter_rows *ro
  * them. False: no memory. */
 bool quern__channel_reserve(quern__channel *channel, uint32_t run_count);
 void quern__channel_publish(quern__channel *channel, quern__emitter *emitter, quern__event_loss *loss);
+
+/* Parts of that: the first run goes; one comes last, for which there is room, and its events are counted. */
+void quern__channel_drop_first(quern__channel *channel);
+uint64_t quern__channel_append(quern__channel *channel, const quern__event_run *run);
 
 /* For the end of a call or frame that has lost events. */
 quern_result quern__event_loss_fail(const quern__event_loss *loss, const char *call);

@@ -105,7 +105,7 @@ void quern__schedule_take(quern_schedule *schedule, quern__tape *tape)
         is_other |= system->enabled != (saved.enabled != 0);
         take_system(system, &saved);
     }
-    if (is_other) quern__plan_unprepare(&schedule->plan);
+    if (is_other || schedule->plan.world->events != NULL) quern__plan_unprepare(&schedule->plan);
     for (uint32_t i = 0; i < schedule->worker_count; i++)
         quern__commands_reset(&schedule->recorders[i]);
 }

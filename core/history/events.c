@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Events that wait, and who has seen which. Runs are numbered, and cut, as they were; in which blocks their
+ * values lie shows to nobody, so those of a channel are packed. */
+
+#include "core/history/history.h"
+#include "core/history/waiting.h"
+
+typedef struct saved_channel {
+    uint64_t first_number, lost_count;
+    uint32_t run_count, reader_count;
+} saved_channel;
+
+typedef struct saved_reader {
+    uint64_t identity, cursor, lost_count, is_given;
+} saved_reader;
+
+static uint32_t channel_count(const quern_world *world)
+{
+    return world->events != NULL ? world->events->channels.count : 0;
+}
+
+static uint32_t waiting_count(const quern__channel *channel)
+{
+    return channel->runs.count - channel->head;
+}
+
+quern_result quern__events_check_saved(const quern_world *world)
+{
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        const quern__channel *channel = world->events->channels.items[i];
+        if (waiting_count(channel) == 0 || !quern__hooks_any(&channel->type.hooks)) continue;
+        return quern__fail(
+            QUERN_ERROR_INVALID_ARGUMENT,
+            "events '%s' wait, whose type has hooks: values that own something cannot be kept "
+            "twice; save when all readers have seen them, or emit plain values",
+            channel->type.name);
+    }
+    return QUERN_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- putting */
+
+static void put_readers(const quern__channel *channel, quern__tape *tape)
+{
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        const saved_reader saved = {reader->identity, reader->cursor, reader->lost_count, reader->is_given};
+        quern__tape_put(tape, &saved, sizeof saved);
+    }
+}
+
+static void put_channel(const quern__channel *channel, quern__tape *tape)
+{
+    saved_channel saved = {.first_number = channel->first_number,
+                           .lost_count = channel->lost_count,
+                           .run_count = waiting_count(channel)};
+    for (const quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next)
+        saved.reader_count++;
+    quern__tape_put(tape, &saved, sizeof saved);
+    put_readers(channel, tape);
+    for (uint32_t i = channel->head; i < channel->runs.count; i++) {
+        const quern__event_run *run = &channel->runs.items[i];
+        quern__tape_put_word(tape, run->count);
+        quern__tape_put(tape, run->values, (size_t)run->count * channel->stride_bytes);
+    }
+}
+
+void quern__events_put(const quern_world *world, quern__tape *tape)
+{
+    quern__tape_put_word(tape, channel_count(world));
+    for (uint32_t i = 0; i < channel_count(world); i++)
+        put_channel(world->events->channels.items[i], tape);
+}
+
+/* ------------------------------------------------------------------------------------------ making room */
+
+/* Packs the runs of a channel into blocks of the list, or finds how many that takes. */
+static uint32_t count_blocks(const quern__channel *channel, uint32_t run_count, quern__tape *tape)
+{
+    uint32_t block_count = 0;
+    size_t left_bytes = 0;
+    for (uint32_t i = 0; i < run_count; i++) {
+        const size_t bytes = (size_t)quern__tape_take_word(tape) * channel->stride_bytes;
+        tape->length_bytes += bytes;
+        if (left_bytes < bytes) {
+            block_count++;
+            left_bytes = QUERN__EVENT_VALUES_BYTES;
+        }
+        left_bytes -= bytes;
+    }
+    return block_count;
+}
+
+static bool prepare_channel(quern__channel *channel, quern__event_block **blocks, quern__tape *tape)
+{
+    const quern_allocator *allocator = &channel->world->storage.allocator;
+    quern__event_pool *pool = &channel->world->events->pool;
+    saved_channel saved;
+    quern__tape_take(tape, &saved, sizeof saved);
+    tape->length_bytes += saved.reader_count * sizeof(saved_reader);
+    for (uint32_t left = count_blocks(channel, saved.run_count, tape); left > 0; left--)
+        if (!quern__pool_take(pool, allocator, blocks)) return false;
+    return quern__array_reserve(allocator, &channel->runs, saved.run_count);
+}
+
+quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks, quern__tape *tape)
+{
+    const uint32_t count = (uint32_t)quern__tape_take_word(tape);
+    bool has_room = true;
+    *blocks = NULL;
+    for (uint32_t i = 0; i < count && has_room; i++)
+        has_room = prepare_channel(world->events->channels.items[i], blocks, tape);
+    if (has_room && world->events != NULL)
+        has_room = quern__pool_reserve(&world->events->pool, &world->storage.allocator);
+    return has_room ? QUERN_OK : quern__history_fail_memory("events that wait");
+}
+
+/* There may be no room in the pool for those that are new, so all go. */
+void quern__events_undo(quern_world *world, quern__event_block **blocks)
+{
+    while (*blocks != NULL) {
+        quern__event_block *block = *blocks;
+        *blocks = block->next;
+        quern__pool_return(&world->events->pool, &world->storage.allocator, block);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- taking */
+
+/* Readers that are new have seen nothing that waits. */
+static void take_readers(const quern__channel *channel, uint32_t count, quern__tape *tape)
+{
+    for (quern_event_reader *reader = channel->readers; reader != NULL; reader = reader->next) {
+        reader->cursor = channel->first_number;
+        reader->is_given = false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        saved_reader saved;
+        quern__tape_take(tape, &saved, sizeof saved);
+        quern_event_reader *reader = channel->readers;
+        while (reader != NULL && reader->identity != saved.identity)
+            reader = reader->next;
+        if (reader == NULL) continue;
+        reader->cursor = saved.cursor;
+        reader->lost_count = saved.lost_count;
+        reader->is_given = saved.is_given != 0;
+    }
+}
+
+/* Puts runs into blocks as count_blocks did. */
+static void take_runs(quern__channel *channel, uint32_t count, quern__event_block **blocks,
+                      quern__tape *tape)
+{
+    quern__event_block *block = NULL;
+    size_t left_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        quern__event_run run = {.count = (uint32_t)quern__tape_take_word(tape)};
+        const size_t bytes = (size_t)run.count * channel->stride_bytes;
+        if (left_bytes < bytes) {
+            block = *blocks;
+            *blocks = block->next;
+            left_bytes = QUERN__EVENT_VALUES_BYTES;
+        }
+        assert(block != NULL);
+        run.block = block;
+        run.values = (char *)block + QUERN__EVENT_BLOCK_BYTES - left_bytes;
+        quern__tape_take(tape, run.values, bytes);
+        left_bytes -= bytes;
+        block->use_count++;
+        quern__channel_append(channel, &run);
+    }
+}
+
+static void drop_all(quern__channel *channel)
+{
+    while (channel->head < channel->runs.count)
+        quern__channel_drop_first(channel);
+    channel->head = channel->runs.count = 0;
+}
+
+/* Events that were registered since have waited for nobody. */
+void quern__events_take(quern_world *world, quern__event_block **blocks, quern__tape *tape)
+{
+    const uint32_t count = (uint32_t)quern__tape_take_word(tape);
+    for (uint32_t i = 0; i < channel_count(world); i++) {
+        quern__channel *channel = world->events->channels.items[i];
+        saved_channel saved = {.first_number = quern__channel_end(channel)};
+        drop_all(channel);
+        if (i < count) quern__tape_take(tape, &saved, sizeof saved);
+        channel->first_number = saved.first_number;
+        channel->lost_count = saved.lost_count;
+        take_readers(channel, saved.reader_count, tape);
+        take_runs(channel, saved.run_count, blocks, tape);
+    }
+}

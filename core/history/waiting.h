@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#ifndef QUERN_CORE_HISTORY_WAITING_H
+#define QUERN_CORE_HISTORY_WAITING_H
+
+/* What waits in a world to be seen, on a tape: what reactions are to be told, and events. Of each: whether it
+ * can be saved (errors: INVALID_ARGUMENT, with what to do); putting it on a tape; making room for what is on
+ * the tape, which is moved on (errors: INVALID_ARGUMENT, OUT_OF_MEMORY); and taking it from there in the place
+ * of what waits now. */
+
+#include "core/history/tape.h"
+#include "core/world/event.h"
+
+quern_result quern__reactions_check_saved(const quern__storage *storage);
+void quern__reactions_put(const quern__storage *storage, quern__tape *tape);
+
+/* archetypes: of the snapshot, in its order. Room that was made is kept. */
+quern_result quern__reactions_prepare(quern__storage *storage, quern__archetype *const *archetypes,
+                                      quern__tape *tape);
+void quern__reactions_take(quern__storage *storage, quern__tape *tape);
+
+quern_result quern__events_check_saved(const quern_world *world);
+void quern__events_put(const quern_world *world, quern__tape *tape);
+
+/* Blocks for values come into the list, also where it fails. */
+quern_result quern__events_prepare(quern_world *world, quern__event_block **blocks, quern__tape *tape);
+void quern__events_undo(quern_world *world, quern__event_block **blocks);
+void quern__events_take(quern_world *world, quern__event_block **blocks, quern__tape *tape);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "tests/flow/flow_setup.h"
+#include "tests/support/random.h"
+
+#include <quern/commands.h>
+#include <quern/event.h>
+#include <quern/history.h>
+
+#include <criterion/criterion.h>
+
+/* What waits between frames is taken back, too: events for slow readers, in systems and outside; what
+ * reactions are to be told of calls between frames, with values of entities that are gone; fixed steps and
+ * intervals. Everything that is seen goes into resources, in order, and so into the world's hash. */
+
+enum { FRAMES = 40, ROWS = 900, KEPT = 12 };
+
+typedef struct number {
+    uint64_t value;
+} number;
+
+typedef struct trail {
+    uint64_t hash;
+} trail;
+
+typedef struct waiting {
+    quern_world *world;
+    quern_schedule *schedule;
+    quern_component number, tag;
+    quern_event note;
+    quern_resource seen, told;
+    quern_event_reader *reader;
+    uint64_t read; /* by the code outside */
+} waiting;
+
+static waiting it;
+static uint64_t expected[FRAMES + 1], expected_read[FRAMES + 1];
+
+static void mix(trail *path, uint64_t value)
+{
+    path->hash = (path->hash ^ value) * 0x9E3779B97F4A7C15u + 1;
+}
+
+static void emit_some(quern_context *context, const quern_view *view)
+{
+    const number *numbers = quern_view_read(view, 0);
+    quern_emitter *emitter = quern_context_emitter(context, it.note);
+    const uint64_t frame = quern_context_frame_index(context);
+    for (uint32_t i = 0; i < view->count; i++)
+        if ((numbers[i].value + frame) % 7 == 0) quern_emit_copy(emitter, &numbers[i]);
+}
+
+static void change_some(quern_context *context, const quern_view *view)
+{
+    const number *numbers = quern_view_read(view, 0);
+    quern_commands *commands = quern_context_commands(context);
+    const uint64_t frame = quern_context_frame_index(context);
+    for (uint32_t i = 0; i < view->count; i++) {
+        const uint64_t choice = (numbers[i].value * 31 + frame) % 40;
+        const number next = {numbers[i].value + frame + 1};
+        if (choice == 0) must(quern_commands_destroy(commands, view->entities[i]));
+        if (choice == 1) quern_commands_create_with(commands, &it.number, (const void *[]){&next}, 1);
+        if (choice == 2) must(quern_commands_set(commands, view->entities[i], it.number, &next));
+        if (choice == 3) must(quern_commands_add(commands, view->entities[i], it.tag, NULL));
+        if (choice == 4) must(quern_commands_remove(commands, view->entities[i], it.tag));
+    }
+}
+
+static void read_notes(quern_context *context)
+{
+    trail *seen = quern_context_resource_write(context, it.seen);
+    quern_event_iterator walk;
+    quern_context_events(context, it.note, &walk);
+    while (quern_event_next(&walk))
+        for (uint32_t i = 0; i < walk.block.count; i++)
+            mix(seen, ((const number *)walk.block.values)[i].value);
+    mix(seen, (uint64_t)(quern_context_delta_seconds(context) * 1024));
+}
+
+static void be_told(quern_context *context, const quern_view *view)
+{
+    trail *told = quern_context_resource_write(context, it.told);
+    const number *numbers = quern_view_read(view, 0);
+    for (uint32_t i = 0; i < view->count; i++) {
+        mix(told, numbers[i].value);
+        mix(told, quern_entity_index(view->entities[i]));
+    }
+}
+
+static void add_systems(void)
+{
+    quern_system_def def = system_def("emit", emit_some);
+    def.terms[0] = quern_term_read(it.number);
+    def.emits[0] = it.note;
+    setup_system(it.schedule, &def);
+    def = system_def("change", change_some);
+    def.terms[0] = quern_term_read(it.number);
+    setup_system(it.schedule, &def);
+    def = system_def("read", NULL);
+    def.begin = read_notes;
+    def.reads_events[0] = it.note;
+    def.resources[0] = (quern_resource_access){it.seen, QUERN_WRITE};
+    def.interval_seconds = 0.1; /* every third frame or so */
+    setup_system(it.schedule, &def);
+    def.name = "read in steps";
+    def.interval_seconds = 0;
+    def.phase = 1;
+    setup_system(it.schedule, &def);
+    def = system_def("told", be_told);
+    def.terms[0] = quern_term_read(it.number);
+    def.terms[1] = quern_term_with(it.tag);
+    def.resources[0] = (quern_resource_access){it.told, QUERN_WRITE};
+    def.reacts_to = QUERN_ON_ADDED | QUERN_ON_SET | QUERN_ON_REMOVED;
+    setup_system(it.schedule, &def);
+    must(quern_schedule_set_fixed_step(it.schedule, 1, 0.05, 4));
+}
+
+static void open_world(void)
+{
+    it = (waiting){.world = setup_world()};
+    it.number = setup_component(it.world, "number", sizeof(number), 8);
+    it.tag = setup_tag(it.world, "tag");
+    must(quern_event_register(it.world, &(quern_event_def){QUERN_TYPE(number)}, &it.note));
+    must(quern_resource_register(it.world,
+                                 &(quern_resource_def){.name = "seen",
+                                                       .size_bytes = sizeof(trail),
+                                                       .fields = QUERN_FIELDS(trail, hash)},
+                                 &it.seen));
+    must(quern_resource_register(it.world,
+                                 &(quern_resource_def){.name = "told",
+                                                       .size_bytes = sizeof(trail),
+                                                       .fields = QUERN_FIELDS(trail, hash)},
+                                 &it.told));
+    it.schedule = setup_phases(it.world, 2);
+    add_systems();
+    must(quern_event_reader_create(it.world, &(quern_event_reader_def){it.note, "outside"}, &it.reader));
+    for (uint64_t i = 0; i < ROWS; i++)
+        must(quern_entity_create_with(it.world, (quern_component[]){it.number, it.tag},
+                                      (const void *const[]){&(number){i}, NULL}, 1 + i % 2, NULL));
+}
+
+static void close_world(void)
+{
+    quern_event_reader_destroy(it.reader);
+    quern_schedule_destroy(it.schedule);
+    quern_world_destroy(it.world);
+}
+
+/* Calls between frames, for reactions to be told of, and events; some are read outside. */
+static void call(uint64_t frame)
+{
+    quern_query *query = setup_query(it.world, (quern_term[]){quern_term_read(it.number)}, 1);
+    quern_entity listed[64];
+    uint32_t count = 0;
+    quern_query_iterator walk = quern_query_iterate(query);
+    while (quern_query_next(&walk))
+        for (uint32_t i = (uint32_t)frame % 13; i < walk.view.count && count < 64; i += 13)
+            listed[count++] = walk.view.entities[i];
+    for (uint32_t i = 0; i < count; i++)
+        switch ((frame + i) % 5) {
+        case 0:
+            must(quern_entity_destroy(it.world, listed[i]));
+            break;
+        case 1:
+            must(quern_entity_set(it.world, listed[i], it.number, &(number){frame * 100 + i}));
+            break;
+        default:
+            if (!quern_entity_has(it.world, listed[i], it.tag))
+                must(quern_entity_add(it.world, listed[i], it.tag, NULL));
+            break;
+        }
+    quern_query_destroy(query);
+    must(quern_world_emit(it.world, it.note, &(number){frame}, 1));
+    quern_event_block block;
+    for (uint32_t i = 0; i < 2 && quern_event_reader_next(it.reader, &block); i++)
+        for (uint32_t k = 0; k < block.count; k++)
+            it.read = it.read * 31 + ((const number *)block.values)[k].value;
+}
+
+static void run_straight(quern_jobs *jobs)
+{
+    open_world();
+    for (uint64_t frame = 0; frame <= FRAMES; frame++) {
+        call(frame);
+        expected[frame] = quern_world_hash(it.world);
+        expected_read[frame] = it.read;
+        must(quern_schedule_run(it.schedule, jobs, 0.04));
+    }
+    close_world();
+}
+
+static void run_back_and_forth(quern_jobs *jobs, uint64_t seed)
+{
+    open_world();
+    random_source random = {seed};
+    quern_history *history;
+    must(quern_history_create(
+        it.world, &(quern_history_def){.schedules = {it.schedule}, .frame_count = KEPT}, &history));
+    uint64_t frame = 0;
+    for (uint32_t turn = 0; frame <= FRAMES && turn < 300; turn++) {
+        call(frame); /* reactions have it all before them */
+        cr_assert_eq(quern_world_hash(it.world), expected[frame], "frame %llu", (unsigned long long)frame);
+        cr_assert_eq(it.read, expected_read[frame]);
+        must(quern_history_save(history, frame, jobs));
+        while (random_below(&random, 3) == 0) {
+            uint64_t oldest, newest;
+            cr_assert(quern_history_frames(history, &oldest, &newest));
+            frame = oldest + random_below(&random, (uint32_t)(newest - oldest + 1));
+            must(quern_history_restore(history, frame, jobs));
+            must(quern_world_validate(it.world));
+            cr_assert_eq(quern_world_hash(it.world), expected[frame], "restored %llu",
+                         (unsigned long long)frame);
+            it.read = expected_read[frame];
+        }
+        must(quern_schedule_run(it.schedule, jobs, 0.04));
+        frame++;
+    }
+    quern_history_destroy(history);
+    close_world();
+}
+
+Test(history_waiting, events_reactions_and_steps_are_taken_back_too)
+{
+    for (uint32_t i = 0; i < POOL_COUNT; i++) {
+        quern_jobs *jobs = setup_jobs(pool_threads[i]);
+        run_straight(jobs);
+        run_back_and_forth(jobs, i + 3);
+        quern_jobs_destroy(jobs);
+    }
+}

@@ -133,7 +133,9 @@ typedef struct quern_frame {
     bench_world bench;
     quern_schedule *schedule;
     quern_jobs *jobs;
-    quern_trace *trace; /* its own, or NULL */
+    quern_trace *trace;     /* its own, or NULL */
+    quern_history *history; /* or NULL */
+    uint64_t frame;         /* that the history keeps and a pass goes back to */
     const wide_list *list;
     struct frame_system *systems; /* as many as the list has */
 } quern_frame;
@@ -237,6 +239,11 @@ void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way w
         frame->systems[i] = (frame_system){.wide = &list->systems[i]};
         add_system(frame, &frame->systems[i]);
     }
+    if (way == WIDE_KEPT) {
+        const quern_history_def def = {.schedules = {frame->schedule}, .frame_count = 2 * WIDE_ROLLBACK};
+        REQUIRE(quern_history_create(frame->bench.world, &def, &frame->history));
+        REQUIRE(quern_history_save(frame->history, 0, frame->jobs));
+    }
     return frame;
 }
 
@@ -251,6 +258,34 @@ void wide_run_quern(void *state, uint32_t pass_count)
     const quern_frame *frame = state;
     for (uint32_t pass = 0; pass < pass_count; pass++)
         REQUIRE(quern_schedule_run(frame->schedule, frame->jobs, (double)STEP_SECONDS));
+}
+
+void wide_run_eight(void *state, uint32_t pass_count)
+{
+    wide_run_quern(state, pass_count * WIDE_ROLLBACK);
+}
+
+void wide_run_rollback(void *state, uint32_t pass_count)
+{
+    quern_frame *frame = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        REQUIRE(quern_history_restore(frame->history, frame->frame, frame->jobs));
+        wide_run_quern(frame, 1);
+        REQUIRE(quern_history_save(frame->history, ++frame->frame, frame->jobs));
+        wide_run_quern(frame, WIDE_ROLLBACK - 1);
+    }
+}
+
+void wide_run_rollback_every(void *state, uint32_t pass_count)
+{
+    quern_frame *frame = state;
+    for (uint32_t pass = 0; pass < pass_count; pass++) {
+        REQUIRE(quern_history_restore(frame->history, frame->frame++, frame->jobs));
+        for (uint32_t i = 0; i < WIDE_ROLLBACK; i++) {
+            wide_run_quern(frame, 1);
+            REQUIRE(quern_history_save(frame->history, frame->frame + i, frame->jobs));
+        }
+    }
 }
 
 quern_result wide_capture_quern(void *state, struct quern_capture *capture)
@@ -297,6 +332,7 @@ uint64_t wide_checksum_quern(void *state)
 void wide_close_quern(void *state)
 {
     quern_frame *frame = state;
+    quern_history_destroy(frame->history);
     quern_schedule_destroy(frame->schedule);
     quern_jobs_destroy(frame->jobs);
     quern_trace_destroy(frame->trace);

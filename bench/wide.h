@@ -40,7 +40,8 @@ typedef enum wide_way {
     WIDE_PLAIN,
     WIDE_UNFUSED,
     WIDE_PROFILED,
-    WIDE_TRACED /* into a trace that runs */
+    WIDE_TRACED, /* into a trace that runs */
+    WIDE_KEPT    /* by a history */
 } wide_way;
 
 void *wide_open_quern(const wide_list *list, const bench_case *scene, wide_way way);
@@ -54,6 +55,13 @@ void wide_close_raw(void *state);
 
 void wide_enter_quern(void *state);
 void wide_run_quern(void *state, uint32_t pass_count);
+
+/* Frames that a pass of these runs, from where the last pass began. */
+enum { WIDE_ROLLBACK = 8 };
+
+void wide_run_eight(void *state, uint32_t pass_count);          /* these, and nothing else */
+void wide_run_rollback(void *state, uint32_t pass_count);       /* goes back, and saves the first of them */
+void wide_run_rollback_every(void *state, uint32_t pass_count); /* saves each of them */
 quern_result wide_capture_quern(void *state, struct quern_capture *capture);
 uint64_t wide_checksum_quern(void *state);
 void wide_close_quern(void *state);

@@ -136,6 +136,30 @@ const bench_workload workload_frame7 = {
     .subject_names = {NULL, NULL, "unfused"},
 };
 
+static void *seven_kept(const bench_case *scene)
+{
+    return wide_open_quern(&seven, scene, WIDE_KEPT);
+}
+
+/* Without checksums: the control goes on where the others go back. */
+#define ROLLBACK(open, run)                                             \
+    {                                                                   \
+        open, wide_enter_quern, run, NULL, NULL, wide_close_quern, NULL \
+    }
+
+const bench_workload workload_rollback8 = {
+    .name = "rollback8",
+    .summary = "frame7, taken back by eight frames for each new one, which run again",
+    .unit = "entity",
+    .entity_counts = {10000, 100000},
+    .bytes_per_entity = WIDE_ROW_BYTES,
+    .pass_count = bench_passes_of_1m,
+    .operation_count = bench_operations_per_entity,
+    .subjects = {ROLLBACK(seven_quern, wide_run_eight), ROLLBACK(seven_kept, wide_run_rollback),
+                 ROLLBACK(seven_kept, wide_run_rollback_every)},
+    .subject_names = {"frames", "one saved", "all saved"},
+};
+
 const bench_workload workload_frame20 = {
     .name = "frame20",
     .summary = "twenty systems in a row over the same archetype",

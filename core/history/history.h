@@ -181,10 +181,20 @@ quern__live_archetype(const quern__history *history, const quern__archetype *arc
     return NULL;
 }
 
-/* Notes a transfer; true when it was. */
+/* Notes a transfer; true when it was. One that goes on where the last one ends, but for what fills up a line
+ * on either side, becomes part of that: chunks are then copied as a whole, which is faster than by columns. */
 static inline bool quern__history_transfer(quern__history *history, char *target, const char *source,
                                            size_t bytes)
 {
+    if (history->transfers.count > 0) {
+        quern__transfer *last = &history->transfers.items[history->transfers.count - 1];
+        const size_t whole_bytes = quern__align_up(last->bytes, QUERN__CACHE_LINE_BYTES);
+        if (last->target + whole_bytes == target && last->source + whole_bytes == source &&
+            whole_bytes + bytes <= QUERN__CHUNK_BYTES) {
+            last->bytes = (uint32_t)(whole_bytes + bytes);
+            return true;
+        }
+    }
     if (!quern__array_reserve(&history->store.allocator, &history->transfers, history->transfers.count + 1))
         return false;
     history->transfers.items[history->transfers.count++] =

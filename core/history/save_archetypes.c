@@ -224,7 +224,7 @@ static void let_go_one(quern__history *history, quern__page page)
     if (history->store.holders.items[page] == 1) {
         const size_t count = (size_t)saved->chunk_count * (saved->column_count + 1);
         const quern__page *pages = quern__saved_pages(saved, 0);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = count; i-- > 0;) /* from behind: see store.h */
             quern__page_let_go(&history->store, pages[i]);
     }
     quern__page_let_go(&history->store, page);
@@ -233,6 +233,6 @@ static void let_go_one(quern__history *history, quern__page page)
 void quern__let_go_archetypes(quern__history *history, const quern__snapshot *snapshot)
 {
     const quern__page *pages = quern__pages_in(history, snapshot->archetypes);
-    for (uint32_t i = 0; i < snapshot->archetype_count; i++)
+    for (uint32_t i = snapshot->archetype_count; i-- > 0;)
         if (pages[i] != 0) let_go_one(history, pages[i]);
 }

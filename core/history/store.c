@@ -35,16 +35,22 @@ void quern__store_release(quern__page_store *store)
 
 /* ----------------------------------------------------------------------------------------- sizes */
 
-/* The number of a size, and the size: its two highest bits below the first one count. */
+/* The number of a size, and the size: of those beyond a chunk's, three binary digits count. */
 static uint32_t class_of(size_t bytes, size_t *out_bytes)
 {
     const size_t last = bytes > LINE_BYTES ? (bytes - 1) / LINE_BYTES : 0; /* number of the last line */
     uint32_t shift = 0;
-    while (last >> shift >= 8)
+    while (last >= QUERN__PAGE_LINES && last >> shift >= 8)
         shift++;
-    const size_t quarter = last >> shift;
-    *out_bytes = ((quarter + 1) << shift) * LINE_BYTES;
-    return shift * 4 + (uint32_t)quarter;
+    *out_bytes = (((last >> shift) + 1) << shift) * LINE_BYTES;
+    return shift == 0 ? (uint32_t)last : QUERN__PAGE_LINES + shift * 4 + (uint32_t)(last >> shift) - 4;
+}
+
+static size_t class_bytes(uint32_t size_class)
+{
+    if (size_class < QUERN__PAGE_LINES) return ((size_t)size_class + 1) * LINE_BYTES;
+    const uint32_t number = size_class - QUERN__PAGE_LINES;
+    return ((size_t)(number % 4 + 5) << number / 4) * LINE_BYTES;
 }
 
 /* ----------------------------------------------------------------------------------------- blocks */
@@ -109,12 +115,6 @@ quern__page quern__page_take(quern__page_store *store, size_t bytes)
     store->used_count++;
     store->used_bytes += size_bytes;
     return page;
-}
-
-static size_t class_bytes(uint32_t size_class)
-{
-    const uint32_t shift = size_class < 8 ? 0 : size_class / 4 - 1;
-    return (((size_t)(size_class - 4 * shift) + 1) << shift) * LINE_BYTES;
 }
 
 void quern__page_free(quern__page_store *store, quern__page page)

@@ -7,7 +7,9 @@
  * them. Pages are cut from blocks, and one that nobody holds goes to the next who asks for its size; blocks
  * go back with the store. So a history whose frames are alike allocates nothing once it is warm.
  *
- * Sizes grow by a quarter at most: 1 to 8 cache lines, then 10, 12, 14, 16, 20, 24, ... */
+ * Sizes are whole cache lines, as of columns in chunks, up to those of a chunk; from there on they grow by a
+ * quarter at most. The page that was let go last is taken first: so who lets pages go from behind, and takes
+ * the same sizes again, finds them lying one after the other as before. */
 
 #include "core/base/array.h"
 #include "core/storage/type.h"
@@ -15,7 +17,7 @@
 /* The number of a page; 0: none. */
 typedef uint32_t quern__page;
 
-enum { QUERN__PAGE_CLASSES = 112 };
+enum { QUERN__PAGE_LINES = 256, QUERN__PAGE_CLASSES = QUERN__PAGE_LINES + 112 };
 
 typedef struct quern__page_entry {
     char *memory;

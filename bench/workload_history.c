@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+#include "bench/team.h"
+#include "bench/workloads.h"
+#include "bench/world.h"
+
+#include <stdlib.h>
+
+/* Entities of 100 bytes in four components. Before each pass all components of every chunk are written, or of
+ * every tenth; the pass saves the world, or takes it back. raw: the same bytes in blocks of 16 KiB, of which
+ * those that were written are copied as a whole into one of as many other places as the history keeps frames,
+ * or from there. */
+
+enum { PARTS = 4, TENTH = 10, KEPT_FRAMES = 16, BLOCK_BYTES = 16 * 1024, ROW_BYTES = 100 };
+
+static const uint32_t part_bytes[PARTS] = {28, 24, 24, 24};
+
+typedef enum kept_pass { SAVES, RESTORES } kept_pass;
+
+/* ----------------------------------------------------------------------------------------------- raw */
+
+typedef struct raw_blocks {
+    raw_team *team;
+    char *blocks, *kept;
+    uint32_t block_count, stride, frame, thread_count;
+    kept_pass pass;
+} raw_blocks;
+
+static void *raw_open(const bench_case *scene, uint32_t stride, kept_pass pass)
+{
+    raw_blocks *raw = bench_allocate(1, sizeof *raw);
+    const uint64_t bytes = (uint64_t)scene->entity_count * ROW_BYTES;
+    raw->block_count = (uint32_t)((bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+    raw->stride = stride;
+    raw->pass = pass;
+    raw->thread_count = scene->thread_count;
+    raw->blocks = bench_allocate(raw->block_count, BLOCK_BYTES);
+    raw->kept = bench_allocate((size_t)raw->block_count * KEPT_FRAMES, BLOCK_BYTES);
+    return raw;
+}
+
+static char *kept_block(const raw_blocks *raw, uint32_t i)
+{
+    return raw->kept + ((size_t)(raw->frame % KEPT_FRAMES) * raw->block_count + i) * BLOCK_BYTES;
+}
+
+static void raw_enter(void *state)
+{
+    raw_blocks *raw = state;
+    for (uint32_t i = 0; i < raw->block_count; i += raw->stride)
+        for (uint32_t k = 0; k < BLOCK_BYTES; k += 64)
+            raw->blocks[(size_t)i * BLOCK_BYTES + k]++;
+    raw->team = raw_team_start(raw->thread_count);
+}
+
+static void raw_copy_part(void *state, uint32_t part, uint32_t part_count)
+{
+    const raw_blocks *raw = state;
+    const raw_range range =
+        raw_team_share((raw->block_count + raw->stride - 1) / raw->stride, part, part_count);
+    for (size_t i = range.begin; i < range.begin + range.count; i++) {
+        char *live = raw->blocks + i * raw->stride * BLOCK_BYTES;
+        char *kept = kept_block(raw, (uint32_t)i * raw->stride);
+        memcpy(raw->pass == SAVES ? kept : live, raw->pass == SAVES ? live : kept, BLOCK_BYTES);
+    }
+}
+
+static void raw_run(void *state, uint32_t pass_count)
+{
+    raw_blocks *raw = state;
+    for (uint32_t i = 0; i < pass_count; i++) {
+        raw_team_run(raw->team, raw_copy_part, raw);
+        if (raw->pass == SAVES) raw->frame++;
+    }
+}
+
+static void raw_leave(void *state)
+{
+    raw_team_stop(((raw_blocks *)state)->team);
+}
+
+static void raw_close(void *state)
+{
+    raw_blocks *raw = state;
+    free(raw->blocks);
+    free(raw->kept);
+    free(raw);
+}
+
+/* --------------------------------------------------------------------------------------------- quern */
+
+typedef struct kept_world {
+    quern_world *world;
+    quern_query *query;
+    quern_history *history;
+    quern_jobs *jobs;
+    quern_component parts[PARTS];
+    uint32_t stride;
+    uint64_t frame;
+    kept_pass pass;
+} kept_world;
+
+static void *open_kept(const bench_case *scene, uint32_t stride, kept_pass pass)
+{
+    static const char *const names[PARTS] = {"a", "b", "c", "d"};
+    kept_world *kept = bench_allocate(1, sizeof *kept);
+    kept->stride = stride;
+    kept->pass = pass;
+    REQUIRE(quern_world_create(NULL, &kept->world));
+    quern_query_def def = {.by_runs = false};
+    for (uint32_t i = 0; i < PARTS; i++) {
+        const quern_component_def part = {
+            .name = names[i], .size_bytes = part_bytes[i], .alignment_bytes = 4};
+        REQUIRE(quern_component_register(kept->world, &part, &kept->parts[i]));
+        def.terms[i] = quern_term_write(kept->parts[i]);
+    }
+    REQUIRE(quern_query_create(kept->world, &def, &kept->query));
+    for (uint32_t i = 0; i < scene->entity_count; i++)
+        REQUIRE(quern_entity_create_with(kept->world, kept->parts, NULL, PARTS, NULL));
+    kept->jobs = bench_jobs_create_with(scene->thread_count, quern_bench_trace());
+    const quern_history_def history = {.frame_count = KEPT_FRAMES};
+    REQUIRE(quern_history_create(kept->world, &history, &kept->history));
+    REQUIRE(quern_history_save(kept->history, 0, kept->jobs));
+    return kept;
+}
+
+static void write_view(const quern_view *view)
+{
+    for (uint32_t part = 0; part < PARTS; part++) {
+        char *values = quern_view_write(view, part);
+        for (uint32_t i = 0; i < view->count * part_bytes[part]; i += 64)
+            values[i]++;
+    }
+}
+
+static void enter_kept(void *state)
+{
+    const kept_world *kept = state;
+    uint32_t number = 0;
+    quern_query_iterator it = quern_query_iterate(kept->query);
+    while (quern_query_next(&it))
+        if (number++ % kept->stride == 0) write_view(&it.view);
+    REQUIRE(it.result);
+    bench_jobs_wake(kept->jobs);
+}
+
+static void run_kept(void *state, uint32_t pass_count)
+{
+    kept_world *kept = state;
+    for (uint32_t i = 0; i < pass_count; i++)
+        if (kept->pass == SAVES)
+            REQUIRE(quern_history_save(kept->history, ++kept->frame, kept->jobs));
+        else
+            REQUIRE(quern_history_restore(kept->history, kept->frame, kept->jobs));
+}
+
+static void close_kept(void *state)
+{
+    kept_world *kept = state;
+    quern_history_destroy(kept->history);
+    quern_query_destroy(kept->query);
+    quern_jobs_destroy(kept->jobs);
+    quern_world_destroy(kept->world);
+    free(kept);
+}
+
+/* ----------------------------------------------------------------------------------------- workloads */
+
+#define KEPT(name, stride, pass)                       \
+    static void *name##_raw(const bench_case *scene)   \
+    {                                                  \
+        return raw_open(scene, (stride), (pass));      \
+    }                                                  \
+    static void *name##_quern(const bench_case *scene) \
+    {                                                  \
+        return open_kept(scene, (stride), (pass));     \
+    }                                                  \
+    const bench_workload workload_history_##name
+
+#define KEPT_WORKLOAD(workload, text, open)                                                                \
+    {                                                                                                      \
+        .name = (workload), .summary = (text), .unit = "entity", .entity_counts = {100000}, .fresh = true, \
+        .pass_count = bench_passes_fresh, .operation_count = bench_operations_per_entity,                  \
+        .subjects = {                                                                                      \
+            {open##_raw, raw_enter, raw_run, raw_leave, NULL, raw_close, NULL},                            \
+            {open##_quern, enter_kept, run_kept, NULL, NULL, close_kept, NULL},                            \
+        },                                                                                                 \
+    }
+
+KEPT(save, TENTH, SAVES) = KEPT_WORKLOAD("history_save",
+                                         "saving a world of which a tenth of the chunks was written", save);
+KEPT(save_all, 1, SAVES) = KEPT_WORKLOAD("history_save_all",
+                                         "saving a world of which everything was written", save_all);
+KEPT(restore, TENTH, RESTORES) = KEPT_WORKLOAD("history_restore",
+                                               "taking back a world of which a tenth was written", restore);
+KEPT(restore_all, 1, RESTORES) = KEPT_WORKLOAD("history_restore_all",
+                                               "taking back a world of which everything was written",
+                                               restore_all);

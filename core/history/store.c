@@ -6,7 +6,7 @@
 
 enum {
     LINE_BYTES = QUERN__CACHE_LINE_BYTES,
-    FIRST_BLOCK_BYTES = 64 * 1024,
+    FIRST_BLOCK_BYTES = 64 * 1024,     /* for the sake of small worlds; then 512 KiB */
     LAST_BLOCK_BYTES = 2 * 1024 * 1024 /* these lie on huge pages */
 };
 
@@ -66,14 +66,15 @@ static char *add_block(quern__page_store *store, size_t size_bytes, size_t align
     return memory;
 }
 
-/* A block of its own for what is large; others are cut from one, which is as large as all before it. */
+/* A block of its own for what is large; others are cut from one, which is as large as all before it, or
+ * larger. */
 static char *cut(quern__page_store *store, size_t bytes)
 {
     if (bytes > LAST_BLOCK_BYTES / 8) return add_block(store, bytes, LINE_BYTES);
     if (store->rest_bytes < bytes) {
         size_t block_bytes = FIRST_BLOCK_BYTES;
         while (block_bytes < LAST_BLOCK_BYTES && (block_bytes < store->held_bytes || block_bytes < bytes))
-            block_bytes *= 2;
+            block_bytes = block_bytes * 8 < LAST_BLOCK_BYTES ? block_bytes * 8 : LAST_BLOCK_BYTES;
         char *memory =
             add_block(store, block_bytes, block_bytes == LAST_BLOCK_BYTES ? block_bytes : LINE_BYTES);
         if (memory == NULL) return NULL;

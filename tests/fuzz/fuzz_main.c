@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-enum { MOST_BYTES = 1 << 20, SMALL_BYTES = 2048, CHANGES = 200 };
+enum { MOST_BYTES = 1 << 20, SMALL_BYTES = 2048, CHANGES = 60 };
 
 static void play_changed(uint8_t *bytes, size_t size)
 {
@@ -31,7 +31,7 @@ static bool play_file(const char *path)
     if (file != NULL) fclose(file);
     if (!is_good) fprintf(stderr, "%s cannot be read\n", path);
     if (is_good) LLVMFuzzerTestOneInput(bytes, size);
-    for (size_t cut = 0; is_good && cut < size && size <= SMALL_BYTES; cut += 7)
+    for (size_t cut = 0; is_good && cut < size && size <= SMALL_BYTES; cut += 31)
         LLVMFuzzerTestOneInput(bytes, cut);
     if (is_good) play_changed(bytes, size);
     free(bytes);

@@ -108,7 +108,7 @@ static void load_forged(const char *bytes, size_t size, const quern_load_def *de
 Test(archive_damage, what_is_made_up_is_refused_or_gives_a_valid_world)
 {
     static const quern_load_def lenient = {.leave_out_missing = true, .drop_taken_names = true};
-    static const char patterns[] = {1, 2, 4, 16, (char)0x80, (char)0xFF};
+    static const char patterns[] = {1, 4, 16, (char)0x80};
     char *bytes = malloc(memory.size_bytes);
     for (size_t i = 0; i < memory.size_bytes; i++)
         for (uint32_t k = 0; k < sizeof patterns; k++) {

@@ -209,7 +209,7 @@ static inline void quern__parse_name(quern__parser *parser, char *out, uint32_t 
     const char *text = quern__parse_bytes(parser, bytes);
     if (text != NULL && memchr(text, '\0', bytes) != NULL) parser->failed = true;
     out[0] = '\0';
-    if (parser->failed) return;
+    if (parser->failed || text == NULL) return;
     memcpy(out, text, bytes);
     out[bytes] = '\0';
 }

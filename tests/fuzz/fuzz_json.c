@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Copyright (c) 2026 The Quern authors */
+/* Bytes are read as the JSON of a world, into one with an entity. Whatever comes of it, the world is valid; a
+ * refusal leaves the entities that there were, and what was read is written and read again. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "kit/json.h"
+
+#include <quern/name.h>
+
+typedef struct Thing {
+    int32_t number;
+    float numbers[2];
+    uint8_t mood;
+    char title[8];
+    quern_entity friend;
+} Thing;
+
+static const quern_named_value moods[] = {{"calm", 0}, {"angry", 7}, {NULL, 0}};
+
+static quern_world *open_world(void)
+{
+    quern_world *world;
+    quern_component ignored;
+    quern_resource rules;
+    const quern_component_def thing = {QUERN_TYPE(Thing),
+                                       .fields = {QUERN_FIELD(Thing, number), QUERN_FIELD(Thing, numbers),
+                                                  QUERN_FIELD_WITH(Thing, mood, .values = moods),
+                                                  QUERN_TEXT(Thing, title), QUERN_FIELD(Thing, friend)},
+                                       .can_disable = true};
+    must(quern_world_create(NULL, &world));
+    must(quern_component_register(world, &thing, &ignored));
+    must(quern_component_register(world, &(quern_component_def){.name = "raw", .size_bytes = 3}, &ignored));
+    must(quern_component_register(world, &(quern_component_def){.name = "tag"}, &ignored));
+    must(QUERN_RESOURCE_REGISTER_FIELDS(world, &rules, Thing, number, friend));
+    return world;
+}
+
+static void check_again(const quern_world *world)
+{
+    quern_buffer buffer = {NULL, 0, 0};
+    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    const size_t bytes = buffer.length_bytes;
+    char *text = malloc(bytes + 1);
+    require(text != NULL);
+    buffer = (quern_buffer){text, bytes + 1, 0};
+    must(quern_json_write_world(world, quern_sink_buffer(&buffer)));
+    quern_world *other = open_world();
+    must(quern_json_read_world(other, text, bytes, NULL));
+    must(quern_world_validate(other));
+    require(quern_world_entities(other, NULL, 0) == quern_world_entities(world, NULL, 0));
+    quern_world_destroy(other);
+    free(text);
+}
+
+static void play(const char *text, size_t size, bool leaves_out_unknown)
+{
+    const quern_json_options options = {.leaves_out_unknown = leaves_out_unknown};
+    quern_world *world = open_world();
+    quern_entity entity;
+    must(quern_entity_create(world, &entity));
+    must(quern_entity_set_name(world, entity, "root"));
+    const quern_result result = quern_json_read_world(world, text, size, &options);
+    must(quern_world_validate(world));
+    require(quern_entity_is_alive(world, entity));
+    if (result == QUERN_OK)
+        check_again(world);
+    else
+        require(quern_world_entities(world, NULL, 0) == 1);
+    quern_world_destroy(world);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char *copy = fuzz_copy(bytes, size);
+    play(copy, size, false);
+    play(copy, size, true);
+    free(copy);
+    return 0;
+}
